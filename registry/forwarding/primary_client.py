@@ -1,4 +1,4 @@
-"""A secondary's client of the primary: one connection, batches of commands, and keep-alive.
+"""A secondary's client of the primary: batches of commands over one connection.
 
 Commands that arrive while batches are in flight form the next batch. So a single command is sent at once, and
 many travel together.
@@ -25,6 +25,7 @@ from .http2_connection import NotSent
 from .messages import Batch, encode, outcomes_of
 from .node_port import outcome_of
 from .peer_client import Doubtful, NotAPeer, Peer
+from .primary_connection import PrimaryConnection
 from .signing import Signing
 
 # Batches in flight at the same time. More of them would be smaller and cost more.
@@ -33,10 +34,7 @@ UNDER_WAY_MAX = 2
 LARGE_UNDER_WAY_MAX = 1
 BATCH_MAX = 500
 BATCH_BYTES_MAX = 8 << 20
-# Between pings. A connection that has not answered the last one when the next is due is closed.
-LIFE_EVERY_S = 3.0
 MARGIN_S = 0.25
-_RETRY_S = (0.02, 0.05, 0.1, 0.25, 0.5)
 _TOO_NEW = "Nothing was written: the primary runs an older version, which does not support this"
 _log = logging.getLogger(__name__)
 
@@ -55,8 +53,7 @@ class _Lane:
 class PrimaryClient:
     """Connected to the primary ``identity`` from :meth:`start` to :meth:`retire`.
 
-    ``refused`` is called when the connection broke and a new one was refused, so the port is closed, and
-    again until it returns True.
+    ``refused``: see :class:`PrimaryConnection`.
     """
 
     def __init__(
@@ -69,27 +66,26 @@ class PrimaryClient:
         refused: Callable[[Identity], Awaitable[bool]],
     ) -> None:
         self.identity = identity
-        self._signing = signing
-        self._tls = tls
         self._node = node
-        self._refused = refused
         self._loop = asyncio.get_running_loop()
-        self._peer: Peer | None = None
+        self._connection = PrimaryConnection(identity, signing, tls, connected=self._plan, refused=refused)
         self._small = _Lane(UNDER_WAY_MAX, BATCH_MAX)
         self._large = _Lane(LARGE_UNDER_WAY_MAX, BATCH_MAX)
         self._long = _Lane(math.inf, 1)
         self._lanes = (self._long, self._small, self._large)
         self._sending = False
         self._retired = False
-        self._keeper: asyncio.Task[None] | None = None
-        # Why there is no connection; empty while there is one.
-        self.last_error = ""
         # The log's end, as the primary last reported it.
         self.end = 0
 
     def start(self) -> None:
         """Connect, and reconnect until :meth:`retire`."""
-        self._keeper = self._loop.create_task(self._keep())
+        self._connection.start()
+
+    @property
+    def last_error(self) -> str:
+        """Return why there is no connection; empty while there is one."""
+        return self._connection.last_error
 
     async def retire(self, grace_s: float) -> None:
         """Fail commands that were not sent, wait ``grace_s`` for answers, then close the connection."""
@@ -102,10 +98,7 @@ class PrimaryClient:
             under_way |= lane.under_way
         if under_way:
             await asyncio.wait(under_way, timeout=grace_s)
-        if self._keeper is not None:
-            self._keeper.cancel()
-        if self._peer is not None:
-            self._peer.abort()
+        self._connection.close()
 
     async def ask(self, pending: PendingCommand) -> Outcome:
         """Send a command and return the primary's outcome; :class:`NotPrimary` if it was not sent.
@@ -144,8 +137,6 @@ class PrimaryClient:
             return self._long
         return self._large if is_large(pending.size) else self._small
 
-    # --- sending
-
     def _plan(self) -> None:
         """Send at the end of this event-loop iteration, so that its commands go together."""
         if not self._sending and any(lane.waiting for lane in self._lanes):
@@ -155,8 +146,10 @@ class PrimaryClient:
     def _send(self) -> None:
         self._sending = False
         for lane in self._lanes:
-            while self._peer is not None and lane.waiting and len(lane.under_way) < lane.batches_max:
-                self._begin(self._peer, self._take(lane), lane.under_way)
+            while lane.waiting and len(lane.under_way) < lane.batches_max:
+                if self._connection.peer is None:
+                    return
+                self._begin(self._connection.peer, self._take(lane), lane.under_way)
 
     def _begin(self, peer: Peer, commands: list[PendingCommand], under_way: set[asyncio.Task[None]]) -> None:
         def exchanged(task: asyncio.Task[None]) -> None:
@@ -216,62 +209,6 @@ class PrimaryClient:
         for pending in commands:
             pending.reply(NotPrimary())
 
-    # --- keeping the connection
-
-    async def _keep(self) -> None:
-        tries, lost = 0, False
-        while True:
-            try:
-                peer = await self._meet()
-            except ConnectionRefusedError as error:
-                self._failed(str(error))
-                lost = lost and not await self._is_replaced()
-            except OSError as error:
-                self._failed(str(error) or "it does not answer")
-            else:
-                tries, lost = 0, True
-                await self._use(peer)
-                continue
-            await asyncio.sleep(_RETRY_S[min(tries, len(_RETRY_S) - 1)])
-            tries += 1
-
-    async def _meet(self) -> Peer:
-        peer = await Peer.meet(self.identity, self._signing, self._tls)
-        try:
-            await peer.open_stream(self.identity.peer, self._tls)
-        except BaseException:
-            peer.abort()
-            raise
-        return peer
-
-    async def _is_replaced(self) -> bool:
-        """Report that the primary's port is closed; return True if it was evicted."""
-        try:
-            return await self._refused(self.identity)
-        except Exception as error:
-            _log.warning("evicting the primary at %s: %r", self.identity.peer, error)
-            return False
-
-    def _failed(self, reason: str) -> None:
-        error = f"cannot reach the primary at {self.identity.peer}: {reason}"
-        if error != self.last_error:
-            _log.warning("%s", error)
-        self.last_error = error
-
-    async def _use(self, peer: Peer) -> None:
-        self._peer, self.last_error = peer, ""
-        watch = self._loop.create_task(_watch(peer))
-        try:
-            self._plan()
-            while not peer.closed.done() and peer.alive():
-                await asyncio.wait((peer.closed,), timeout=LIFE_EVERY_S)
-            if not peer.closed.done():
-                _log.warning("the primary at %s does not answer pings", self.identity.peer)
-        finally:
-            self._peer = None
-            peer.abort()
-            watch.cancel()
-
 
 def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
     """Return what ``peer`` can be sent, and answer the rest.
@@ -296,10 +233,3 @@ def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
 def _less(left_s: float) -> float:
     """Return how long the primary may take, so that its answer arrives in time."""
     return left_s - min(MARGIN_S, left_s / 10)
-
-
-async def _watch(peer: Peer) -> None:
-    try:
-        await peer.watch()
-    except ConnectionError:
-        return

@@ -35,7 +35,6 @@ from registry.domain.errors import (
     TOO_MANY_WRITES,
     UNAVAILABLE,
     RegistryError,
-    outcome_unknown,
 )
 from registry.domain.pending_command import NO_ORIGIN, CommandRequest, Origin
 from registry.ipc.messages import (
@@ -45,7 +44,6 @@ from registry.ipc.messages import (
     Confirmed,
     Decided,
     DeleteSnapshot,
-    Framed,
     Hello,
     Metrics,
     Report,
@@ -53,11 +51,11 @@ from registry.ipc.messages import (
     State,
     Status,
     Submit,
-    decode_from_node,
-    encode,
 )
 from registry.observe.metrics import Tally
 from snapshots.catalogue.catalogue import Entry
+
+from .node_connection import NodeConnection, NodeLost, NotSent
 
 RETRY_S = 0.05
 STATUS_TIMEOUT_S = 2.0  # Seconds for queries of the node's state, which can be repeated.
@@ -65,17 +63,6 @@ CATALOGUE_TIMEOUT_S = 15.0  # Seconds for queries that the node has to pass on, 
 _LATE_EVERY_S = 0.25
 _MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
-_LOST = outcome_unknown("The node failed before it answered")
-_NOT_SENT = "The node is overloaded; nothing was written"
-_LATE = outcome_unknown("The node did not answer in time")
-
-
-class NodeLost(RegistryError):
-    """The connection broke before the reply."""
-
-
-class NotSent(Exception):
-    """The connection broke before a large message began."""
 
 
 class NodeClient:
@@ -107,7 +94,7 @@ class NodeClient:
         self._repeats = False
         self._numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
-        self._connection: _Connection | None = None
+        self._connection: NodeConnection | None = None
         self._joined = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
 
@@ -128,7 +115,7 @@ class NodeClient:
         while True:
             try:
                 _, connection = await loop.create_unix_connection(
-                    lambda: _Connection(self._on_state, self._on_lost), str(self._path)
+                    lambda: NodeConnection(self._on_state, self._on_lost), str(self._path)
                 )
             except OSError:
                 await asyncio.sleep(RETRY_S)
@@ -268,7 +255,7 @@ class NodeClient:
         finally:
             self._room.remove(size)
 
-    async def _next_connection(self, wait_s: float) -> _Connection:
+    async def _next_connection(self, wait_s: float) -> NodeConnection:
         try:
             async with asyncio.timeout(wait_s):
                 while self._connection is None:
@@ -276,81 +263,3 @@ class NodeClient:
                 return self._connection
         except TimeoutError:
             raise FORWARD_FAILED("Cannot reach the node; nothing was written") from None
-
-
-class _Connection(Framed):
-    """One connection to the node."""
-
-    def __init__(self, changed: Callable[[State], None], lost: Callable[[], None]) -> None:
-        super().__init__()
-        self._changed = changed
-        self._lost = lost
-        self._loop = asyncio.get_running_loop()
-        self._calls: dict[int, tuple[asyncio.Future[Any], float]] = {}
-        self._outbox: list[msgspec.Struct] = []
-        self._unsent: set[int] = set()
-        self.ended: asyncio.Future[None] = self._loop.create_future()
-
-    def call(self, number: int, message: msgspec.Struct, deadline: float) -> asyncio.Future[Any]:
-        """Send a message; the future gets the reply, or 50002 after the ``deadline`` (event-loop time).
-
-        Calls made in the same iteration of the event loop are sent together.
-        """
-        answer: asyncio.Future[Any] = self._loop.create_future()
-        self._calls[number] = (answer, deadline)
-        self._outbox.append(message)
-        if len(self._outbox) == 1:
-            self._loop.call_soon(self._send)
-        return answer
-
-    def call_large(
-        self, number: int, message: Callable[[], msgspec.Struct], deadline: float
-    ) -> asyncio.Future[Any]:
-        """Do the same for a message that is built when its turn comes; :class:`NotSent` if it does not."""
-        answer: asyncio.Future[Any] = self._loop.create_future()
-        self._calls[number] = (answer, deadline)
-        self._unsent.add(number)
-
-        def packed() -> bytes | None:
-            self._unsent.discard(number)
-            return None if answer.done() else encode(message())
-
-        self.send_large(packed)
-        return answer
-
-    def end_late(self) -> None:
-        """Fail the calls whose deadline has passed; late replies are ignored."""
-        now = self._loop.time()
-        for number in [number for number, (_, deadline) in self._calls.items() if deadline < now]:
-            late = FORWARD_FAILED(_NOT_SENT) if number in self._unsent else OUTCOME_UNKNOWN(_LATE)
-            _fail(self._calls.pop(number)[0], late)
-
-    def _send(self) -> None:
-        outbox, self._outbox = self._outbox, []
-        self.send(*outbox)
-
-    def on_message(self, message: bytes) -> None:
-        """Handle a reply, or the node's state."""
-        reply = decode_from_node(message)
-        if isinstance(reply, State):
-            self._changed(reply)
-            return
-        waiting, _ = self._calls.pop(reply.number, (None, 0))
-        if waiting is not None and not waiting.done():
-            waiting.set_result(reply)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Fail all calls: those that were sent may or may not have been executed."""
-        self._lost()
-        calls, self._calls = self._calls, {}
-        for number, (waiting, _) in calls.items():
-            lost = NotSent() if number in self._unsent else NodeLost(OUTCOME_UNKNOWN.code, _LOST)
-            _fail(waiting, lost)
-        if not self.ended.done():
-            self.ended.set_result(None)
-
-
-def _fail(waiting: asyncio.Future[Any], error: Exception) -> None:
-    if not waiting.done():
-        waiting.set_exception(error)
-        waiting.exception()  # marks it as retrieved, even if the caller has gone

@@ -83,7 +83,7 @@ def client_of(member: Member) -> Any:
 async def until_met(member: Member) -> None:
     """Wait until a write is sent at once, however short its time."""
     client = client_of(member)
-    await until_async(lambda: client._peer, "the connection to the primary")
+    await until_async(lambda: client._connection.peer, "the connection to the primary")
 
 
 async def until_in_vain(member: Member) -> None:
@@ -222,7 +222,7 @@ async def test_a_connection_that_takes_no_more_requests_is_replaced() -> None:
         nodes.elect(0)
         assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
         client = client_of(nodes.members[1])
-        client._peer._connection._h2.highest_outbound_stream_id = 2**31 - 1
+        client._connection.peer._connection._h2.highest_outbound_stream_id = 2**31 - 1
         # Large commands are requests; small ones use the stream.
         large = SCHEMA.replace("[]", "[]" + " " * LARGE_BYTES)
         assert isinstance(await submit(nodes.members[1], Register("t", large)), Done)
@@ -325,7 +325,8 @@ async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_nod
         primary.long = {"s"}
         client = client_of(secondary)
         await until_met(secondary)
-        client._peer.standing = msgspec.structs.replace(client._peer.standing, repeats=False)
+        peer = client._connection.peer
+        peer.standing = msgspec.structs.replace(peer.standing, repeats=False)
         deletion = pending(DeleteSubject("s"), deadline=in_s(5), in_doubt=True, deferrable=False)
         assert isinstance(await client.ask(deletion), Unknown)
         assert not primary.unanswered

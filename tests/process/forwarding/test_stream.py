@@ -103,7 +103,7 @@ async def test_small_commands_go_over_the_stream_and_large_ones_do_not() -> None
     async with group(2, SECRET) as nodes:
         nodes.elect(0)
         await until_met(nodes.members[1])
-        peer = client_of(nodes.members[1])._peer
+        peer = client_of(nodes.members[1])._connection.peer
         before = requests(peer)
         for number in range(3):
             assert isinstance(await submit(nodes.members[1], Register(f"s{number}", SCHEMA)), Done)
@@ -119,7 +119,7 @@ async def test_an_older_primary_is_written_through_by_requests(monkeypatch: pyte
     async with group(2, SECRET) as nodes:
         nodes.elect(0)
         assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
-        assert client_of(nodes.members[1])._peer._stream is None
+        assert client_of(nodes.members[1])._connection.peer._stream is None
 
 
 @running
@@ -132,11 +132,11 @@ async def test_what_a_broken_stream_leaves_unanswered_is_done_once() -> None:
         waiting = asyncio.ensure_future(submit(secondary, DeleteSubject("s")))
         await until_async(lambda: primary.unanswered, "the primary to have it")
         primary.answers = True
-        former = client_of(secondary)._peer
+        former = client_of(secondary)._connection.peer
         former._stream.abort()
         assert isinstance(await waiting, Done)
         assert primary.idempotency_keys[-1] == primary.idempotency_keys[-2] != None  # noqa: E711
-        assert client_of(secondary)._peer is not former
+        assert client_of(secondary)._connection.peer is not former
 
 
 @running

@@ -1,0 +1,102 @@
+"""A reader's connection to its node: numbered calls and their replies, in any order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, RegistryError, outcome_unknown
+from registry.ipc.messages import Framed, State, decode_from_node, encode
+
+_LOST = outcome_unknown("The node failed before it answered")
+_NOT_SENT = "The node is overloaded; nothing was written"
+_LATE = outcome_unknown("The node did not answer in time")
+
+
+class NodeLost(RegistryError):
+    """The connection broke before the reply."""
+
+
+class NotSent(Exception):
+    """The connection broke before a large message began."""
+
+
+class NodeConnection(Framed):
+    """One connection to the node."""
+
+    def __init__(self, changed: Callable[[State], None], lost: Callable[[], None]) -> None:
+        super().__init__()
+        self._changed = changed
+        self._lost = lost
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[int, tuple[asyncio.Future[Any], float]] = {}
+        self._outbox: list[msgspec.Struct] = []
+        self._unsent: set[int] = set()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+
+    def call(self, number: int, message: msgspec.Struct, deadline: float) -> asyncio.Future[Any]:
+        """Send a message; the future gets the reply, or 50002 after the ``deadline`` (event-loop time).
+
+        Calls made in the same iteration of the event loop are sent together.
+        """
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._calls[number] = (answer, deadline)
+        self._outbox.append(message)
+        if len(self._outbox) == 1:
+            self._loop.call_soon(self._send)
+        return answer
+
+    def call_large(
+        self, number: int, message: Callable[[], msgspec.Struct], deadline: float
+    ) -> asyncio.Future[Any]:
+        """Do the same for a message that is built when its turn comes; :class:`NotSent` if it does not."""
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._calls[number] = (answer, deadline)
+        self._unsent.add(number)
+
+        def packed() -> bytes | None:
+            self._unsent.discard(number)
+            return None if answer.done() else encode(message())
+
+        self.send_large(packed)
+        return answer
+
+    def end_late(self) -> None:
+        """Fail the calls whose deadline has passed; late replies are ignored."""
+        now = self._loop.time()
+        for number in [number for number, (_, deadline) in self._calls.items() if deadline < now]:
+            late = FORWARD_FAILED(_NOT_SENT) if number in self._unsent else OUTCOME_UNKNOWN(_LATE)
+            _fail(self._calls.pop(number)[0], late)
+
+    def _send(self) -> None:
+        outbox, self._outbox = self._outbox, []
+        self.send(*outbox)
+
+    def on_message(self, message: bytes) -> None:
+        """Handle a reply, or the node's state."""
+        reply = decode_from_node(message)
+        if isinstance(reply, State):
+            self._changed(reply)
+            return
+        waiting, _ = self._calls.pop(reply.number, (None, 0))
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail all calls: those that were sent may or may not have been executed."""
+        self._lost()
+        calls, self._calls = self._calls, {}
+        for number, (waiting, _) in calls.items():
+            lost = NotSent() if number in self._unsent else NodeLost(OUTCOME_UNKNOWN.code, _LOST)
+            _fail(waiting, lost)
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+def _fail(waiting: asyncio.Future[Any], error: Exception) -> None:
+    if not waiting.done():
+        waiting.set_exception(error)
+        waiting.exception()  # marks it as retrieved, even if the caller has gone
