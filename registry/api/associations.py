@@ -24,7 +24,7 @@ from registry.domain.rows.view import View
 from .answers import Answer
 from .association_bodies import BatchGetItem, change_requests, get_requests, resource_request
 from .listing import Listing
-from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Fresh, Operation, Sought
+from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch
 from .paging import page
 from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, word, words
 
@@ -32,7 +32,7 @@ from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, word, words
 def of_subject(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/subjects/{subject}``."""
     # Looked up as written: no subject is stored under a name that includes the default context.
-    if call.asked.qualified != call.path["subject"]:
+    if call.requested_subject.qualified != call.path["subject"]:
         return _listed(call, _nothing)
     return _listed(call, partial(associations.list_of_subject, subject=call.subject))
 
@@ -97,7 +97,7 @@ def delete(call: Call, view: View) -> Command:
     return Dissociate(call.path["resource"], _resource_type(call), types, cascade, dry_run)
 
 
-def get_batch(call: Call, view: View) -> Sought[list[bytes]]:
+def get_batch(call: Call, view: View) -> PendingSearch[list[bytes]]:
     """``POST /associations:batchGet``: 207 with the associations of each resource, in order."""
     requests, include_schemas = get_requests(call.body), call.args["includeSchemas"]
 
@@ -109,7 +109,7 @@ def get_batch(call: Call, view: View) -> Sought[list[bytes]]:
             yield
         return results
 
-    return Sought(search, lambda _, found: Answer(b'{"results":[' + b",".join(found) + b"]}", 207))
+    return PendingSearch(search, lambda _, found: Answer(b'{"results":[' + b",".join(found) + b"]}", 207))
 
 
 def _got(view: View, wanted: BatchGetItem, include_schemas: bool) -> Search[dict[str, Any]]:
@@ -197,7 +197,7 @@ OPERATIONS = (
         path="/associations/subjects/{subject}",
         summary="The associations of a subject",
         handler=of_subject,
-        gives="Associations",
+        response_schema="Associations",
         parameters=_LISTED,
     ),
     Operation(
@@ -205,7 +205,7 @@ OPERATIONS = (
         path="/associations/resources/{namespace}/{name}",
         summary="The associations of a resource; - for any namespace or name",
         handler=of_resource_name,
-        gives="Associations",
+        response_schema="Associations",
         parameters=_LISTED,
     ),
     Operation(
@@ -213,7 +213,7 @@ OPERATIONS = (
         path="/associations/resources/{resource}",
         summary="The associations of a resource by its id",
         handler=of_resource_id,
-        gives="Associations",
+        response_schema="Associations",
         parameters=_LISTED,
     ),
     Operation(
@@ -221,9 +221,9 @@ OPERATIONS = (
         path="/associations",
         summary="Associate a resource with subjects",
         handler=create,
-        fresh=Fresh.DECIDED,
-        takes="AssociationRequest",
-        gives="AssociationResponse",
+        freshness=Freshness.DECIDED,
+        request_schema="AssociationRequest",
+        response_schema="AssociationResponse",
         parameters=(CONTEXT, DRY_RUN),
         errors=_CHANGING,
     ),
@@ -232,9 +232,9 @@ OPERATIONS = (
         path="/associations/resources/{resource}",
         summary="Associate a resource with subjects, or change its associations",
         handler=upsert,
-        fresh=Fresh.DECIDED,
-        takes="AssociationRequest",
-        gives="AssociationResponse",
+        freshness=Freshness.DECIDED,
+        request_schema="AssociationRequest",
+        response_schema="AssociationResponse",
         parameters=(CONTEXT, DRY_RUN),
         errors=_CHANGING,
     ),
@@ -243,7 +243,7 @@ OPERATIONS = (
         path="/associations/resources/{resource}",
         summary="Remove associations of a resource",
         handler=delete,
-        fresh=Fresh.DECIDED,
+        freshness=Freshness.DECIDED,
         status=204,
         errors=(
             e.ASSOCIATION_NOT_FOUND,
@@ -264,8 +264,8 @@ OPERATIONS = (
         path="/associations:batchGet",
         summary="The associations of several resources",
         handler=get_batch,
-        takes="AssociationBatchGetRequest",
-        gives="AssociationBatchResponse",
+        request_schema="AssociationBatchGetRequest",
+        response_schema="AssociationBatchResponse",
         status=207,
         parameters=(flag("includeSchemas", "Include the latest schemas of the subjects"),),
         errors=(e.ASSOCIATION_INVALID, *BODY_ERRORS),
@@ -275,9 +275,9 @@ OPERATIONS = (
         path="/associations:batchMutate",
         summary="Change the associations of several resources, each with its own result",
         handler=change_batch,
-        fresh=Fresh.DECIDED,
-        takes="AssociationBatchRequest",
-        gives="AssociationBatchResponse",
+        freshness=Freshness.DECIDED,
+        request_schema="AssociationBatchRequest",
+        response_schema="AssociationBatchResponse",
         status=207,
         parameters=(CONTEXT, DRY_RUN),
         errors=(e.ASSOCIATION_INVALID, *WRITE_ERRORS, *BODY_ERRORS),

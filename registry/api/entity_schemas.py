@@ -1,23 +1,51 @@
-"""JSON Schemas of request and response bodies, by their names in the OpenAPI document."""
+"""JSON Schemas of Confluent's request and response bodies, by their names in the OpenAPI document."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from registry.domain.log_format.values import LEVELS, LIFECYCLES, MODES
 
-from . import own_schemas
-from .schema_shapes import (
-    BOOL,
-    INT,
-    LONG,
-    TEXT,
-    Json,
-    all_nullable,
-    list_of,
-    map_of,
-    nullable,
-    object_of,
-    ref,
-)
+Json = dict[str, Any]
+
+TEXT: Json = {"type": "string"}
+INT: Json = {"type": "integer", "format": "int32"}
+LONG: Json = {"type": "integer", "format": "int64"}
+BOOL: Json = {"type": "boolean"}
+
+
+def ref(name: str) -> Json:
+    """Return a reference to the entity of this name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def list_of(item: Json) -> Json:
+    """Return the schema of an array."""
+    return {"type": "array", "items": item}
+
+
+def map_of(item: Json) -> Json:
+    """Return the schema of an object with any members of this form."""
+    return {"type": "object", "additionalProperties": item}
+
+
+def object_of(required: str = "", /, **members: Json) -> Json:
+    """Return the schema of an object with these members; those in ``required`` are always present."""
+    found: Json = {"type": "object", "properties": members}
+    if required:
+        found["required"] = required.split()
+    return found
+
+
+def nullable(schema: Json) -> Json:
+    """Return the schema of the same, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def all_nullable(members: Json) -> Json:
+    """Return members each of which may be null."""
+    return {name: nullable(each) for name, each in members.items()}
+
 
 _CONTENT: Json = {
     "schemaType": TEXT,
@@ -169,4 +197,4 @@ _ASSOCIATIONS: dict[str, Json] = {
     ),
 }  # fmt: skip
 
-SCHEMAS = _SHARED | _ASSOCIATIONS | own_schemas.SCHEMAS
+SCHEMAS = _SHARED | _ASSOCIATIONS

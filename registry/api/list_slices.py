@@ -19,7 +19,7 @@ from registry.domain.rows.view import Skip, View
 
 from .answers import Answer, Header
 from .backend import Backend, Slicing
-from .listing import STEP, Cursor, Listing, Mark, Places
+from .listing import STEP, Cursor, Listing, Mark, PositionCache
 from .parameters import CURSOR, OFFSET
 from .request_target import decoded
 
@@ -34,7 +34,7 @@ class Lists:
         self._backend = backend
         self._slicing = slicing
         self._turn = asyncio.Lock()
-        self._places = Places()
+        self._positions = PositionCache()
 
     async def answer(self, listing: Listing[Any], path: bytes, query: bytes) -> Answer:
         """Return an answer that begins within milliseconds.
@@ -42,7 +42,7 @@ class Lists:
         ``path`` and ``query`` are those of the request, as the client sent them.
         """
         slicing = self._slicing
-        walk = _Walk(listing, self._backend, self._places, slicing)
+        walk = _Walk(listing, self._backend, self._positions, slicing)
         until = time.perf_counter() + slicing.first_s
         bytes_max = slicing.first_bytes if listing.limited else slicing.slice_bytes
         parts: list[bytes] = []
@@ -61,7 +61,7 @@ class Lists:
         rest = self._rest(walk, listing.tail, begun=bool(parts))
         return Answer(body, headers=headers, media_type=listing.media_type, rest=rest)
 
-    async def found(self, search: Callable[[View], Search[_T]]) -> _T:
+    async def run(self, search: Callable[[View], Search[_T]]) -> _T:
         """Return the result of a search; other requests are served between its slices."""
         rows = MovingView()
         steps = search(rows)
@@ -119,22 +119,24 @@ class Lists:
 class _Walk:
     """A page of a list in progress."""
 
-    def __init__(self, listing: Listing[Any], backend: Backend, places: Places, slicing: Slicing) -> None:
+    def __init__(
+        self, listing: Listing[Any], backend: Backend, positions: PositionCache, slicing: Slicing
+    ) -> None:
         self.complete = False  # every item of the page has been encoded
         self.done = False  # and it is known if another item follows
         self._listing = listing
         self._backend = backend
-        self._places = places
+        self._positions = positions
         self._slicing = slicing
         self._rows = MovingView()
         self._moment = backend.applied()
         self._begin, unsettled = listing.begin, listing.unsettled
-        end = places.end_of(self._begin._replace(skip=unsettled)) if unsettled else None
+        end = positions.end_of(self._begin._replace(skip=unsettled)) if unsettled else None
         if end is not None:
             self._begin, unsettled = Cursor(self._begin.list, self._begin.skip - unsettled, end), 0
         # The answer to such a cursor begins only once an item, or the end of the list, has been found.
         wanted = unsettled + 1 if listing.unsettled else 0
-        passed, self._mark = places.nearest(self._begin, self._moment)
+        passed, self._mark = positions.nearest(self._begin, self._moment)
         self._skip = Skip(self._begin.skip - passed)
         self._left = listing.limit
         self._last: Any = None
@@ -172,7 +174,7 @@ class _Walk:
         self._learn()
         end = self._reached() if self.complete and self._counted else None
         if self._counted is not None and end is not None:
-            self._places.learn_end(self._counted, end)
+            self._positions.put_end(self._counted, end)
         return parts
 
     def successor(self) -> Cursor | None:
@@ -191,7 +193,7 @@ class _Walk:
         """Return a walk over the rest of the page that only finds its end."""
         begin = Cursor(self._begin.list, self._behind, self._reached())
         rest = replace(self._listing, printed=_unprinted, begin=begin, limit=self._left, unsettled=0)
-        return _Walk(rest, self._backend, self._places, self._slicing)
+        return _Walk(rest, self._backend, self._positions, self._slicing)
 
     def _reached(self) -> Mark | None:
         return self._mark if self._last is None else self._listing.mark(self._last)
@@ -222,7 +224,7 @@ class _Walk:
         """Remember positions, unless the rows have changed since counting began."""
         if self._moment == self._backend.applied():
             for count, mark in self._learned:
-                self._places.learn(self._begin, count, mark, self._moment)
+                self._positions.put(self._begin, count, mark, self._moment)
         else:
             self._moment = -1
         self._learned.clear()

@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 Mark = tuple[Any, ...]
 
 STEP = 1024  # items between two remembered positions
-_PLACE_BYTES = 200  # memory of a position in addition to its texts
+_POSITION_BYTES = 200  # memory of a position in addition to its texts
 
 
 class Cursor(NamedTuple):
@@ -70,7 +70,7 @@ class Listing(Generic[_T]):
         return self.limit != INT_MAX
 
 
-class Places:
+class PositionCache:
     """Positions in lists, so that an offset need not be counted from the start; within ``bytes_max``.
 
     All are forgotten when the rows change.
@@ -82,7 +82,7 @@ class Places:
         self._moment = -1
         self._ends: OrderedDict[Cursor, Mark] = OrderedDict()
         self._ends_bytes = 0
-        self._lists: OrderedDict[Cursor, _Places] = OrderedDict()
+        self._lists: OrderedDict[Cursor, _ListPositions] = OrderedDict()
 
     def nearest(self, begin: Cursor, moment: int) -> tuple[int, Mark | None]:
         """Return how many items behind ``begin``'s mark need not be walked, and the last one's mark."""
@@ -94,31 +94,31 @@ class Places:
         at = bisect_right(found.counts, begin.skip)
         return (found.counts[at - 1], found.marks[at - 1]) if at else (0, begin.mark)
 
-    def learn(self, begin: Cursor, count: int, mark: Mark, moment: int) -> None:
+    def put(self, begin: Cursor, count: int, mark: Mark, moment: int) -> None:
         """Remember that ``mark`` is the one of the ``count``-th item behind ``begin``'s mark."""
         self._at(moment)
         key = begin._replace(skip=0)
         found = self._lists.get(key)
         if found is None:
-            found = self._lists[key] = _Places()
-            self._bytes += _PLACE_BYTES + _size(begin.mark or ())
+            found = self._lists[key] = _ListPositions()
+            self._bytes += _POSITION_BYTES + _size(begin.mark or ())
         at = bisect_right(found.counts, count)
         if at and found.counts[at - 1] == count:
             return
         found.counts.insert(at, count)
         found.marks.insert(at, mark)
-        size = _PLACE_BYTES + _size(mark)
+        size = _POSITION_BYTES + _size(mark)
         found.bytes += size
         self._bytes += size
         while self._bytes > self._bytes_max:
-            oldest, places = self._lists.popitem(last=False)
-            self._bytes -= places.bytes + _PLACE_BYTES + _size(oldest.mark or ())
+            oldest, positions = self._lists.popitem(last=False)
+            self._bytes -= positions.bytes + _POSITION_BYTES + _size(oldest.mark or ())
 
     def end_of(self, counted: Cursor) -> Mark | None:
         """Return the mark of the last item that a cursor skips, if it is remembered here."""
         return self._ends.get(counted)
 
-    def learn_end(self, counted: Cursor, mark: Mark) -> None:
+    def put_end(self, counted: Cursor, mark: Mark) -> None:
         """Remember the last item of a page whose next cursor only has a count; stays valid across writes."""
         before = self._ends.pop(counted, None)
         self._ends_bytes += _end_bytes(counted, mark) - (_end_bytes(counted, before) if before else 0)
@@ -132,8 +132,8 @@ class Places:
             self._bytes, self._moment = 0, moment
 
 
-class _Places:
-    """The places of one list, by count."""
+class _ListPositions:
+    """The positions of one list, by count."""
 
     __slots__ = ("bytes", "counts", "marks")
 
@@ -144,7 +144,7 @@ class _Places:
 
 
 def _end_bytes(counted: Cursor, mark: Mark) -> int:
-    return 2 * _PLACE_BYTES + _size(counted.mark or ()) + _size(mark)
+    return 2 * _POSITION_BYTES + _size(counted.mark or ()) + _size(mark)
 
 
 def _size(mark: Mark) -> int:

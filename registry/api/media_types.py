@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from registry.domain.errors import BAD_REQUEST, JSON_NEEDED, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE
 
-from .byte_cache import remembered
+from .request_target import remembered
 
 # Media types of answers, most preferred first.
 PRODUCED = (

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .entity_schemas import SCHEMAS
+from . import entity_schemas, own_schemas
 from .media_types import CONSUMED, PRODUCED
-from .operations import Fresh, Operation
+from .operations import Freshness, Operation
 from .parameters import CURSOR, Parameter
 
 Json = dict[str, Any]
@@ -89,7 +89,7 @@ def document(operations: Iterable[Operation], version: str) -> Json:
             "under /contexts/{context}, where subjects, config and mode are those of that context.",
         },
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": SCHEMAS, "headers": _HEADERS},
+        "components": {"schemas": entity_schemas.SCHEMAS | own_schemas.SCHEMAS, "headers": _HEADERS},
     }
 
 
@@ -105,22 +105,22 @@ def _operation(operation: Operation) -> Json:
         ],
         "responses": _responses(operation),
     }
-    if operation.takes:
-        schema = {"$ref": f"#/components/schemas/{operation.takes}"}
+    if operation.request_schema:
+        schema = {"$ref": f"#/components/schemas/{operation.request_schema}"}
         kinds = sorted(kind.decode() for kind in CONSUMED)
         found["requestBody"] = {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}
     return found
 
 
 def _responses(operation: Operation) -> Json:
-    more = {"X-Registry-Equal-To": _EQUAL_TO} if operation.after is not None else {}
+    more = {"X-Registry-Equal-To": _EQUAL_TO} if operation.extra_headers is not None else {}
     more |= {"Link": _LINK} if CURSOR in operation.parameters else {}
     good: Json = {"description": "Done", "headers": _HEADER_REFERENCES | more}
-    if operation.gives:
+    if operation.response_schema:
         kinds = ["application/json"] if operation.own else [kind.decode() for kind in PRODUCED]
-        if operation.gives == "Metrics":
+        if operation.response_schema == "Metrics":
             kinds = ["text/plain"]
-        reference = {"$ref": f"#/components/schemas/{operation.gives}"}
+        reference = {"$ref": f"#/components/schemas/{operation.response_schema}"}
         plain = {"text/plain": {"schema": {"type": "string"}}} if operation.plain else {}
         good["content"] = {kind: {"schema": reference} for kind in kinds} | plain
     out: Json = {str(operation.status): good}
@@ -130,9 +130,9 @@ def _responses(operation: Operation) -> Json:
         by_status.setdefault(status, []).append(f"{kind.code}: {kind.template}")
     for status, texts in sorted(by_status.items()):
         out[str(status)] = _error("\n\n".join(texts))
-    if operation.gives == "Health" and operation.errors:
+    if operation.response_schema == "Health" and operation.errors:
         out["503"] = {**good, "description": "Not yet, with the reasons"}
-    if operation.fresh is Fresh.ON_MISS:
+    if operation.freshness is Freshness.ON_MISS:
         out["304"] = {"description": "Not modified", "headers": _HEADER_REFERENCES}
     out["default"] = _error("Any other error")
     return out
@@ -149,9 +149,9 @@ def _path_parameter(name: str) -> Json:
 
 
 def _header_parameters(operation: Operation) -> Iterator[Json]:
-    if operation.handler is not None and operation.fresh is not Fresh.NEVER:
+    if operation.handler is not None and operation.freshness is not Freshness.NEVER:
         yield _MIN_OFFSET
-    if operation.fresh is Fresh.ON_MISS:  # only immutable data has an ETag
+    if operation.freshness is Freshness.ON_MISS:  # only immutable data has an ETag
         yield _IF_NONE_MATCH
 
 

@@ -34,15 +34,15 @@ class Call:
     # Cache of facts about schemas.
     memory: SchemaMemory
     subject: Subject = Subject(".", "")  # the subject in the path, if any, with its alias resolved
-    asked: Subject = Subject(".", "")  # the same without resolving aliases
+    requested_subject: Subject = Subject(".", "")  # the same without resolving aliases
     operation: str = ""  # the path's template
     plain: bool = False  # the client prefers plain text
     # False if a write must not be answered from rows, because they may be stale.
-    from_rows: bool = True
+    confirmed: bool = True
     access: Access = FULL_ACCESS  # of the principal that sent the request
 
 
-class Fresh(Enum):
+class Freshness(Enum):
     """Requirement on how recent the rows are."""
 
     ALWAYS = "the data can change"
@@ -55,18 +55,18 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Sought(Generic[_T]):
+class PendingSearch(Generic[_T]):
     """A search that has to find rows first; it runs in slices, because it may take as long as the store."""
 
     search: Callable[[View], Search[_T]]
-    answer: Callable[[View, _T], Computed]
+    answer: Callable[[View, _T], Computation]
 
 
-Handled = Answer | Command | Listing[Any] | Sought[Any]
+Result = Answer | Command | Listing[Any] | PendingSearch[Any]
 # The result itself, or the computation of it, which may query schemas.
-Computed = Handled | Querying[Handled]
+Computation = Result | Querying[Result]
 # Answers from rows, or returns the list, search or command that answers. It never waits.
-RowHandler = Callable[[Call, View], Computed]
+RowHandler = Callable[[Call, View], Computation]
 # Answers with data of the node.
 NodeHandler = Callable[[Call, Backend], Awaitable[Answer]]
 
@@ -81,14 +81,14 @@ class Operation:
     handler: RowHandler | None = None
     node_handler: NodeHandler | None = None
     parameters: tuple[Parameter, ...] = ()
-    fresh: Fresh = Fresh.ALWAYS
-    takes: str = ""  # name of the request body's schema in the OpenAPI document; empty: no body
-    gives: str = ""  # name of the answer's schema
+    freshness: Freshness = Freshness.ALWAYS
+    request_schema: str = ""  # name of the request body's schema in the OpenAPI document; empty: no body
+    response_schema: str = ""  # name of the answer's schema
     status: int = 200
-    place: str = ""  # path of a created object up to its id, for ``Location``; empty: none
+    location: str = ""  # path of a created object up to its id, for ``Location``; empty: none
     errors: tuple[ErrorKind, ...] = ()
     # Further headers for the answer to a command, from the rows after it.
-    after: Callable[[Call, View, Answer], Querying[Sequence[Header]]] | None = None
+    extra_headers: Callable[[Call, View, Answer], Querying[Sequence[Header]]] | None = None
     plain: bool = False  # can answer in plain text
     own: bool = False  # not in Confluent's API: answers ``application/json`` without content negotiation
     # Bodies must have a JSON media type, which pages of other sites cannot send without a preflight.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from registry.domain.log_format.values import LEVELS
 
-from .schema_shapes import BOOL, INT, LONG, TEXT, Json, list_of, nullable, object_of, ref
+from .entity_schemas import BOOL, INT, LONG, TEXT, Json, list_of, nullable, object_of, ref
 
 _SNAPSHOT: Json = {
     "id": TEXT,

@@ -90,8 +90,8 @@ def offset(args: Mapping[str, Any]) -> int:
 
 def limit(args: Mapping[str, Any], most: int) -> int:
     """Return ``limit``, or the maximum if it is zero, negative or above that (Confluent 8.x)."""
-    asked: int = args["limit"]
-    return asked if 0 < asked <= most else most
+    requested: int = args["limit"]
+    return requested if 0 < requested <= most else most
 
 
 def associated(args: Mapping[str, Any]) -> Filter:

@@ -1,15 +1,40 @@
-"""The request target: strict percent-decoding, and the rewriting of ``/contexts/{ctx}/…`` paths."""
+"""The request target: strict percent-decoding, and the rewriting of ``/contexts/{ctx}/…`` paths.
+
+Functions of a target, or of another part of a request, can be cached as bytes (:func:`remembered`).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 from registry.domain.errors import BAD_REQUEST
 from registry.domain.model import DEFAULT_CONTEXT
 
+_T = TypeVar("_T")
+_ENTRY_BYTES = 512  # overhead of an entry
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
+
+
+def remembered(
+    *, bytes_max: int, key_bytes_max: int, value_bytes: int = 0
+) -> Callable[[Callable[[bytes], _T]], Callable[[bytes], _T]]:
+    """Return a decorator that caches the most recently used results within ``bytes_max``.
+
+    Keys longer than ``key_bytes_max`` are not cached. ``value_bytes``: maximum size of a result.
+    """
+
+    def decorate(function: Callable[[bytes], _T]) -> Callable[[bytes], _T]:
+        known = lru_cache(bytes_max // (key_bytes_max + value_bytes + _ENTRY_BYTES))(function)
+
+        def result(key: bytes) -> _T:
+            return known(key) if len(key) <= key_bytes_max else function(key)
+
+        return result
+
+    return decorate
 
 
 class Target(NamedTuple):

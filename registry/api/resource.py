@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import orjson
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Command, Deferred, Done, Forgotten, NotPrimary, Refused, Unknown
 from registry.domain.errors import (
     BAD_REQUEST,
     INCOMPATIBLE,
-    INVALID_SCHEMA,
     METHOD_NOT_ALLOWED,
     NO_PRIMARY,
-    NOT_FOUND,
     OUTCOME_UNKNOWN,
     UNAVAILABLE,
     RegistryError,
     outcome_unknown,
 )
-from registry.domain.model import Subject
-from registry.domain.parsing.querying import Unanswered
 from registry.domain.pending_command import Origin
-from registry.domain.queries import scope as scopes
-from registry.domain.rows.memory_views import DictView
-from registry.domain.rows.view import View
 
 from . import media_types
 from .answers import Answer, Disconnected, refusal, send_answer
@@ -40,18 +28,14 @@ from .backend import ApiSettings, Backend
 from .bodies import without_rule_sets
 from .list_slices import Lists
 from .listing import Listing
-from .operations import Call, Computed, Fresh, Handled, Operation, Sought
+from .operations import Call, Operation, PendingSearch
 from .parameters import arguments
+from .row_handlers import RowHandlers
 from .worker_queries import WorkerQueries
 
 MIN_OFFSET = "x-registry-min-offset"
 FORWARD = "x-forward"  # set by a Confluent node that takes this one for the primary (Confluent 8.x)
-STALE = (b"warning", b'110 - "Response is Stale"')  # on answers from rows that may be older than the log
 STATE = "registry"  # key in the ASGI scope: the request's decoded target and its answer's offset
-
-
-_NO_ROWS = DictView()
-_UNCONFIRMED = "Cannot reach the log to confirm that this does not exist; try again later"
 
 
 class Resource:
@@ -74,7 +58,7 @@ class Resource:
         self._lists = lists
         allowed = sorted({*self.operations, "OPTIONS", *(["HEAD"] if "GET" in self.operations else [])})
         self._allow = (b"allow", ", ".join(allowed).encode())
-        self._aliased = "/subjects/{subject}" in path
+        self._handlers = RowHandlers(path, backend, settings, worker_queries, lists)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; errors of the registry become answers in the documented shape."""
@@ -122,7 +106,7 @@ class Resource:
         call = Call(
             path=scope["path_params"],
             args=arguments(operation.parameters, scope[STATE]["target"].query),
-            body=await self._body(receive) if operation.takes else b"",
+            body=await self._body(receive) if operation.request_schema else b"",
             settings=self._settings,
             memory=self._worker_queries.memory,
             plain=plain,
@@ -132,97 +116,19 @@ class Resource:
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
         await self._await_offset(headers)
-        result = await self._from_rows(operation, call)
-        assert not isinstance(result, Sought)
+        result = await self._handlers.run(operation, call)
+        assert not isinstance(result, PendingSearch)
         if isinstance(result, Listing):
             path = scope.get("raw_path") or scope["path"].encode()
             return await self._lists.answer(result, path.partition(b"?")[0], scope.get("query_string", b""))
         if not isinstance(result, Answer):
             answer = await self._submit(result, operation.status, _origin(scope, headers))
-            answer = _placed(answer, operation.place) if operation.place else answer
-            return self._with_more(operation, call, answer)
+            answer = _with_location(answer, operation.location) if operation.location else answer
+            return self._handlers.with_headers(operation, call, answer)
         etag = next((value for name, value in result.headers if name == b"etag"), None)
         if etag is not None and _matches(headers.get("if-none-match"), etag.decode()):
             return result._replace(status=304, body=b"")
         return result
-
-    async def _from_rows(self, operation: Operation, call: Call) -> Handled:
-        """Call the handler with rows that are as new as the operation requires."""
-        fresh, settings = operation.fresh, self._settings
-        if fresh is Fresh.NEVER or not settings.cluster:
-            return await self._handled(operation, call)
-        if fresh is not Fresh.ALWAYS or settings.local_reads:
-            try:
-                result = await self._handled(operation, call)
-            except RegistryError as error:
-                if fresh is not Fresh.DECIDED and not _is_miss(error):
-                    raise
-            else:
-                if fresh is not Fresh.DECIDED or not isinstance(result, Answer):
-                    return result
-        return await self._confirmed(operation, call)
-
-    async def _confirmed(self, operation: Operation, call: Call) -> Handled:
-        confirmed = await self._backend.confirm()
-        if operation.fresh is Fresh.DECIDED:
-            return await self._handled(operation, replace(call, from_rows=confirmed))
-        try:
-            result = await self._handled(operation, call)
-        except RegistryError as error:
-            if confirmed or not _is_miss(error):
-                raise
-            raise UNAVAILABLE(_UNCONFIRMED) from None
-        if not confirmed and isinstance(result, Listing):
-            return replace(result, headers=(*result.headers, STALE))
-        if not confirmed and isinstance(result, Answer):
-            return result._replace(headers=(*result.headers, STALE))
-        return result
-
-    async def _handled(self, operation: Operation, call: Call) -> Handled:
-        large = len(call.body) > LARGE_BYTES
-        rows = _no_rows if operation.fresh is Fresh.NEVER else self._backend.view
-        result = await self._done(partial(self._handle, operation, call), rows, large=large)
-        while isinstance(result, Sought):
-            found = await self._lists.found(result.search)
-            result = await self._done(partial(_answered, result.answer, found), rows)
-            await asyncio.sleep(0)  # searches may follow one another
-        return result
-
-    async def _done(
-        self,
-        work: Callable[[View], Computed],
-        rows: Callable[[], AbstractContextManager[View]],
-        *,
-        large: bool = False,
-    ) -> Handled:
-        return await self._worker_queries.do(work, rows, self._settings.request_timeout_s, large=large)
-
-    def _handle(self, operation: Operation, call: Call, view: View) -> Computed:
-        assert operation.handler is not None
-        return operation.handler(self._with_subject(call, view), view)
-
-    def _with_subject(self, call: Call, view: View) -> Call:
-        name = call.path.get("subject")
-        if name is None:
-            return call
-        asked = subject = Subject.parse(name)
-        if self._aliased:
-            subject = scopes.aliased(view, asked)
-        return replace(call, subject=subject, asked=asked)
-
-    def _with_more(self, operation: Operation, call: Call, answer: Answer) -> Answer:
-        """Add further headers to the answer of a write; the write stands even if that fails."""
-        if operation.after is None:
-            return answer
-        try:
-            with self._backend.view() as view:
-                steps = operation.after(self._with_subject(call, view), view, answer)
-                more = self._worker_queries.attempt(steps)
-        except RegistryError:
-            return answer
-        if isinstance(more, Unanswered):
-            return answer
-        return answer._replace(headers=(*answer.headers, *more))
 
     async def _submit(self, command: Command, status: int, origin: Origin) -> Answer:
         try:
@@ -260,14 +166,6 @@ class Resource:
         return body if self._settings.keep_rule_sets else without_rule_sets(body)
 
 
-def _no_rows() -> AbstractContextManager[View]:
-    return nullcontext(_NO_ROWS)
-
-
-def _answered(answer: Callable[[View, Any], Computed], found: Any, view: View) -> Computed:
-    return answer(view, found)
-
-
 def _origin(scope: Scope, headers: Headers) -> Origin:
     state = scope[STATE]
     forwarded = headers.get(FORWARD, "").lower() == "true"
@@ -290,16 +188,11 @@ def _has_body(headers: Headers) -> bool:
     return headers.get("content-length", "0").strip("0") != "" or "transfer-encoding" in headers
 
 
-def _placed(answer: Answer, place: str) -> Answer:
+def _with_location(answer: Answer, location: str) -> Answer:
     """Add ``Location``; Confluent's answers never have it."""
     made: str = orjson.loads(answer.body)["id"]
-    headers = (*answer.headers, (b"location", f"{place}{made}".encode()))
+    headers = (*answer.headers, (b"location", f"{location}{made}".encode()))
     return answer._replace(headers=headers, media_type=b"application/json")
-
-
-def _is_miss(error: RegistryError) -> bool:
-    """Return true if newer rows may give another answer: the object or a referenced schema is missing."""
-    return (error.status == 404 and error.code != NOT_FOUND.code) or error.code == INVALID_SCHEMA.code
 
 
 def _all(headers: Headers, name: str) -> Iterator[bytes]:

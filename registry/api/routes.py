@@ -12,6 +12,8 @@ from . import (
     associations,
     compatibility,
     openapi,
+    registration,
+    schema_list,
     schemas,
     scopes,
     server_info,
@@ -28,7 +30,9 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     """Return all operations; ``/metrics`` only if ``metrics`` is given, which returns its body."""
     found = [
         *_tagged("Subjects", subjects.OPERATIONS),
+        *_tagged("Subjects", registration.OPERATIONS),
         *_tagged("Subjects", tags.OPERATIONS),
+        *_tagged("Schemas", schema_list.OPERATIONS),
         *_tagged("Schemas", schemas.OPERATIONS),
         *_tagged("Compatibility", compatibility.OPERATIONS),
         *_tagged("Config and mode", scopes.scope_operations("/{}", "the top level")),
@@ -56,8 +60,10 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     return found
 
 
-def _get(path: str, summary: str, handler: NodeHandler, gives: str) -> Operation:
-    return Operation(method="GET", path=path, summary=summary, node_handler=handler, gives=gives)
+def _get(path: str, summary: str, handler: NodeHandler, response_schema: str) -> Operation:
+    return Operation(
+        method="GET", path=path, summary=summary, node_handler=handler, response_schema=response_schema
+    )
 
 
 def _tagged(tag: str, group: Iterable[Operation]) -> list[Operation]:

@@ -1,4 +1,4 @@
-"""Schemas by id and by guid, and the list of all schemas."""
+"""Schemas by id and by guid."""
 
 from __future__ import annotations
 
@@ -15,79 +15,34 @@ from registry.domain.errors import SCHEMA_ID_NOT_FOUND
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import formatted
-from registry.domain.queries import association_entities, by_subject, entities, lists, scope, versions
-from registry.domain.queries.association_rules import AssociationRules
-from registry.domain.queries.lists import Listed, PlacedVersion
+from registry.domain.queries import by_subject, entities, lists, scope, versions
+from registry.domain.queries.lists import PlacedVersion
 from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import Skip, View
-from registry.domain.schemas import FORMATS
 
 from . import tags
-from .answers import Answer, Header, json_answer
+from .answers import Answer, Header
 from .listing import Listing
-from .operations import Call, Fresh, Operation, Sought
+from .operations import Call, Freshness, Operation, PendingSearch
 from .paging import page, whole
 from .parameters import (
-    ASSOCIATED,
     DELETED,
     FIND_TAGS,
     FORMAT,
-    LIST_MAX,
     PAGE,
     REFERENCE_FORMAT,
     SCOPE,
-    associated,
     flag,
     path_number,
-    word,
 )
-
-_TYPES = ("JSON", "PROTOBUF", "AVRO")  # the order in which Confluent lists them
 
 _GUID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 
 
-def list_schemas(call: Call, view: View) -> Listing[Listed]:
-    """``GET /schemas``."""
-    args = call.args
-    chosen = lists.Schemas(
-        args["subjectPrefix"],
-        args["deleted"],
-        args["latestOnly"],
-        args["ruleType"],
-        args["aliases"],
-        associated(args),
-    )
-
-    def walk(view: View, mark: tuple[str, int] | None, skip: Skip | None = None) -> Iterator[Listed | None]:
-        return chosen.walk(view, (Subject.parse(mark[0]), mark[1]) if mark else None, skip)
-
-    printed = partial(_listed, rules=call.settings.defaults.association_rules)
-    return page(
-        call,
-        walk,
-        printed,
-        lambda each: _version_mark(each.found),
-        (str, int),
-        limit_max=LIST_MAX,
-        leaping=walk,
-    )
-
-
-def _listed(each: Listed, rules: AssociationRules) -> bytes:
-    aliases = b',"aliases":' + orjson.dumps(each.aliases) if each.aliases else b""
-    tail = aliases + association_entities.tail_of(each.associations, rules)
-    return entities.schema_entity(each.found.row, tail=tail)
-
-
-def _version_mark(found: Registered) -> tuple[str, int]:
-    return found.subject.qualified, found.version
-
-
-def get_by_id(call: Call, view: View) -> Sought[Registered]:
+def get_by_id(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /schemas/ids/{id}``."""
-    return Sought(_by_id(call, view), partial(_schema_string, call))
+    return PendingSearch(_by_id(call, view), partial(_schema_string, call))
 
 
 def _schema_string(call: Call, view: View, found: Registered) -> Querying[Answer | Listing[str]]:
@@ -106,27 +61,27 @@ def _schema_string(call: Call, view: View, found: Registered) -> Querying[Answer
     return _lasting(call, body)
 
 
-def get_text_by_id(call: Call, view: View) -> Sought[Registered]:
+def get_text_by_id(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /schemas/ids/{id}/schema``: the bare text. An unknown id is 404, where Confluent answers 500."""
 
     def text(view: View, found: Registered) -> Querying[Answer]:
         row = yield from formatted(view, found, call.args["format"])
         return _lasting(call, entities.text(row).encode())
 
-    return Sought(_by_id(call, view), text)
+    return PendingSearch(_by_id(call, view), text)
 
 
-def list_subjects_of_id(call: Call, view: View) -> Sought[Registered]:
+def list_subjects_of_id(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /schemas/ids/{id}/subjects``."""
     return _of_id(call, view, lambda found: found.subject.qualified)
 
 
-def list_versions_of_id(call: Call, view: View) -> Sought[Registered]:
+def list_versions_of_id(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /schemas/ids/{id}/versions``."""
     return _of_id(call, view, lambda found: {"subject": found.subject.qualified, "version": found.version})
 
 
-def get_by_guid(call: Call, view: View) -> Sought[Registered | None]:
+def get_by_guid(call: Call, view: View) -> PendingSearch[Registered | None]:
     """``GET /schemas/guids/{guid}``."""
     md5 = _md5(call)
     if md5 is None:
@@ -138,7 +93,7 @@ def get_by_guid(call: Call, view: View) -> Sought[Registered | None]:
         row = yield from formatted(view, found, call.args["format"])
         return _lasting(call, entities.schema_string(row, named=False))
 
-    return Sought(partial(versions.by_guid, md5=md5), answer)
+    return PendingSearch(partial(versions.by_guid, md5=md5), answer)
 
 
 def list_ids_of_guid(call: Call, view: View) -> Listing[tuple[str, int]]:
@@ -149,11 +104,6 @@ def list_ids_of_guid(call: Call, view: View) -> Listing[tuple[str, int]]:
         return by_subject.ids_of_guid(view, md5) if md5 else iter(())
 
     return whole(walk, lambda each: orjson.dumps({"context": each[0], "id": each[1]}))
-
-
-def list_types(call: Call, view: View) -> Answer:
-    """``GET /schemas/types``: the formats that can be registered."""
-    return json_answer([*(name for name in _TYPES if name in FORMATS), *sorted(FORMATS.keys() - {*_TYPES})])
 
 
 def etag(body: bytes) -> bytes:
@@ -180,9 +130,9 @@ def _by_id(call: Call, view: View) -> Callable[[View], Search[Registered]]:
     return search
 
 
-def _of_id(call: Call, view: View, shown: Callable[[Registered], Any]) -> Sought[Registered]:
+def _of_id(call: Call, view: View, shown: Callable[[Registered], Any]) -> PendingSearch[Registered]:
     schema_id, scope = path_number(call.path["id"]), _scope(call, view)
-    return Sought(
+    return PendingSearch(
         lambda view: by_subject.id_in_scope(view, schema_id, scope),
         lambda _, found: _holders(call, found.subject.context, schema_id, shown),
     )
@@ -216,35 +166,11 @@ def _md5(call: Call) -> bytes | None:
 OPERATIONS = (
     Operation(
         method="GET",
-        path="/schemas",
-        summary="List schemas by subject and version",
-        handler=list_schemas,
-        gives="Schemas",
-        parameters=(
-            word("subjectPrefix", "Prefix of the qualified name; empty: the default context"),
-            flag("aliases", "Include the subjects that aliases refer to"),
-            DELETED,
-            flag("latestOnly", "Only the latest version of each subject"),
-            word("ruleType", "Only schemas with a rule of this type"),
-            *ASSOCIATED,
-            *PAGE,
-        ),
-    ),
-    Operation(
-        method="GET",
-        path="/schemas/types",
-        summary="The schema types that can be registered",
-        handler=list_types,
-        gives="Names",
-        fresh=Fresh.NEVER,
-    ),
-    Operation(
-        method="GET",
         path="/schemas/ids/{id}",
         summary="A schema by its id",
         handler=get_by_id,
-        gives="SchemaString",
-        fresh=Fresh.ON_MISS,
+        response_schema="SchemaString",
+        freshness=Freshness.ON_MISS,
         parameters=(
             SCOPE,
             FORMAT,
@@ -260,8 +186,8 @@ OPERATIONS = (
         path="/schemas/ids/{id}/schema",
         summary="The text of a schema by its id",
         handler=get_text_by_id,
-        gives="SchemaText",
-        fresh=Fresh.ON_MISS,
+        response_schema="SchemaText",
+        freshness=Freshness.ON_MISS,
         parameters=(SCOPE, FORMAT),
         errors=(e.SCHEMA_ID_NOT_FOUND,),
     ),
@@ -270,7 +196,7 @@ OPERATIONS = (
         path="/schemas/ids/{id}/subjects",
         summary="The subjects with an id",
         handler=list_subjects_of_id,
-        gives="Names",
+        response_schema="Names",
         parameters=(SCOPE, DELETED, *PAGE),
         errors=(e.SCHEMA_NOT_FOUND,),
     ),
@@ -279,7 +205,7 @@ OPERATIONS = (
         path="/schemas/ids/{id}/versions",
         summary="The versions with an id, one for each subject",
         handler=list_versions_of_id,
-        gives="SubjectVersions",
+        response_schema="SubjectVersions",
         parameters=(SCOPE, DELETED, *PAGE),
         errors=(e.SCHEMA_NOT_FOUND,),
     ),
@@ -288,8 +214,8 @@ OPERATIONS = (
         path="/schemas/guids/{guid}",
         summary="A schema by its guid",
         handler=get_by_guid,
-        gives="SchemaString",
-        fresh=Fresh.ON_MISS,
+        response_schema="SchemaString",
+        freshness=Freshness.ON_MISS,
         parameters=(FORMAT,),
         errors=(e.SCHEMA_ID_NOT_FOUND,),
     ),
@@ -298,6 +224,6 @@ OPERATIONS = (
         path="/schemas/guids/{guid}/ids",
         summary="All contexts and ids of a guid",
         handler=list_ids_of_guid,
-        gives="ContextIds",
+        response_schema="ContextIds",
     ),
 )

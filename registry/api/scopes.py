@@ -18,7 +18,7 @@ from registry.domain.rows.view import View, scan
 from .answers import Answer
 from .bodies import config_patch, mode_request
 from .listing import Listing
-from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Fresh, Operation
+from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation
 from .paging import page
 from .parameters import DEFAULT_TO_GLOBAL, FORCE, LIST_MAX, PAGE, Parameter, flag, word
 
@@ -97,7 +97,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=config,
             summary=f"The config of {whose}",
             handler=get_config,
-            gives="Config",
+            response_schema="Config",
             parameters=(DEFAULT_TO_GLOBAL,),
             errors=(e.NO_SUBJECT_COMPATIBILITY,) if one else (),
         ),
@@ -106,9 +106,9 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=config,
             summary=f"Change the config of {whose}",
             handler=put_config,
-            fresh=Fresh.DECIDED,
-            takes="ConfigUpdateRequest",
-            gives="ConfigUpdateRequest",
+            freshness=Freshness.DECIDED,
+            request_schema="ConfigUpdateRequest",
+            response_schema="ConfigUpdateRequest",
             errors=(
                 e.INVALID_COMPATIBILITY,
                 e.INVALID_RULE_SET,
@@ -122,8 +122,8 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=config,
             summary=f"Remove the config of {whose}",
             handler=delete_config,
-            fresh=Fresh.DECIDED,
-            gives="Config",
+            freshness=Freshness.DECIDED,
+            response_schema="Config",
             errors=(*((e.SUBJECT_NOT_FOUND,) if one else ()), *WRITE_ERRORS),
         ),
         Operation(
@@ -131,7 +131,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=mode,
             summary=f"The mode of {whose}",
             handler=get_mode,
-            gives="Mode",
+            response_schema="Mode",
             parameters=(DEFAULT_TO_GLOBAL,),
             errors=(e.NO_SUBJECT_MODE,) if one else (),
         ),
@@ -140,9 +140,9 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=mode,
             summary=f"Set the mode of {whose}",
             handler=put_mode,
-            fresh=Fresh.DECIDED,
-            takes="ModeUpdateRequest",
-            gives="ModeUpdated",
+            freshness=Freshness.DECIDED,
+            request_schema="ModeUpdateRequest",
+            response_schema="ModeUpdated",
             parameters=(FORCE,),
             errors=(
                 e.INVALID_SUBJECT,
@@ -158,8 +158,8 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             path=mode,
             summary=f"Remove the mode of {whose}",
             handler=delete_mode,
-            fresh=Fresh.DECIDED,
-            gives="Mode",
+            freshness=Freshness.DECIDED,
+            response_schema="Mode",
             parameters=(flag("recursive", "Include the modes of a context's subjects"),),
             errors=(*((e.SUBJECT_NOT_FOUND,) if one else ()), *WRITE_ERRORS),
         ),
@@ -172,7 +172,7 @@ CONTEXT_OPERATIONS = (
         path="/contexts",
         summary="List the contexts",
         handler=list_contexts,
-        gives="Names",
+        response_schema="Names",
         parameters=(word("contextPrefix", "Prefix of the name, which starts with a dot"), *PAGE),
     ),
     Operation(
@@ -180,7 +180,7 @@ CONTEXT_OPERATIONS = (
         path="/contexts/{context}",
         summary="Delete an empty context",
         handler=delete_context,
-        fresh=Fresh.DECIDED,
+        freshness=Freshness.DECIDED,
         status=204,
         errors=(e.CONTEXT_NOT_EMPTY, *WRITE_ERRORS),
     ),
@@ -245,7 +245,7 @@ STORED_OPERATIONS = tuple(
         summary=f"List the stored {what}",
         handler=handler,
         parameters=_STORED_PAGE,
-        gives=what.capitalize(),
+        response_schema=what.capitalize(),
     )
     for what, handler in (("configs", list_configs), ("modes", list_modes))
 )

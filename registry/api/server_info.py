@@ -20,7 +20,7 @@ from registry.domain.rows.view import View, scan
 from .answers import Answer, Header, json_answer
 from .backend import Backend
 from .listing import Listing, Mark
-from .operations import Call, Fresh, NodeHandler, Operation
+from .operations import Call, Freshness, NodeHandler, Operation
 from .paging import page
 from .parameters import PAGE, flag
 
@@ -158,30 +158,44 @@ def metrics_of(metrics: Callable[[], Awaitable[bytes]]) -> NodeHandler:
 
 
 OPERATIONS = (
-    Operation(method="GET", path="/", summary="Empty", handler=root, gives="Empty", fresh=Fresh.NEVER),
-    Operation(method="POST", path="/", summary="Empty", handler=root, gives="Empty", fresh=Fresh.NEVER),
+    Operation(
+        method="GET",
+        path="/",
+        summary="Empty",
+        handler=root,
+        response_schema="Empty",
+        freshness=Freshness.NEVER,
+    ),
+    Operation(
+        method="POST",
+        path="/",
+        summary="Empty",
+        handler=root,
+        response_schema="Empty",
+        freshness=Freshness.NEVER,
+    ),
     Operation(
         method="GET",
         path="/v1/metadata/id",
         summary="The ids of the clusters",
         node_handler=cluster_id,
-        gives="ServerClusterId",
+        response_schema="ServerClusterId",
     ),
     Operation(
         method="GET",
         path="/v1/metadata/version",
         summary="The version of the server",
         handler=version,
-        gives="SchemaRegistryServerVersion",
-        fresh=Fresh.NEVER,
+        response_schema="SchemaRegistryServerVersion",
+        freshness=Freshness.NEVER,
     ),
     Operation(
         method="GET",
         path="/v1/metadata/deployment",
         summary="Attributes of the deployment: none",
         handler=deployment,
-        gives="SchemaRegistryDeployment",
-        fresh=Fresh.NEVER,
+        response_schema="SchemaRegistryDeployment",
+        freshness=Freshness.NEVER,
     ),
 )
 
@@ -192,14 +206,14 @@ OWN_OPERATIONS = (
         path="/health/live",
         summary="200 if this process is running",
         node_handler=live,
-        gives="Health",
+        response_schema="Health",
     ),
     Operation(
         method="GET",
         path="/health/started",
         summary="200 once the log has been read to its end; 503 until then",
         node_handler=started,
-        gives="Health",
+        response_schema="Health",
         errors=(e.UNAVAILABLE,),
     ),
     Operation(
@@ -207,7 +221,7 @@ OWN_OPERATIONS = (
         path="/health/ready",
         summary="200 if all requests can be served; else 503 with the reasons",
         node_handler=ready,
-        gives="Health",
+        response_schema="Health",
         errors=(e.UNAVAILABLE,),
     ),
     Operation(
@@ -215,7 +229,7 @@ OWN_OPERATIONS = (
         path="/_health",
         summary="Readiness in Karapace's format; 503 unless ready",
         node_handler=karapace_health,
-        gives="KarapaceHealth",
+        response_schema="KarapaceHealth",
         errors=(e.UNAVAILABLE,),
     ),
     Operation(
@@ -223,21 +237,21 @@ OWN_OPERATIONS = (
         path="/master_available",
         summary="True if a primary is known, in Karapace's format",
         node_handler=primary_available,
-        gives="PrimaryAvailable",
+        response_schema="PrimaryAvailable",
     ),
     Operation(
         method="GET",
         path="/node",
         summary="Role, epoch, offsets and digest of the node",
         node_handler=node,
-        gives="Node",
+        response_schema="Node",
     ),
     Operation(
         method="GET",
         path="/quarantine",
         summary="The records of the log that could not be read",
         handler=quarantine,
-        gives="Quarantine",
+        response_schema="Quarantine",
         parameters=(
             flag("clashes", "Include versions whose id has another content too; examines all versions"),
             *PAGE,

@@ -13,7 +13,7 @@ from snapshots.catalogue.catalogue import Entry
 
 from .answers import Answer, Header
 from .backend import Backend
-from .operations import WRITE_ERRORS, Call, Fresh, Operation
+from .operations import WRITE_ERRORS, Call, Freshness, Operation
 
 PATH = "/admin/snapshots"
 _JSON = b"application/json"
@@ -55,7 +55,7 @@ OPERATIONS = (
         path=PATH,
         summary="List the snapshots, newest first",
         node_handler=list_snapshots,
-        gives="Snapshots",
+        response_schema="Snapshots",
         errors=(e.UNAVAILABLE,),
     ),
     Operation(
@@ -63,10 +63,10 @@ OPERATIONS = (
         path=PATH,
         summary="Request a snapshot of the current state; returns a request that is still waiting, if any",
         handler=request_snapshot,
-        fresh=Fresh.NEVER,
-        gives="Snapshot",
+        freshness=Freshness.NEVER,
+        response_schema="Snapshot",
         status=202,
-        place=f"{PATH}/",
+        location=f"{PATH}/",
         errors=(*WRITE_ERRORS, e.UNAVAILABLE),
     ),
     Operation(
@@ -74,7 +74,7 @@ OPERATIONS = (
         path=f"{PATH}/{{snapshot}}",
         summary="One snapshot",
         node_handler=get_snapshot,
-        gives="Snapshot",
+        response_schema="Snapshot",
         errors=(e.SNAPSHOT_NOT_FOUND, e.UNAVAILABLE),
     ),
     Operation(

@@ -4,51 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
-import msgspec
 import orjson
 
 from registry.domain import errors as e
-from registry.domain.commands import Command, DeleteSubject, DeleteVersion, Register
-from registry.domain.decide.decision import check_subject
-from registry.domain.lookup import find
-from registry.domain.lookup.metadata import tidy_rules
+from registry.domain.commands import Command, DeleteSubject, DeleteVersion
 from registry.domain.model import Subject
-from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
-from registry.domain.parsing.schema_queries import Source
 from registry.domain.parsing.stored import formatted
 from registry.domain.queries import by_subject, entities, lists
 from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import Skip, View
-from registry.domain.schemas import FORMATS, InvalidSchema
 
 from . import tags
 from .answers import Answer
-from .bodies import schema_request
-from .equal_versions import equal_to
 from .listing import Listing
 from .operations import (
-    BODY_ERRORS,
-    REGISTER_ERRORS,
     VERSION_MISSING,
     WRITE_ERRORS,
     Call,
-    Fresh,
+    Freshness,
     Operation,
-    Sought,
+    PendingSearch,
 )
 from .paging import page
 from .parameters import (
     DELETED,
     DELETED_ONLY,
     FIND_TAGS,
-    FORCE,
     FORMAT,
     LIST_MAX,
-    NORMALIZE,
     PAGE,
     PERMANENT,
     REFERENCE_FORMAT,
@@ -75,10 +61,10 @@ def list_subjects(call: Call, view: View) -> Listing[Subject]:
 
 def delete_subject(call: Call, view: View) -> Command:
     """``DELETE /subjects/{subject}``."""
-    return DeleteSubject(call.asked.qualified, call.args["permanent"])
+    return DeleteSubject(call.requested_subject.qualified, call.args["permanent"])
 
 
-def list_versions(call: Call, view: View) -> Sought[None]:
+def list_versions(call: Call, view: View) -> PendingSearch[None]:
     """``GET /subjects/{subject}/versions``."""
     deleted, only = call.args["deleted"], call.args["deletedOnly"]
     negative = call.args["deletedAsNegative"]
@@ -88,14 +74,14 @@ def list_versions(call: Call, view: View) -> Sought[None]:
         return lists.version_numbers(view, call.subject, mark[0] if mark else None, skip, **shown)
 
     listing = page(call, walk, lambda each: b"%d" % each, lambda each: (abs(each),), (int,), leaping=walk)
-    return Sought(
+    return PendingSearch(
         lambda view: by_subject.require(view, call.subject, deleted=deleted or only), lambda _, __: listing
     )
 
 
-def get_version(call: Call, view: View) -> Sought[Registered]:
+def get_version(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /subjects/{subject}/versions/{version}``."""
-    return Sought(_version(call), partial(_version_entity, call))
+    return PendingSearch(_version(call), partial(_version_entity, call))
 
 
 def _version_entity(call: Call, view: View, found: Registered) -> Querying[Answer]:
@@ -106,23 +92,23 @@ def _version_entity(call: Call, view: View, found: Registered) -> Querying[Answe
     return Answer(entities.schema_entity(row, schema_tags=tail))
 
 
-def get_version_text(call: Call, view: View) -> Sought[Registered]:
+def get_version_text(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /subjects/{subject}/versions/{version}/schema``: the bare text."""
 
     def text(view: View, found: Registered) -> Querying[Answer]:
         row = yield from formatted(view, found, call.args["format"])
         return Answer(entities.text(row).encode())
 
-    return Sought(_version(call), text)
+    return PendingSearch(_version(call), text)
 
 
 def delete_version(call: Call, view: View) -> Command:
     """``DELETE /subjects/{subject}/versions/{version}``."""
     number = by_subject.parse_version(call.path["version"])
-    return DeleteVersion(call.asked.qualified, number, call.args["permanent"])
+    return DeleteVersion(call.requested_subject.qualified, number, call.args["permanent"])
 
 
-def find_by_metadata(call: Call, view: View) -> Sought[Registered]:
+def find_by_metadata(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /subjects/{subject}/metadata``."""
     wanted, deleted = zip(call.args["key"], call.args["value"], strict=False), call.args["deleted"]
 
@@ -130,15 +116,15 @@ def find_by_metadata(call: Call, view: View) -> Sought[Registered]:
         row = yield from formatted(view, found, call.args["format"])
         return Answer(entities.schema_entity(row))
 
-    return Sought(
+    return PendingSearch(
         lambda view: by_subject.version_with_metadata(view, call.subject, wanted, deleted=deleted), entity
     )
 
 
-def list_referrers(call: Call, view: View) -> Sought[Registered]:
+def list_referrers(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /subjects/{subject}/versions/{version}/referencedby``; the version itself may be soft-deleted."""
     number = by_subject.parse_version(call.path["version"])
-    return Sought(
+    return PendingSearch(
         lambda view: by_subject.find_version(view, call.subject, number, deleted=True),
         lambda _, found: _referrers(call, found),
     )
@@ -158,69 +144,13 @@ def _version(call: Call) -> Callable[[View], Search[Registered]]:
     return lambda view: by_subject.version_anywhere(view, call.subject, number, deleted=call.args["deleted"])
 
 
-def look_up(call: Call, view: View) -> Querying[Answer | Sought[str]]:
-    """``POST /subjects/{subject}``: a miss in the default context is looked up in the others, in order."""
-    return _look_up(call, _request(call), view, None)
-
-
-def _look_up(
-    call: Call, request: Register, view: View, context: str | None
-) -> Querying[Answer | Sought[str]]:
-    defaults, deleted = call.settings.defaults, call.args["deleted"]
-    found = yield from find.lookup(view, call.memory, request, defaults, deleted=deleted, elsewhere=context)
-    if found is not None:
-        return Answer(found)
-    # One context at a time, because there may be many.
-    return Sought(
-        partial(find.next_context, subject=call.subject, after=context, deleted=deleted),
-        partial(_look_up, call, request),
-    )
-
-
-def register(call: Call, view: View) -> Querying[Answer | Command]:
-    """``POST /subjects/{subject}/versions``: answered here if the schema is registered already."""
-    defaults = call.settings.defaults
-    request = _request(call, force=call.args["force"])
-    tidy_rules(request.rule_set)
-    check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
-    if request.changes_tags:
-        return msgspec.structs.replace(request, subject=call.asked.qualified)
-    request = yield from _parsed(request)
-    if call.from_rows:
-        reply = yield from find.already_registered(view, call.memory, request, defaults)
-        if reply is not None:
-            return Answer(reply)
-    return msgspec.structs.replace(request, subject=call.asked.qualified)
-
-
-def _request(call: Call, **options: Any) -> Register:
-    wanted = {"normalize": call.args["normalize"], "format": call.args["format"], **options}
-    return schema_request(call.body, call.subject.qualified, **wanted)
-
-
-def _parsed(request: Register) -> Querying[Register]:
-    """Return the request with its canonical text, so that the primary need not parse it again.
-
-    It is returned unchanged if that needs other schemas or if it is not a valid new schema: the primary then
-    decides what to answer.
-    """
-    schema_type = "AVRO" if request.schema_type is None else request.schema_type
-    if request.references or not request.schema.strip() or schema_type not in FORMATS:
-        return request
-    try:
-        text = yield from querying.canonical(Source(schema_type, request.schema, new=True))
-    except InvalidSchema:
-        return request
-    return msgspec.structs.replace(request, schema=text, canonical=True)
-
-
 OPERATIONS = (
     Operation(
         method="GET",
         path="/subjects",
         summary="List the subjects of all contexts, sorted",
         handler=list_subjects,
-        gives="Names",
+        response_schema="Names",
         parameters=(
             word("subjectPrefix", "Prefix of the qualified name", ":*:"),
             DELETED,
@@ -229,22 +159,12 @@ OPERATIONS = (
         ),
     ),
     Operation(
-        method="POST",
-        path="/subjects/{subject}",
-        summary="Find a schema under a subject",
-        handler=look_up,
-        takes="RegisterSchemaRequest",
-        gives="Schema",
-        parameters=(NORMALIZE, FORMAT, DELETED),
-        errors=(e.INVALID_SCHEMA, e.SUBJECT_NOT_FOUND, e.SCHEMA_NOT_FOUND, *BODY_ERRORS),
-    ),
-    Operation(
         method="DELETE",
         path="/subjects/{subject}",
         summary="Delete all versions of a subject",
         handler=delete_subject,
-        fresh=Fresh.DECIDED,
-        gives="Numbers",
+        freshness=Freshness.DECIDED,
+        response_schema="Numbers",
         parameters=(PERMANENT,),
         errors=(
             e.SUBJECT_NOT_FOUND,
@@ -260,7 +180,7 @@ OPERATIONS = (
         path="/subjects/{subject}/metadata",
         summary="The highest version with these metadata properties",
         handler=find_by_metadata,
-        gives="Schema",
+        response_schema="Schema",
         parameters=(
             words("key", "Name of a property; paired with value"),
             words("value", "Value of a property"),
@@ -274,7 +194,7 @@ OPERATIONS = (
         path="/subjects/{subject}/versions",
         summary="List the versions of a subject",
         handler=list_versions,
-        gives="Numbers",
+        response_schema="Numbers",
         parameters=(
             DELETED,
             DELETED_ONLY,
@@ -284,23 +204,11 @@ OPERATIONS = (
         errors=(e.SUBJECT_NOT_FOUND,),
     ),
     Operation(
-        method="POST",
-        path="/subjects/{subject}/versions",
-        summary="Register a schema under a subject",
-        handler=register,
-        after=equal_to,
-        fresh=Fresh.DECIDED,
-        takes="RegisterSchemaRequest",
-        gives="RegisterSchemaResponse",
-        parameters=(NORMALIZE, FORMAT, FORCE),
-        errors=REGISTER_ERRORS,
-    ),
-    Operation(
         method="GET",
         path="/subjects/{subject}/versions/{version}",
         summary="A version of a subject",
         handler=get_version,
-        gives="Schema",
+        response_schema="Schema",
         parameters=(FORMAT, REFERENCE_FORMAT, DELETED, FIND_TAGS),
         errors=(*VERSION_MISSING, e.INVALID_SCHEMA),
     ),
@@ -309,8 +217,8 @@ OPERATIONS = (
         path="/subjects/{subject}/versions/{version}",
         summary="Delete a version",
         handler=delete_version,
-        fresh=Fresh.DECIDED,
-        gives="Id",
+        freshness=Freshness.DECIDED,
+        response_schema="Id",
         parameters=(PERMANENT,),
         errors=(
             *VERSION_MISSING,
@@ -327,7 +235,7 @@ OPERATIONS = (
         path="/subjects/{subject}/versions/{version}/schema",
         summary="The text of a version",
         handler=get_version_text,
-        gives="SchemaText",
+        response_schema="SchemaText",
         parameters=(FORMAT, DELETED),
         errors=(*VERSION_MISSING, e.INVALID_SCHEMA),
     ),
@@ -336,7 +244,7 @@ OPERATIONS = (
         path="/subjects/{subject}/versions/{version}/referencedby",
         summary="The ids of the schemas that refer to a version",
         handler=list_referrers,
-        gives="Numbers",
+        response_schema="Numbers",
         parameters=(DELETED, *PAGE),
         errors=VERSION_MISSING,
     ),

@@ -20,21 +20,21 @@ from registry.domain.schemas import InvalidSchema
 
 from .bodies import metadata, rule_set, tags_of
 from .json_input import document, integer, listing, text
-from .operations import REGISTER_ERRORS, VERSION_MISSING, Call, Fresh, Operation, Sought
+from .operations import REGISTER_ERRORS, VERSION_MISSING, Call, Freshness, Operation, PendingSearch
 
 _ALL = "*"
 
 
-def tag_version(call: Call, view: View) -> Sought[Registered]:
+def tag_version(call: Call, view: View) -> PendingSearch[Registered]:
     """``POST /subjects/{subject}/versions/{version}/tags``: register the version with other tags."""
-    asked, defaults = call.subject, call.settings.defaults
-    check_subject(asked, asked.qualified, reject_empty=defaults.reject_empty_subject)
+    subject, defaults = call.subject, call.settings.defaults
+    check_subject(subject, subject.qualified, reject_empty=defaults.reject_empty_subject)
     wanted = tag_request(call.body)
     for rules in (wanted["rule_set"], wanted["rules_to_merge"]):
         tidy_rules(rules)
     number = by_subject.parse_version(call.path["version"])
-    return Sought(
-        lambda view: by_subject.version_anywhere(view, asked, number),
+    return PendingSearch(
+        lambda view: by_subject.version_anywhere(view, subject, number),
         lambda _, found: TagVersion(found.subject.qualified, found.version, **wanted),
     )
 
@@ -79,9 +79,9 @@ OPERATIONS = (
         path="/subjects/{subject}/versions/{version}/tags",
         summary="Register a version again with other tags, metadata or rules",
         handler=tag_version,
-        fresh=Fresh.DECIDED,
-        takes="TagSchemaRequest",
-        gives="RegisterSchemaResponse",
+        freshness=Freshness.DECIDED,
+        request_schema="TagSchemaRequest",
+        response_schema="RegisterSchemaResponse",
         errors=(*VERSION_MISSING, *REGISTER_ERRORS),
     ),
 )

@@ -17,7 +17,7 @@ from typing import cast
 
 import msgspec
 
-from registry.api.status import NodeStatus
+from registry.api.backend import NodeStatus
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Outcome, Refused
 from registry.domain.pending_command import CommandRequest

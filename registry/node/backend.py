@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from registry.api.status import NodeStatus
+from registry.api.backend import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.domain.pending_command import NO_ORIGIN, CommandRequest, Origin, PendingCommand, Submit

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from registry.api.status import NodeStatus
+from registry.api.backend import NodeStatus
 from registry.domain.commands import Outcome, refused
 from registry.domain.errors import TOO_MANY_WRITES, RegistryError
 from registry.domain.pending_command import PendingCommand

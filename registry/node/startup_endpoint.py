@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from msgspec.structs import replace
 
-from registry.api.status import NodeStatus
+from registry.api.backend import NodeStatus
 from registry.config.loading import Settings
 from registry.domain.admission import Room, size_of
 from registry.domain.commands import Command, Outcome, refused

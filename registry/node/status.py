@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.api.status import NodeStatus
+from registry.api.backend import NodeStatus
 from registry.domain.rows import digest
 from registry.log.embedded.log import EmbeddedLog
 from registry.observe.metrics import Gauge

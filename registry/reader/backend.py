@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from registry.api.status import NodeStatus
+from registry.api.backend import NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, UNAVAILABLE, RegistryError
 from registry.domain.pending_command import NO_ORIGIN, Origin

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from registry.api.status import NodeStatus
+from registry.api.backend import NodeStatus
 from registry.domain.admission import Room, is_large, size_of
 from registry.domain.commands import (
     IDEMPOTENCY_KEY_BYTES,

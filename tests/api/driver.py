@@ -11,8 +11,7 @@ import orjson
 from starlette.types import Message
 
 from registry.api.app import create_app
-from registry.api.backend import ApiSettings
-from registry.api.status import NodeStatus
+from registry.api.backend import ApiSettings, NodeStatus
 from registry.domain.commands import Command, Done, Outcome, Refused, RequestSnapshot
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids

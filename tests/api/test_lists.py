@@ -17,7 +17,7 @@ from starlette.types import Message
 
 from registry.api.app import create_app
 from registry.api.backend import ApiSettings, Slicing
-from registry.api.listing import STEP, Cursor, Places
+from registry.api.listing import STEP, Cursor, PositionCache
 from registry.domain.log_format.records import clear_subject_key, config_key, context_key, schema_key
 from registry.domain.log_format.values import clear_subject_value, config_value, schema_value
 from registry.domain.model import Subject
@@ -495,21 +495,21 @@ def test_an_id_has_its_subjects_sorted_whatever_the_slices() -> None:
 
 class TestPlaces:
     def test_the_nearest_before_is_found_until_the_rows_change(self) -> None:
-        places, begin = Places(), Cursor("list", 25)
-        assert places.nearest(begin, 1) == (0, None)
+        positions, begin = PositionCache(), Cursor("list", 25)
+        assert positions.nearest(begin, 1) == (0, None)
         for number in (30, 10, 20, 10):
-            places.learn(begin, number, (f"s{number}",), 1)
-        assert places.nearest(begin, 1) == (20, ("s20",))
-        assert places.nearest(begin._replace(skip=30), 1) == (30, ("s30",))
-        assert places.nearest(begin._replace(skip=9), 1) == (0, None)
-        assert places.nearest(begin._replace(mark=("a",)), 1) == (0, ("a",))
-        assert places.nearest(begin, 2) == (0, None)
+            positions.put(begin, number, (f"s{number}",), 1)
+        assert positions.nearest(begin, 1) == (20, ("s20",))
+        assert positions.nearest(begin._replace(skip=30), 1) == (30, ("s30",))
+        assert positions.nearest(begin._replace(skip=9), 1) == (0, None)
+        assert positions.nearest(begin._replace(mark=("a",)), 1) == (0, ("a",))
+        assert positions.nearest(begin, 2) == (0, None)
 
     def test_they_are_bounded_by_bytes(self) -> None:
-        places = Places(bytes_max=100_000)
+        positions = PositionCache(bytes_max=100_000)
         for number in range(1_000):
             for step in range(10):
-                places.learn(Cursor(f"list{number}"), step, ("s" * 100,), 1)
-        held = sum(places.nearest(Cursor(f"list{number}", 9), 1)[0] == 9 for number in range(1_000))
+                positions.put(Cursor(f"list{number}"), step, ("s" * 100,), 1)
+        held = sum(positions.nearest(Cursor(f"list{number}", 9), 1)[0] == 9 for number in range(1_000))
         assert 1 <= held * 10 * 400 <= 100_000
-        assert places.nearest(Cursor("list999", 9), 1) == (9, ("s" * 100,))
+        assert positions.nearest(Cursor("list999", 9), 1) == (9, ("s" * 100,))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from registry.api.status import NodeStatus, SnapshotStart
+from registry.api.backend import NodeStatus, SnapshotStart
 
 if TYPE_CHECKING:
     from registry.encoder.ciphers import NodeCipher

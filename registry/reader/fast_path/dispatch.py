@@ -17,8 +17,8 @@ from typing import NamedTuple, Protocol
 from registry.api.answers import STANDARD_HEADERS
 from registry.api.browsers import FROM_PAGES, HOST, PageGuard
 from registry.api.media_types import PRODUCED, check_consumed, negotiated
-from registry.api.resource import STALE
 from registry.api.response_headers import ResponseHeaders
+from registry.api.row_handlers import STALE
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from registry.api.byte_cache import remembered
-from registry.api.request_target import parse
+from registry.api.request_target import parse, remembered
 from registry.domain.errors import RegistryError
 from registry.domain.model import Subject
 from registry.domain.queries import entities

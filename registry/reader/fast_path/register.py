@@ -16,8 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from registry.api.bodies import schema_request
-from registry.api.byte_cache import remembered
-from registry.api.request_target import parse
+from registry.api.request_target import parse, remembered
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.model import EVERYWHERE, TOP, Subject, identity

@@ -10,8 +10,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from registry.api.byte_cache import remembered
-from registry.api.request_target import parse
+from registry.api.request_target import parse, remembered
 from registry.domain.errors import RegistryError
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows import layout, version_row

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from registry.api.status import NodeStatus
+from registry.api.backend import NodeStatus
 from registry.ipc.messages import AskStatus, Confirm, Confirmed, Framed, State, Status, decode_from_node
 from registry.node.ipc_server import IpcServer
 from registry.node.node_service import NodeService

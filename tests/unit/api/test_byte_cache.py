@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from registry.api import media_types
-from registry.api.byte_cache import remembered
+from registry.api.request_target import remembered
 from registry.reader.fast_path import latest_version, register, schema_by_id
 
 MB = 1024 * 1024

@@ -1,0 +1,122 @@
+"""Registering schemas under subjects, and finding them there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from registry.domain import errors as e
+from registry.domain.commands import Command, Register
+from registry.domain.decide.decision import check_subject
+from registry.domain.lookup import duplicates, find
+from registry.domain.lookup.metadata import tidy_rules
+from registry.domain.parsing import querying
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.schema_queries import Source
+from registry.domain.rows.view import View
+from registry.domain.schemas import FORMATS, InvalidSchema
+
+from .answers import Answer, Header
+from .bodies import schema_request
+from .operations import BODY_ERRORS, REGISTER_ERRORS, Call, Freshness, Operation, PendingSearch
+from .parameters import DELETED, FORCE, FORMAT, NORMALIZE
+
+_VERSION = re.compile(rb'\{"id":-?[0-9]+,"version":([0-9]+),')
+
+
+def look_up(call: Call, view: View) -> Querying[Answer | PendingSearch[str]]:
+    """``POST /subjects/{subject}``: a miss in the default context is looked up in the others, in order."""
+    return _look_up(call, _request(call), view, None)
+
+
+def _look_up(
+    call: Call, request: Register, view: View, context: str | None
+) -> Querying[Answer | PendingSearch[str]]:
+    defaults, deleted = call.settings.defaults, call.args["deleted"]
+    found = yield from find.lookup(view, call.memory, request, defaults, deleted=deleted, elsewhere=context)
+    if found is not None:
+        return Answer(found)
+    # One context at a time, because there may be many.
+    return PendingSearch(
+        partial(find.next_context, subject=call.subject, after=context, deleted=deleted),
+        partial(_look_up, call, request),
+    )
+
+
+def register(call: Call, view: View) -> Querying[Answer | Command]:
+    """``POST /subjects/{subject}/versions``: answered here if the schema is registered already."""
+    defaults = call.settings.defaults
+    request = _request(call, force=call.args["force"])
+    tidy_rules(request.rule_set)
+    check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
+    if request.changes_tags:
+        return msgspec.structs.replace(request, subject=call.requested_subject.qualified)
+    request = yield from _parsed(request)
+    if call.confirmed:
+        reply = yield from find.already_registered(view, call.memory, request, defaults)
+        if reply is not None:
+            return Answer(reply)
+    return msgspec.structs.replace(request, subject=call.requested_subject.qualified)
+
+
+def _request(call: Call, **options: Any) -> Register:
+    wanted = {"normalize": call.args["normalize"], "format": call.args["format"], **options}
+    return schema_request(call.body, call.subject.qualified, **wanted)
+
+
+def _parsed(request: Register) -> Querying[Register]:
+    """Return the request with its canonical text, so that the primary need not parse it again.
+
+    It is returned unchanged if that needs other schemas or if it is not a valid new schema: the primary then
+    decides what to answer.
+    """
+    schema_type = "AVRO" if request.schema_type is None else request.schema_type
+    if request.references or not request.schema.strip() or schema_type not in FORMATS:
+        return request
+    try:
+        text = yield from querying.canonical(Source(schema_type, request.schema, new=True))
+    except InvalidSchema:
+        return request
+    return msgspec.structs.replace(request, schema=text, canonical=True)
+
+
+def equal_to(call: Call, view: View, answer: Answer) -> Querying[Sequence[Header]]:
+    """Return ``X-Registry-Equal-To`` for a registration, if an earlier version equals the new one."""
+    version = _VERSION.match(answer.body)
+    if version is None or version[1] == b"1":
+        return ()
+    try:
+        found = yield from duplicates.equal_to(view, call.subject, int(version[1]))
+    except InvalidSchema:
+        return ()
+    return () if found is None else ((b"x-registry-equal-to", b"%d" % found),)
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/subjects/{subject}",
+        summary="Find a schema under a subject",
+        handler=look_up,
+        request_schema="RegisterSchemaRequest",
+        response_schema="Schema",
+        parameters=(NORMALIZE, FORMAT, DELETED),
+        errors=(e.INVALID_SCHEMA, e.SUBJECT_NOT_FOUND, e.SCHEMA_NOT_FOUND, *BODY_ERRORS),
+    ),
+    Operation(
+        method="POST",
+        path="/subjects/{subject}/versions",
+        summary="Register a schema under a subject",
+        handler=register,
+        extra_headers=equal_to,
+        freshness=Freshness.DECIDED,
+        request_schema="RegisterSchemaRequest",
+        response_schema="RegisterSchemaResponse",
+        parameters=(NORMALIZE, FORMAT, FORCE),
+        errors=REGISTER_ERRORS,
+    ),
+)

@@ -1,0 +1,139 @@
+"""Running handlers on rows that are as new as their operations require."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from registry.domain.admission import LARGE_BYTES
+from registry.domain.errors import INVALID_SCHEMA, NOT_FOUND, UNAVAILABLE, RegistryError
+from registry.domain.model import Subject
+from registry.domain.parsing.querying import Unanswered
+from registry.domain.queries import scope as scopes
+from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.view import View
+
+from .answers import Answer
+from .backend import ApiSettings, Backend
+from .list_slices import Lists
+from .listing import Listing
+from .operations import Call, Computation, Freshness, Operation, PendingSearch, Result
+from .worker_queries import WorkerQueries
+
+STALE = (b"warning", b'110 - "Response is Stale"')  # on answers from rows that may be older than the log
+
+_NO_ROWS = DictView()
+_UNCONFIRMED = "Cannot reach the log to confirm that this does not exist; try again later"
+
+
+class RowHandlers:
+    """Runs the row handlers of one path."""
+
+    def __init__(
+        self,
+        path: str,
+        backend: Backend,
+        settings: ApiSettings,
+        worker_queries: WorkerQueries,
+        lists: Lists,
+    ) -> None:
+        self._backend = backend
+        self._settings = settings
+        self._worker_queries = worker_queries
+        self._lists = lists
+        self._aliased = "/subjects/{subject}" in path
+
+    async def run(self, operation: Operation, call: Call) -> Result:
+        """Call the handler with rows that are as new as the operation requires."""
+        freshness, settings = operation.freshness, self._settings
+        if freshness is Freshness.NEVER or not settings.cluster:
+            return await self._handled(operation, call)
+        if freshness is not Freshness.ALWAYS or settings.local_reads:
+            try:
+                result = await self._handled(operation, call)
+            except RegistryError as error:
+                if freshness is not Freshness.DECIDED and not _is_miss(error):
+                    raise
+            else:
+                if freshness is not Freshness.DECIDED or not isinstance(result, Answer):
+                    return result
+        return await self._confirmed(operation, call)
+
+    async def _confirmed(self, operation: Operation, call: Call) -> Result:
+        confirmed = await self._backend.confirm()
+        if operation.freshness is Freshness.DECIDED:
+            return await self._handled(operation, replace(call, confirmed=confirmed))
+        try:
+            result = await self._handled(operation, call)
+        except RegistryError as error:
+            if confirmed or not _is_miss(error):
+                raise
+            raise UNAVAILABLE(_UNCONFIRMED) from None
+        if not confirmed and isinstance(result, Listing):
+            return replace(result, headers=(*result.headers, STALE))
+        if not confirmed and isinstance(result, Answer):
+            return result._replace(headers=(*result.headers, STALE))
+        return result
+
+    async def _handled(self, operation: Operation, call: Call) -> Result:
+        large = len(call.body) > LARGE_BYTES
+        rows = _no_rows if operation.freshness is Freshness.NEVER else self._backend.view
+        result = await self._done(partial(self._handle, operation, call), rows, large=large)
+        while isinstance(result, PendingSearch):
+            found = await self._lists.run(result.search)
+            result = await self._done(partial(_answered, result.answer, found), rows)
+            await asyncio.sleep(0)  # searches may follow one another
+        return result
+
+    async def _done(
+        self,
+        work: Callable[[View], Computation],
+        rows: Callable[[], AbstractContextManager[View]],
+        *,
+        large: bool = False,
+    ) -> Result:
+        return await self._worker_queries.do(work, rows, self._settings.request_timeout_s, large=large)
+
+    def _handle(self, operation: Operation, call: Call, view: View) -> Computation:
+        assert operation.handler is not None
+        return operation.handler(self._with_subject(call, view), view)
+
+    def _with_subject(self, call: Call, view: View) -> Call:
+        name = call.path.get("subject")
+        if name is None:
+            return call
+        requested = subject = Subject.parse(name)
+        if self._aliased:
+            subject = scopes.aliased(view, requested)
+        return replace(call, subject=subject, requested_subject=requested)
+
+    def with_headers(self, operation: Operation, call: Call, answer: Answer) -> Answer:
+        """Add further headers to the answer of a write; the write stands even if that fails."""
+        if operation.extra_headers is None:
+            return answer
+        try:
+            with self._backend.view() as view:
+                steps = operation.extra_headers(self._with_subject(call, view), view, answer)
+                more = self._worker_queries.attempt(steps)
+        except RegistryError:
+            return answer
+        if isinstance(more, Unanswered):
+            return answer
+        return answer._replace(headers=(*answer.headers, *more))
+
+
+def _no_rows() -> AbstractContextManager[View]:
+    return nullcontext(_NO_ROWS)
+
+
+def _answered(answer: Callable[[View, Any], Computation], found: Any, view: View) -> Computation:
+    return answer(view, found)
+
+
+def _is_miss(error: RegistryError) -> bool:
+    """Return true if newer rows may give another answer: the object or a referenced schema is missing."""
+    return (error.status == 404 and error.code != NOT_FOUND.code) or error.code == INVALID_SCHEMA.code
