@@ -371,7 +371,7 @@ import os, signal, sys
 from pathlib import Path
 from pyspark import SparkContext
 from registry.config.settings import Settings
-from snapshots import building
+from snapshots.building import builder
 from snapshots.spark.engine import WRITING
 
 def kill(step, done, total):
@@ -380,8 +380,8 @@ def kill(step, done, total):
 
 given = Settings(data=Path(sys.argv[1]), snapshots_spark_master="local[1]", snapshots_spark_conf=sys.argv[2])
 try:
-    building.build_now(given, None, "spark", kill)
-except building.FAILURES as error:
+    builder.build_now(given, None, "spark", kill)
+except builder.FAILURES as error:
     sys.exit(f"failed: {error}")
 """
 
