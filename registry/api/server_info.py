@@ -20,7 +20,7 @@ from registry.domain.rows.view import View, scan
 from .answers import Answer, Header, json_answer
 from .backend import Backend
 from .listing import Listing, Mark
-from .operations import Call, Freshness, NodeHandler, Operation
+from .operations import Call, Freshness, NodeHandler, Operation, RowHandler
 from .paging import page
 from .parameters import PAGE, flag
 
@@ -157,95 +157,69 @@ def metrics_of(metrics: Callable[[], Awaitable[bytes]]) -> NodeHandler:
     return metrics_text
 
 
+def _constant(path: str, summary: str, handler: RowHandler, schema: str, method: str = "GET") -> Operation:
+    """Return the operation of a resource that never changes while the server runs."""
+    return Operation(
+        method=method,
+        path=path,
+        summary=summary,
+        handler=handler,
+        response_schema=schema,
+        freshness=Freshness.NEVER,
+    )
+
+
+def _from_node(path: str, summary: str, handler: NodeHandler, schema: str, *errors: e.ErrorKind) -> Operation:
+    """Return the operation of a resource that the node answers."""
+    return Operation(
+        method="GET", path=path, summary=summary, node_handler=handler, response_schema=schema, errors=errors
+    )
+
+
 OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/",
-        summary="Empty",
-        handler=root,
-        response_schema="Empty",
-        freshness=Freshness.NEVER,
-    ),
-    Operation(
-        method="POST",
-        path="/",
-        summary="Empty",
-        handler=root,
-        response_schema="Empty",
-        freshness=Freshness.NEVER,
-    ),
-    Operation(
-        method="GET",
-        path="/v1/metadata/id",
-        summary="The ids of the clusters",
-        node_handler=cluster_id,
-        response_schema="ServerClusterId",
-    ),
-    Operation(
-        method="GET",
-        path="/v1/metadata/version",
-        summary="The version of the server",
-        handler=version,
-        response_schema="SchemaRegistryServerVersion",
-        freshness=Freshness.NEVER,
-    ),
-    Operation(
-        method="GET",
-        path="/v1/metadata/deployment",
-        summary="Attributes of the deployment: none",
-        handler=deployment,
-        response_schema="SchemaRegistryDeployment",
-        freshness=Freshness.NEVER,
+    _constant("/", "Empty", root, "Empty"),
+    _constant("/", "Empty", root, "Empty", method="POST"),
+    _from_node("/v1/metadata/id", "The ids of the clusters", cluster_id, "ServerClusterId"),
+    _constant("/v1/metadata/version", "The version of the server", version, "SchemaRegistryServerVersion"),
+    _constant(
+        "/v1/metadata/deployment",
+        "Attributes of the deployment: none",
+        deployment,
+        "SchemaRegistryDeployment",
     ),
 )
 
 
 OWN_OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/health/live",
-        summary="200 if this process is running",
-        node_handler=live,
-        response_schema="Health",
+    _from_node("/health/live", "200 if this process is running", live, "Health"),
+    _from_node(
+        "/health/started",
+        "200 once the log has been read to its end; 503 until then",
+        started,
+        "Health",
+        e.UNAVAILABLE,
     ),
-    Operation(
-        method="GET",
-        path="/health/started",
-        summary="200 once the log has been read to its end; 503 until then",
-        node_handler=started,
-        response_schema="Health",
-        errors=(e.UNAVAILABLE,),
+    _from_node(
+        "/health/ready",
+        "200 if all requests can be served; else 503 with the reasons",
+        ready,
+        "Health",
+        e.UNAVAILABLE,
     ),
-    Operation(
-        method="GET",
-        path="/health/ready",
-        summary="200 if all requests can be served; else 503 with the reasons",
-        node_handler=ready,
-        response_schema="Health",
-        errors=(e.UNAVAILABLE,),
+    _from_node(
+        "/_health",
+        "Readiness in Karapace's format; 503 unless ready",
+        karapace_health,
+        "KarapaceHealth",
+        e.UNAVAILABLE,
     ),
-    Operation(
-        method="GET",
-        path="/_health",
-        summary="Readiness in Karapace's format; 503 unless ready",
-        node_handler=karapace_health,
-        response_schema="KarapaceHealth",
-        errors=(e.UNAVAILABLE,),
+    _from_node(
+        "/master_available",
+        "True if a primary is known, in Karapace's format",
+        primary_available,
+        "PrimaryAvailable",
     ),
-    Operation(
-        method="GET",
-        path="/master_available",
-        summary="True if a primary is known, in Karapace's format",
-        node_handler=primary_available,
-        response_schema="PrimaryAvailable",
-    ),
-    Operation(
-        method="GET",
-        path="/node",
-        summary="Role, epoch, offsets and digest of the node",
-        node_handler=node,
-        response_schema="Node",
-    ),
+    _from_node("/node", "Role, epoch, offsets and digest of the node", node, "Node"),
     Operation(
         method="GET",
         path="/quarantine",

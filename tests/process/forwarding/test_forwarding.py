@@ -192,13 +192,21 @@ async def test_what_the_former_primary_did_not_take_goes_to_the_next() -> None:
         assert nodes.members[2].decided == [DeleteSubject("s")]
 
 
+async def unanswered(
+    nodes: Group, command: Any, *, through: int = 1, in_doubt: bool = False
+) -> asyncio.Future[Any]:
+    """Submit a command through a node to the first node, which is primary, has it and does not answer."""
+    nodes.elect(0)
+    nodes.members[0].answers = False
+    waiting = asyncio.ensure_future(submit(nodes.members[through], command, in_doubt=in_doubt))
+    await until_async(lambda: nodes.members[0].unanswered, "the primary to have the command")
+    return waiting
+
+
 @running
 async def test_a_registration_of_unknown_outcome_is_sent_again_to_the_next_primary() -> None:
     async with group(3) as nodes:
-        nodes.elect(0)
-        nodes.members[0].answers = False
-        waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
-        await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        waiting = await unanswered(nodes, Register("s", SCHEMA))
         nodes.elect(2)
         assert isinstance(await waiting, Done)
         assert nodes.members[2].decided == [Register("s", SCHEMA)]
@@ -207,10 +215,7 @@ async def test_a_registration_of_unknown_outcome_is_sent_again_to_the_next_prima
 @running
 async def test_a_refusal_after_an_unknown_outcome_does_not_say_that_nothing_was_done() -> None:
     async with group(3) as nodes:
-        nodes.elect(0)
-        nodes.members[0].answers = False
-        waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA)))
-        await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+        waiting = await unanswered(nodes, Register("s", SCHEMA))
         nodes.members[2].full = True
         nodes.elect(2)
         assert isinstance(await waiting, Unknown)
@@ -261,19 +266,10 @@ async def test_an_answer_that_somebody_else_gave_leaves_the_outcome_unknown() ->
         assert nodes.members[0].decided.count(DeleteSubject("s")) == 1
 
 
-async def in_doubt(nodes: Group, command: Any) -> asyncio.Future[Any]:
-    """Start a command that the first node has, which is no longer primary and has not answered."""
-    nodes.elect(0)
-    nodes.members[0].answers = False
-    waiting = asyncio.ensure_future(submit(nodes.members[1], command))
-    await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
-    return waiting
-
-
 @running
 async def test_a_deletion_of_unknown_outcome_is_sent_again_as_the_same_command() -> None:
     async with group(3) as nodes:
-        waiting = await in_doubt(nodes, DeleteSubject("s"))
+        waiting = await unanswered(nodes, DeleteSubject("s"))
         nodes.elect(2)
         assert await waiting == Refused(40401, "Subject 's' not found.")
         assert nodes.members[2].idempotency_keys == nodes.members[0].idempotency_keys
@@ -285,7 +281,7 @@ async def test_a_deletion_of_unknown_outcome_is_sent_again_as_the_same_command()
 async def test_a_deletion_of_unknown_outcome_is_not_sent_again_among_older_nodes(older: int) -> None:
     async with group(3) as nodes:
         nodes.members[older].repeats = False
-        waiting = await in_doubt(nodes, DeleteSubject("s"))
+        waiting = await unanswered(nodes, DeleteSubject("s"))
         nodes.elect(2)
         assert isinstance(await waiting, Unknown)
         assert not nodes.members[2].decided
@@ -304,10 +300,7 @@ def test_a_refusal_is_weighed_by_who_sent_it_and_not_by_who_is_primary_when_it_c
     async def refuse_late() -> None:
         async with group(3) as nodes:
             nodes.members[older].repeats = False
-            nodes.members[0].answers = False
-            nodes.elect(0)
-            waiting = asyncio.ensure_future(submit(nodes.members[1], Register("s", SCHEMA), in_doubt=True))
-            await until_async(lambda: nodes.members[0].unanswered, "the first primary to have it")
+            waiting = await unanswered(nodes, Register("s", SCHEMA), in_doubt=True)
             nodes.elect(2)
             await until_met(nodes.members[1])
             nodes.members[0].unanswered.pop()(REFUSED)
@@ -335,7 +328,7 @@ async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_nod
 @running
 async def test_a_deletion_that_a_primary_does_not_remember_far_enough_stays_unknown() -> None:
     async with group(3) as nodes:
-        waiting = await in_doubt(nodes, DeleteSubject("s"))
+        waiting = await unanswered(nodes, DeleteSubject("s"))
         nodes.members[2].remembers_since = 1
         nodes.elect(2)
         assert isinstance(await waiting, Unknown)
@@ -419,10 +412,7 @@ async def test_an_answer_that_does_not_come_in_time_is_unknown() -> None:
 @running
 async def test_the_own_writer_is_asked_again_elsewhere_when_it_has_lost_its_claim() -> None:
     async with group(2) as nodes:
-        nodes.elect(0)
-        nodes.members[0].answers = False
-        waiting = asyncio.ensure_future(submit(nodes.members[0], Register("s", SCHEMA)))
-        await until_async(lambda: nodes.members[0].unanswered, "the writer to have it")
+        waiting = await unanswered(nodes, Register("s", SCHEMA), through=0)
         nodes.elect(1)
         nodes.members[0].unanswered.pop()(NotPrimary())
         assert isinstance(await waiting, Done)
