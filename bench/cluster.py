@@ -36,8 +36,8 @@ from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
 from deploy.local.node import Node
 from deploy.local.process import until
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from tests.faults.history import History, Kind, Request
 from tests.faults.load import Line
 

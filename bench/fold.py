@@ -30,8 +30,8 @@ from registry.domain.log_format.records import Entry
 from registry.folding.log_fold import FAR_BEHIND
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from registry.node.replication.follower import Follower
 from registry.store.open import open_store
 

@@ -26,8 +26,8 @@ import orjson
 from bench.fold import entry
 from bench.load import schema
 from deploy.local.cluster import Cluster
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 
 TYPE = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 RECORD_BYTES = 1700

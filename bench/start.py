@@ -35,8 +35,8 @@ from deploy.local.broker import Broker
 from deploy.local.node import Node
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 
 ROOT = Path(__file__).parent.parent
 SIZES = (10_000, 100_000, 360_000, 720_000, 1_300_000)

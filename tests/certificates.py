@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -15,6 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 DAY = dt.timedelta(days=1)
 LOOPBACK = ipaddress.ip_address("127.0.0.1")
+LOOPBACK_NAMES = (x509.DNSName("localhost"), x509.DNSName("registry.example"), x509.IPAddress(LOOPBACK))
 Key = CertificateIssuerPrivateKeyTypes
 
 
@@ -78,12 +80,12 @@ class Authority:
         begins: dt.timedelta = -1 * DAY,
         ends: dt.timedelta = 5 * DAY,
         is_rsa: bool = False,
+        names: Sequence[x509.GeneralName] = LOOPBACK_NAMES,
     ) -> Issued:
-        """Issue a certificate for loopback, for servers and clients, from ``begins`` to ``ends`` from now."""
+        """Issue a certificate for ``names``, for servers and clients, from ``begins`` to ``ends``."""
         key: Key = (
             rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
         )
-        names = [x509.DNSName("localhost"), x509.DNSName("registry.example"), x509.IPAddress(LOOPBACK)]
         both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         builder = _builder(_name(subject), key.public_key(), begins, ends).issuer_name(self._name)
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from election.contract import Announcer, Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
 from election.kafka import wire
@@ -15,7 +15,7 @@ from election.kafka.assignment import interpret
 from election.kafka.membership import BACKOFF_MIN_S, STILL_MEMBER, Membership
 from election.kafka.payloads import Assignment, encode_member
 from election.kafka.rebalance import Elector
-from election.kafka.wire import Coordinator, RequestFailed, Timeouts
+from election.kafka.wire import Connect, Coordinator, RequestFailed, Timeouts
 
 LOG = logging.getLogger(__name__)
 # The minimum that a stock broker allows (group.min.session.timeout.ms).
@@ -36,28 +36,31 @@ class KafkaElection:
     A rebalance does not end the primary role: the primary stays until another node is assigned, the group has
     removed it, or Kafka has not answered for a whole session timeout.
 
-    ``security`` holds aiokafka's settings for TLS and SASL. ``plain`` omits this project's own fields from
-    the payloads, for a group with Confluent's nodes older than 6.2; peers then know each other only by URL.
+    ``connect`` makes connections with the login of the settings. ``plain`` omits this project's own fields
+    from the payloads, for a group with Confluent's nodes older than 6.2; peers then know each other only by
+    URL.
+    The node's id is added to ``client_id``, so that a node finds the member of its former life after a kill.
     ``alive`` is called whenever the group confirms this node's membership.
     """
 
     def __init__(
         self,
         servers: str,
-        security: Mapping[str, Any],
+        connect: Connect,
         group: str,
         own: Identity,
         *,
         reachable: Reachable | None = None,
         session_timeout_s: float = SESSION_TIMEOUT_S,
         heartbeat_s: float = HEARTBEAT_S,
+        client_id: str = "registrar",
         plain: bool = False,
         alive: Callable[[], object] = lambda: None,
     ) -> None:
         self._alive = alive
         self._servers = servers
-        client_id = _client_id(security, own)
-        self._security = {**security, "client_id": client_id}
+        client_id = f"{client_id}-{own.node}" if own.node else client_id
+        self._connect = partial(connect, client_id=client_id)
         self._group = group
         self._own = own
         self._plain = plain
@@ -146,7 +149,7 @@ class KafkaElection:
             self._backoff_s = min(BACKOFF_MAX_S, self._backoff_s * 2)
 
     async def _join_group(self) -> None:
-        coordinator = await Coordinator.find(self._servers, self._security, self._group, self._timeouts)
+        coordinator = await Coordinator.find(self._servers, self._connect, self._group, self._timeouts)
         self._coordinator = coordinator
         try:
             await self._membership.keep(coordinator)
@@ -211,9 +214,3 @@ class KafkaElection:
     def _vacancy_too_long(self) -> None:
         self._vacancy_end = None
         self._membership.leave_and_rejoin()
-
-
-def _client_id(security: Mapping[str, Any], own: Identity) -> str:
-    """Return a client id that names the node, so that it finds the member of a former life after a kill."""
-    client_id = str(security.get("client_id") or "registrar")
-    return f"{client_id}-{own.node}" if own.node else client_id

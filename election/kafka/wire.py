@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from aiokafka import errors
-from aiokafka.conn import AIOKafkaConnection, collect_hosts, create_conn
+from aiokafka.conn import AIOKafkaConnection, collect_hosts
 from aiokafka.protocol.admin import DescribeGroupsRequest
 from aiokafka.protocol.coordination import FindCoordinatorRequest
 from aiokafka.protocol.group import (
@@ -38,15 +38,21 @@ REJOIN_CODES = frozenset({REBALANCING, OTHER_REBALANCE})
 
 # The coordinator type of FindCoordinator.
 GROUP = 0
-CONNECTION_SETTINGS = (
-    *("client_id", "security_protocol", "ssl_context", "sasl_mechanism"),
-    *("sasl_plain_username", "sasl_plain_password", "sasl_oauth_token_provider"),
-    *("sasl_kerberos_service_name", "sasl_kerberos_domain_name"),
-)
 
 
 class RequestFailed(Exception):
     """Kafka did not answer, or refused; the text is a full sentence. A retry may succeed."""
+
+
+class Connect(Protocol):
+    """Makes a connection with the login of the settings; its own ``connect`` opens it.
+
+    ``connect`` raises ``OSError`` and aiokafka's errors, with a text that names the setting to look at.
+    """
+
+    def __call__(self, host: str, port: int, *, timeout_s: float, client_id: str = "") -> AIOKafkaConnection:
+        """Return the connection, not open yet; ``timeout_s`` limits each request."""
+        ...
 
 
 class JoinedMember(NamedTuple):
@@ -114,16 +120,14 @@ class Coordinator:
         return self._pending_id is not None and not self._pending_id.done()
 
     @classmethod
-    async def find(cls, servers: str, security: Mapping[str, Any], group: str, timeouts: Timeouts) -> Self:
-        """Find the coordinator through any of ``servers`` and connect. Raises :class:`RequestFailed`.
-
-        ``security`` holds aiokafka's settings for TLS and SASL.
-        """
-        settings = {name: security[name] for name in CONNECTION_SETTINGS if name in security}
-        host, port = await _find(servers, settings, group, timeouts)
-        heartbeats = await _connect(host, port, settings, timeouts.answer_s)
+    async def find(cls, servers: str, connect: Connect, group: str, timeouts: Timeouts) -> Self:
+        """Find the coordinator through any of ``servers`` and connect. Raises :class:`RequestFailed`."""
+        host, port = await _find(servers, connect, group, timeouts)
+        heartbeats = await _connected(connect, host, port, timeouts.answer_s)
         try:
-            join_connection = await _connect(host, port, settings, timeouts.rebalance_s + timeouts.session_s)
+            join_connection = await _connected(
+                connect, host, port, timeouts.rebalance_s + timeouts.session_s
+            )
         except BaseException:
             heartbeats.close()
             raise
@@ -225,11 +229,11 @@ def error_for(code: int) -> RequestFailed:
     return RequestFailed(f"Kafka refused the election: {description} (error {code})")
 
 
-async def _find(servers: str, settings: Mapping[str, Any], group: str, timeouts: Timeouts) -> tuple[str, int]:
+async def _find(servers: str, connect: Connect, group: str, timeouts: Timeouts) -> tuple[str, int]:
     """Return the address of the group's coordinator, from the first server that answers."""
     failure = RequestFailed(f"no Kafka server is named in {servers!r}")
     asked = [
-        asyncio.ensure_future(_query_coordinator(host, port, settings, group, timeouts.answer_s))
+        asyncio.ensure_future(_query_coordinator(connect, host, port, group, timeouts.answer_s))
         for host, port, _ in collect_hosts(servers)
     ]
     try:
@@ -246,9 +250,9 @@ async def _find(servers: str, settings: Mapping[str, Any], group: str, timeouts:
 
 
 async def _query_coordinator(
-    host: str, port: int, settings: Mapping[str, Any], group: str, timeout_s: float
+    connect: Connect, host: str, port: int, group: str, timeout_s: float
 ) -> tuple[str, int]:
-    connection = await _connect(host, port, settings, timeout_s)
+    connection = await _connected(connect, host, port, timeout_s)
     try:
         answer = await _answer(connection.send, FindCoordinatorRequest(group, GROUP))
     finally:
@@ -258,9 +262,10 @@ async def _query_coordinator(
     return answer.host, answer.port
 
 
-async def _connect(host: str, port: int, settings: Mapping[str, Any], timeout_s: float) -> AIOKafkaConnection:
-    connecting = create_conn(host, port, request_timeout_ms=round(timeout_s * 1000), **settings)
-    return await _answered(connecting, f"Kafka at {host}:{port} cannot be reached")
+async def _connected(connect: Connect, host: str, port: int, timeout_s: float) -> AIOKafkaConnection:
+    connection = connect(host, port, timeout_s=timeout_s)
+    await _answered(connection.connect(), f"Kafka at {host}:{port} cannot be reached")
+    return connection
 
 
 async def _answer(send: Any, request: Any) -> Any:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from .setting_types import Kind, NotAllowed, quoted
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
+_EXTENSION = re.compile(r"[A-Za-z]{1,255}=[\x21-\x7e \t\r\n]{0,1000}")
 _CHROOT = re.compile(r"(/[^/\s\0]+)+")
 # Hosts to listen on that are not addresses at which this host can be reached.
 ANY_HOST = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 (recognised, not listened on)
@@ -122,6 +123,27 @@ def _read_hosts(value: object) -> str:
     return ",".join(hosts)
 
 
+def _read_endpoint_url(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[\x21-\x7e]{1,2000}", value):
+        raise ValueError(value)
+    url = urlsplit(value)
+    if url.fragment or "#" in value:
+        raise ValueError(value)
+    # Reads scheme, host and port, and refuses credentials, which would be printed.
+    read_url(f"{url.scheme}://{url.netloc}")
+    return value
+
+
+def _read_extensions(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    for pair in value.split(","):
+        # As in RFC 7628; "auth" is the token.
+        if not _EXTENSION.fullmatch(pair.strip()) or pair.strip().startswith("auth="):
+            raise ValueError(value)
+    return value
+
+
 def _or_empty(read: Callable[[object], str]) -> Callable[[object], Any]:
     return lambda value: "" if value == "" else read(value)
 
@@ -151,6 +173,10 @@ ZOOKEEPER = Kind(
 URL = Kind(
     _or_empty(read_url), "a URL without a path, such as http://registry-1.example:8081, or empty", quoted
 )
+ENDPOINT_URL = Kind(
+    _or_empty(_read_endpoint_url), "a URL such as https://login.example/oauth2/token, or empty", quoted
+)
+EXTENSIONS = Kind(_or_empty(_read_extensions), "NAME=VALUE pairs separated by commas, or empty", quoted)
 HOSTS = Kind(
     _or_empty(_read_hosts),
     'names without ports such as "registry.example", separated by commas, "*" for all, or empty',

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 from .addresses import (
     ADDRESS,
     ANY_HOST,
+    ENDPOINT_URL,
+    EXTENSIONS,
     HOSTS,
     LISTENERS,
     ORIGINS,
@@ -60,6 +62,7 @@ _LEVELS = (
     "FULL_TRANSITIVE",
 )
 
+_SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI")
 _NAME = r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}"
 _NAME_ALLOWED = "1 to 249 letters, digits, dots, dashes and underscores"
 _PASSWORD = secret(1, "text; check-config never prints it")
@@ -247,7 +250,7 @@ class Settings:
     )
     kafka_sasl_mechanism: str = _setting(
         "",
-        choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "", fold=str.upper),
+        choice(*_SASL_MECHANISMS, "", fold=str.upper),
         "security",
         "SASL mechanism for connections to Kafka (sasl.mechanism)",
     )
@@ -256,6 +259,35 @@ class Settings:
     )
     kafka_sasl_password: str = _setting("", _PASSWORD, "security", "Password at the brokers, for SASL")
     kafka_sasl_password_file: str = _secret_file("kafka_sasl_password")
+    kafka_sasl_oauthbearer_token_endpoint_url: str = _setting(
+        "", ENDPOINT_URL, "security", "Token endpoint for OAUTHBEARER, asked with the client's credentials"
+    )
+    kafka_sasl_oauthbearer_client_id: str = _setting(
+        "", text(r"[^\0:]{0,255}", "at most 255 characters, no colon"), "security",
+        "Client id at the token endpoint",
+    )  # fmt: skip
+    kafka_sasl_oauthbearer_client_secret: str = _setting(
+        "", _PASSWORD, "security", "Client secret at the token endpoint"
+    )
+    kafka_sasl_oauthbearer_client_secret_file: str = _secret_file("kafka_sasl_oauthbearer_client_secret")
+    kafka_sasl_oauthbearer_scope: str = _setting(
+        "", text(r"[^\0\r\n]{0,1000}", "at most 1000 characters"), "security",
+        "Scope of the token; empty for the endpoint's default",
+    )  # fmt: skip
+    kafka_sasl_oauthbearer_extensions: str = _setting(
+        "", EXTENSIONS, "security", "SASL extensions that are sent to the broker with the token"
+    )
+    kafka_https_ca_location: str = _file(
+        "CA certificates that sign the token endpoint's certificate, PEM; empty for the system's"
+    )
+    kafka_sasl_aws_region: str = _setting(
+        "", text(r"[a-z0-9-]{0,64}", "the name of an AWS region, or empty"), "security",
+        "AWS region of the brokers, for AWS_MSK_IAM; empty for that of the environment",
+    )  # fmt: skip
+    kafka_sasl_kerberos_service_name: str = _setting(
+        "kafka", text(r"[A-Za-z0-9._-]{1,255}", "a name"), "security",
+        "Kerberos service name of the brokers, for GSSAPI",
+    )  # fmt: skip
     kafka_ssl_ca_location: str = _file(
         "CA certificates that sign the brokers' certificates, PEM; empty for the system's"
     )

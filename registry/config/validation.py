@@ -16,9 +16,34 @@ _FOR_SSL = (
     "kafka_ssl_key_location",
     "kafka_ssl_key_password",
 )
-_FOR_SASL = ("kafka_sasl_mechanism", "kafka_sasl_username", "kafka_sasl_password")
+_FOR_PASSWORDS = ("kafka_sasl_username", "kafka_sasl_password")
+_TOKEN_CLIENT = (
+    "kafka_sasl_oauthbearer_token_endpoint_url",
+    "kafka_sasl_oauthbearer_client_id",
+    "kafka_sasl_oauthbearer_client_secret",
+)
+_FOR_TOKENS = (
+    *_TOKEN_CLIENT,
+    "kafka_sasl_oauthbearer_scope",
+    "kafka_sasl_oauthbearer_extensions",
+    "kafka_https_ca_location",
+)
+_PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+# Settings of some mechanisms, and those that these mechanisms cannot do without.
+_FOR_MECHANISMS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
+    (_PASSWORD_MECHANISMS, _FOR_PASSWORDS, _FOR_PASSWORDS),
+    (("OAUTHBEARER",), _FOR_TOKENS, _TOKEN_CLIENT),
+    (("AWS_MSK_IAM",), ("kafka_sasl_aws_region",), ()),
+    (("GSSAPI",), ("kafka_sasl_kerberos_service_name",), ()),
+)
+_FOR_SASL = ("kafka_sasl_mechanism", *(name for _, names, _ in _FOR_MECHANISMS for name in names))
 _TLS_FILES = ("tls_certificate", "tls_key", "tls_keystore", "tls_client_ca")
-_KAFKA_FILES = ("kafka_ssl_ca_location", "kafka_ssl_certificate_location", "kafka_ssl_key_location")
+_KAFKA_FILES = (
+    "kafka_https_ca_location",
+    "kafka_ssl_ca_location",
+    "kafka_ssl_certificate_location",
+    "kafka_ssl_key_location",
+)
 _FILES = (*_PEER_TLS, *_TLS_FILES, *_KAFKA_FILES)
 
 
@@ -133,11 +158,24 @@ def _kafka_security(given: _GivenSettings) -> Iterator[str]:
         for name in given.all_chosen(_FOR_SASL):
             yield f"{given.shown(name)} is only for kafka_security_protocol = SASL_SSL or SASL_PLAINTEXT"
     else:
-        missing = [name for name in _FOR_SASL if not getattr(settings, name)]
-        if missing:
-            yield f"{given.shown('kafka_security_protocol')} also needs {' and '.join(missing)}"
+        yield from _sasl(given)
     if settings.kafka_ssl_key_location and not settings.kafka_ssl_certificate_location:
         yield f"{given.shown('kafka_ssl_key_location')} also needs kafka_ssl_certificate_location"
+
+
+def _sasl(given: _GivenSettings) -> Iterator[str]:
+    settings = given.settings
+    if not settings.kafka_sasl_mechanism:
+        yield f"{given.shown('kafka_security_protocol')} also needs kafka_sasl_mechanism"
+        return
+    for mechanisms, names, needed in _FOR_MECHANISMS:
+        if settings.kafka_sasl_mechanism in mechanisms:
+            missing = [name for name in needed if not getattr(settings, name)]
+            if missing:
+                yield f"{given.shown('kafka_sasl_mechanism')} also needs {' and '.join(missing)}"
+        else:
+            for name in given.all_chosen(names):
+                yield f"{given.shown(name)} is only for kafka_sasl_mechanism = {' or '.join(mechanisms)}"
 
 
 def _files_are_there(given: _GivenSettings) -> Iterator[str]:

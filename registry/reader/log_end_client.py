@@ -14,9 +14,10 @@ from collections.abc import Callable
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.log.contract import LogError
 from registry.log.kafka import requests
-from registry.log.kafka.connection import Connections, NoAnswer, Security
+from registry.log.kafka.connection import Connections, NoAnswer
 from registry.log.kafka.log_end import query_offset
 from registry.log.kafka.partition import Partition
+from registry.log.kafka.security import Security
 from registry.log.kafka.topic import read_min_in_sync
 from registry.store.layout import StoreError
 

@@ -58,7 +58,7 @@ async def _run(parent: Parent) -> int:
     store = StoreReader(settings.data / "store", settings.store_map_bytes)
     backend = ReaderBackend(store, cluster=cluster, cipher=reader_cipher(settings))
     if cluster:
-        from registry.log.kafka.connection import Security  # noqa: PLC0415 (a client for clusters only)
+        from registry.log.kafka.security import Security  # noqa: PLC0415 (a client for clusters only)
 
         from .log_end_client import LogEndClient  # noqa: PLC0415
 

@@ -19,8 +19,8 @@ from deploy.local.broker import Broker
 from registry.encoder.keyset import Keyset
 from registry.encoder.keyset_storage import KeysetFile, carry
 from registry.log.contract import LogError
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from tests.running import PATIENT, ROOT, Registry, until
 
 PLAIN = "plain-and-sensitive"

@@ -12,8 +12,8 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.node import Node
 from registry.log.contract import Unreachable
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from tests.running import Registry, free_port, until
 
 ENDED_S = 30.0

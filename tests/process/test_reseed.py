@@ -23,8 +23,8 @@ from registry.domain.model import Subject
 from registry.domain.queries import versions
 from registry.domain.rows.memory_views import DictView
 from registry.log.contract import Fenced
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from registry.store.open import known_log, open_store
 from snapshots.backup import reseed_log
 from tests.running import ROOT, Registry, until

@@ -7,34 +7,25 @@ replicas, would delay every request behind it on the same connection.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from aiokafka.conn import AIOKafkaConnection, collect_hosts
-from aiokafka.errors import (
-    IncompatibleBrokerVersion,
-    KafkaConnectionError,
-    KafkaError,
-    SaslAuthenticationFailed,
-    UnsupportedSaslMechanismError,
-)
+from aiokafka.conn import collect_hosts
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 
 from registry.log.contract import LogError
 
+from .broker_connection import login_with
+from .refused_login import LoginRefused
 from .release import ApiVersions
+from .security import Security
 
 # A connection on which an answer takes longer is closed. Callers may have shorter timeouts: the connection
 # then stays open, so that a slow broker can catch up.
-_DEAD_MS = 6_000
+_DEAD_S = 6.0
 _CLOSE_S = 1.0
-_NO_TRUST = (SaslAuthenticationFailed, UnsupportedSaslMechanismError, ssl.SSLCertVerificationError)
-
-# Errors of a peer that accepts a connection and closes it before the first answer.
-_HANGS_UP = (KafkaConnectionError, ConnectionResetError, EOFError, ssl.SSLError)
 
 
 class Purpose(Enum):
@@ -56,65 +47,6 @@ class NoAnswer(Exception):
         self.sent = sent
 
 
-@dataclass(frozen=True, kw_only=True)
-class Security:
-    """Kafka's client settings for TLS and SASL, with underscores for dots.
-
-    Certificates and keys are PEM files. An empty string means unset. GSSAPI and OAUTHBEARER are not
-    supported.
-    """
-
-    security_protocol: str = "PLAINTEXT"
-    sasl_mechanism: str = ""
-    sasl_username: str = ""
-    sasl_password: str = ""
-    ssl_ca_location: str = ""
-    ssl_certificate_location: str = ""
-    ssl_key_location: str = ""
-    ssl_key_password: str = ""
-    ssl_endpoint_identification_algorithm: str = "https"
-    client_id: str = "registrar"
-
-    def __repr__(self) -> str:
-        return f"Security({self.security_protocol})"
-
-    def ssl_context(self) -> ssl.SSLContext | None:
-        """Return the context; ``None`` without TLS. Raises :class:`.contract.LogError` for unusable files."""
-        if self.security_protocol not in {"SSL", "SASL_SSL"}:
-            return None
-        try:
-            context = ssl.create_default_context(cafile=self.ssl_ca_location or None)
-            context.check_hostname = bool(self.ssl_endpoint_identification_algorithm)
-            if self.ssl_certificate_location:
-                context.load_cert_chain(
-                    self.ssl_certificate_location,
-                    self.ssl_key_location or None,
-                    self.ssl_key_password or None,
-                )
-        except (OSError, ValueError) as error:
-            raise LogError(
-                f"the TLS files for Kafka (ssl.ca.location {self.ssl_ca_location!r}, "
-                f"ssl.certificate.location {self.ssl_certificate_location!r}, "
-                f"ssl.key.location {self.ssl_key_location!r}) cannot be used: {error}"
-            ) from error
-        return context
-
-    def client_arguments(self) -> dict[str, Any]:
-        """Return the settings as arguments of aiokafka's clients and connections."""
-        arguments: dict[str, Any] = {
-            "client_id": self.client_id,
-            "security_protocol": self.security_protocol,
-            "ssl_context": self.ssl_context(),
-        }
-        if self.security_protocol.startswith("SASL"):
-            arguments |= {
-                "sasl_mechanism": self.sasl_mechanism or "PLAIN",
-                "sasl_plain_username": self.sasl_username,
-                "sasl_plain_password": self.sasl_password,
-            }
-        return arguments
-
-
 def addresses(servers: str) -> list[tuple[str, int]]:
     """Return the hosts and ports of ``bootstrap.servers``, without prefixes such as ``PLAINTEXT://``."""
     bare = ",".join(server.strip().rpartition("//")[2] for server in servers.split(",") if server.strip())
@@ -125,7 +57,7 @@ class Connections:
     """The connections of one log. All calls are made on one event loop."""
 
     def __init__(self, security: Security) -> None:
-        self._arguments = security.client_arguments()
+        self._login = login_with(security)
         self._open: dict[_Key, Any] = {}
         self._opening: dict[_Key, asyncio.Lock] = {}
         self._closing: dict[asyncio.Future[None], asyncio.Transport] = {}
@@ -143,7 +75,7 @@ class Connections:
 
     async def open(self, host: str, port: int, purpose: Purpose) -> None:
         """Open the connection for this purpose if it is closed. Raises as :meth:`send`."""
-        await self.send(host, port, purpose, None, _DEAD_MS / 1000)
+        await self.send(host, port, purpose, None, _DEAD_S)
 
     async def send(
         self,
@@ -174,27 +106,13 @@ class Connections:
         except (IncompatibleBrokerVersion, NotImplementedError) as error:
             text = f"the Kafka broker {host}:{port} is too old or too new (2.8 is the oldest): {error}"
             raise LogError(text) from error
-        except _NO_TRUST as error:
-            raise LogError(f"the Kafka broker {host}:{port}: {self._distrust(error)}") from error
+        except LoginRefused as error:
+            text = f"the Kafka broker {host}:{port}: {error}"
+            raise LogError(text) if error.final else NoAnswer(text, sent=sent) from error
         except TimeoutError as error:
             raise NoAnswer(f"{host}:{port} did not answer in {timeout_s:.3g} s", sent=sent) from error
         except (KafkaError, OSError, EOFError) as error:
-            advice = self._advice() if isinstance(error, _HANGS_UP) and not sent else ""
-            raise NoAnswer(f"{host}:{port}: {_plain(error)}{advice}", sent=sent) from error
-
-    def _distrust(self, error: Exception) -> str:
-        """Return why authentication failed, and the settings that matter."""
-        if isinstance(error, SaslAuthenticationFailed):
-            return f"{_plain(error)}; see kafka_sasl_username and kafka_sasl_password"
-        if isinstance(error, UnsupportedSaslMechanismError):
-            mechanism = self._arguments.get("sasl_mechanism")
-            return f"it does not offer the mechanism {mechanism} here; see kafka_sasl_mechanism"
-        return f"its certificate is not trusted: {_plain(error)}; see kafka_ssl_ca_location"
-
-    def _advice(self) -> str:
-        """Return a hint for a peer that hangs up. A broker that is stopping does that, too."""
-        protocol = self._arguments["security_protocol"]
-        return f" (it hangs up on {protocol}: see kafka_security_protocol, if that goes on)"
+            raise NoAnswer(f"{host}:{port}: {_plain(error)}", sent=sent) from error
 
     def _close_failed(self, key: _Key, connection: Any, answer: asyncio.Future[Any]) -> None:
         """Close a connection on which a request failed, even if its caller has stopped waiting."""
@@ -213,7 +131,7 @@ class Connections:
             if not self._is_open(key):
                 if self._closed:
                     raise LogError("the log is closed")
-                connection = AIOKafkaConnection(*key[:2], request_timeout_ms=_DEAD_MS, **self._arguments)
+                connection = self._login.connection(*key[:2], timeout_s=_DEAD_S)
                 try:
                     await connection.connect()
                 except BaseException:
@@ -222,12 +140,14 @@ class Connections:
                     raise
                 self._open[key] = connection
                 self._open_count[key] += 1
-            return self._open[key]
+            connection = self._open[key]
+        await connection.ready()
+        return connection
 
     def api_versions(self, host: str, port: int) -> ApiVersions:
         """Return the request versions that this broker supports; empty while there is no connection."""
         connection = self._open.get((host, port, Purpose.QUERY))
-        return connection._versions if connection else {}  # noqa: SLF001 (nothing else tells them)
+        return connection.api_versions if connection else {}
 
     def known(self) -> Iterator[tuple[str, int]]:
         """Yield the addresses with open connections."""

@@ -25,11 +25,12 @@ from registry.log.contract import (
 
 from . import producer_id, release
 from .appender import Appender
-from .connection import Connections, Security
+from .connection import Connections
 from .fetcher import Fetcher, headers_before
 from .log_end import query_end
 from .partition import Partition
 from .retry import TRY_S, retry_until
+from .security import Security
 from .timestamps import wall_ms
 from .topic import TopicOptions, TopicState, check, open_topic
 

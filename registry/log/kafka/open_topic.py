@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from registry.config.loading import Settings
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicMissing, TopicOptions
 
 from .producer_id import LEAST_S

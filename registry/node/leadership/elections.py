@@ -8,7 +8,8 @@ from election.contract import Election, Identity, Reachable
 from election.kafka import KafkaElection
 from election.static import StaticElection
 from registry.config.loading import Settings
-from registry.log.kafka.connection import Security
+from registry.log.kafka.broker_connection import login_with
+from registry.log.kafka.security import Security
 
 from .identity import identity_of
 
@@ -37,9 +38,10 @@ def made_by_settings(
         case _:
             return KafkaElection(
                 settings.kafka,
-                Security(**settings.security).client_arguments(),
+                login_with(Security(**settings.security)).connection,
                 settings.group,
                 own,
+                client_id=settings.kafka_client_id,
                 reachable=reachable,
                 alive=alive,
                 session_timeout_s=settings.session_timeout_s,

@@ -16,6 +16,8 @@ from election.contract import Election, Event, Identity, Lost, NoPrimary, Primar
 from election.kafka import KafkaElection
 from election.static import StaticElection
 from election.zookeeper import ZooKeeperElection
+from registry.log.kafka.broker_connection import login_with
+from registry.log.kafka.security import Security
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 30.0
@@ -36,7 +38,8 @@ def election_of(
     if kind == "static":
         return StaticElection(own, **settings)
     if kind == "kafka":
-        return KafkaElection(address, {}, group, own, reachable=reachable, **settings)
+        connect = login_with(Security()).connection
+        return KafkaElection(address, connect, group, own, reachable=reachable, **settings)
     if kind == "zookeeper":
         return ZooKeeperElection(address, f"/{group}/schema_registry", own, reachable=reachable, **settings)
     raise AssertionError(kind)

@@ -15,6 +15,8 @@ from election.kafka.membership import Membership
 from election.kafka.payloads import Assignment, encode_member
 from election.kafka.rebalance import Elector
 from election.kafka.wire import Coordinator, JoinedMember, RequestFailed, Timeouts
+from registry.log.kafka.broker_connection import login_with
+from registry.log.kafka.security import Security
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import Node, election_of, identity, until, until_agreed
 
@@ -77,7 +79,8 @@ async def until_found(authority: Authority, timeouts: Timeouts = Timeouts(10.0, 
     """Wait for a broker that has just started, which takes a moment to manage groups."""
     while True:
         try:
-            return await Coordinator.find(authority.address, {}, authority.group, timeouts)
+            connect = login_with(Security()).connection
+            return await Coordinator.find(authority.address, connect, authority.group, timeouts)
         except RequestFailed:
             await asyncio.sleep(0.05)
 

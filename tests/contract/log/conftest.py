@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from deploy.local.broker import COMPACTS_SOON, Broker
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from tests.contract.log.lost_answers import LosingProxy
 from tests.running import free_port
 

@@ -19,9 +19,10 @@ from deploy.local.proxy import Proxy
 from registry.domain.log_format.records import Entry
 from registry.log.contract import Unreachable
 from registry.log.kafka import requests
-from registry.log.kafka.connection import NoAnswer, Security
+from registry.log.kafka.connection import NoAnswer
 from registry.log.kafka.leader_check import NewerEpoch, confirm, needed
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from tests.running import until
 

@@ -13,8 +13,8 @@ from registry.domain.log_format.lineage import NOTHING
 from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import Fetched, Log, LogError, RecordTooLarge
 from registry.log.embedded.log import EmbeddedLog
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from tests.kafka_topics import make_topic
 
 ALL = 1 << 30

@@ -17,8 +17,8 @@ from msgspec import structs
 
 from registry.config.settings import Settings
 from registry.domain.log_format.records import Entry as LogEntry
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from snapshots.building.heartbeat import BuildHeartbeat
 from snapshots.catalogue.catalogue import (
     SILENT_MS,

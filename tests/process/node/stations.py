@@ -10,8 +10,8 @@ from registry.domain.commands import Command, Outcome
 from registry.domain.log_format.records import Record
 from registry.domain.queries.scope import Defaults
 from registry.log.contract import Log
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from registry.node.leadership.claim import claim_log
 from registry.node.replication.follower import Follower

@@ -10,8 +10,8 @@ import pytest
 from deploy.local.broker import Broker
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Entry, Record
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from registry.reader.log_end_client import LogEndClient
 

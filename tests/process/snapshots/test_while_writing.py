@@ -23,8 +23,8 @@ from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.version_row import VersionRow
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog
-from registry.log.kafka.connection import Security
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from tests.process.snapshots.asking import KIND, ask, told, until_begun, until_it_is

@@ -1,0 +1,117 @@
+"""Errors of refused logins, each with the setting to look at, for the node and its election alike."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from aiokafka.errors import (
+    IllegalSaslStateError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
+
+from .listener_probe import Listener
+from .security import AWS_MSK_IAM, GSSAPI, OAUTHBEARER, Security
+from .tokens import TokenRefused, TokenUnavailable
+
+# X.509 verification errors of OpenSSL.
+_EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
+_NAMES = {_OTHER_NAME, _OTHER_ADDRESS}
+_DATES = {_EXPIRED, _NOT_YET_VALID}
+_PROTOCOL = "see kafka_security_protocol"
+_CERTIFICATE = "see kafka_ssl_certificate_location and kafka_ssl_key_location"
+# By mechanism, if it has no password.
+_SEE = {
+    OAUTHBEARER: "see kafka_sasl_oauthbearer_token_endpoint_url, kafka_sasl_oauthbearer_scope and the clocks",
+    AWS_MSK_IAM: "see kafka_sasl_aws_region, and the policy of the AWS credentials",
+    GSSAPI: "see kafka_sasl_kerberos_service_name, and the ticket (kinit) or keytab (KRB5_CLIENT_KTNAME)",
+}
+# Alerts by which a broker refuses the client's certificate.
+_ALERTS = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED")
+
+
+class LoginRefused(ConnectionError):
+    """A broker refused the login; ``final``: a retry with the same settings would fail again."""
+
+    def __init__(self, text: str, *, final: bool) -> None:
+        super().__init__(text)
+        self.final = final
+
+
+def refused(
+    error: BaseException, security: Security, *, offered: Sequence[str] = (), detail: str = ""
+) -> LoginRefused | None:
+    """Return the error for a failed connection attempt; ``None`` if it is no matter of the login.
+
+    ``offered`` are the broker's SASL mechanisms, ``detail`` is what it said about a refused token.
+    """
+    match error:
+        case LoginRefused():
+            return error
+        case TokenUnavailable():
+            return LoginRefused(str(error), final=isinstance(error, TokenRefused))
+        case IllegalSaslStateError():
+            text = f"this listener uses no SASL, but kafka_security_protocol = {security.security_protocol}"
+            return LoginRefused(f"{text}; {_PROTOCOL}", final=False)
+        case UnsupportedSaslMechanismError():
+            mechanism = f"it does not offer the SASL mechanism {security.mechanism} here"
+            others = f", but {', '.join(offered)}" if offered else ""
+            return LoginRefused(f"{mechanism}{others}; see kafka_sasl_mechanism", final=True)
+        case SaslAuthenticationFailed():
+            said = f"it refuses the token ({detail})" if detail else _said(error)
+            return LoginRefused(f"{said}; {_see(security)}", final=True)
+        case ssl.SSLCertVerificationError():
+            return LoginRefused(_distrust(error), final=True)
+        case ssl.SSLError() if any(alert in (error.reason or "") for alert in _ALERTS):
+            certificate = "its TLS refuses the client certificate"
+            if not security.ssl_certificate_location:
+                certificate = "its TLS demands a client certificate"
+            return LoginRefused(f"{certificate} ({error.reason}); {_CERTIFICATE}", final=True)
+    if type(error).__module__.startswith("gssapi"):
+        return LoginRefused(f"Kerberos: {_said(error)}; {_see(security)}", final=False)
+    return refused(error.__cause__, security) if error.__cause__ else None
+
+
+def expired(token_expiry: float | None, now: float) -> str:
+    """Return a sentence about a refused token that has expired by this host's clock; empty if it has not."""
+    if token_expiry is None or token_expiry > now:
+        return ""
+    return f"the token expired at {datetime.fromtimestamp(token_expiry, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def mismatch(found: Listener | None, security: Security) -> str:
+    """Return in which way a listener differs from the settings; empty if it does not, or is unknown."""
+    if found is None:
+        return ""
+    given = f"kafka_security_protocol = {security.security_protocol}"
+    if found.tls != security.tls:
+        uses = "uses TLS" if found.tls else "uses no TLS"
+    elif found.mechanisms is not None and bool(found.mechanisms) != bool(security.mechanism):
+        uses = f"uses SASL ({', '.join(found.mechanisms)})" if found.mechanisms else "uses no SASL"
+    else:
+        return ""
+    return f"this listener {uses}, but {given}; {_PROTOCOL} ({found.protocol} is its protocol)"
+
+
+def _see(security: Security) -> str:
+    return _SEE.get(security.mechanism, "see kafka_sasl_username and kafka_sasl_password")
+
+
+def _distrust(error: ssl.SSLCertVerificationError) -> str:
+    """Return why a broker's certificate was rejected, and the setting that matters."""
+    if error.verify_code in _NAMES:
+        return (
+            f"its certificate is for another host: {error.verify_message}; "
+            "see kafka and kafka_ssl_endpoint_identification_algorithm"
+        )
+    if error.verify_code in _DATES:
+        return f"its certificate is not valid now: {error.verify_message}; renew it, or set the clock"
+    return f"its certificate is not trusted: {_said(error)}; see kafka_ssl_ca_location"
+
+
+def _said(error: BaseException) -> str:
+    """Return the text of an error without aiokafka's prefix."""
+    text = error.args[0] if isinstance(error, SaslAuthenticationFailed) and error.args else error
+    return str(text) or type(error).__name__
