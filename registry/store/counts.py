@@ -45,7 +45,7 @@ class Counting:
         self._rows: lmdb.Cursor[bytes] = txn.cursor(table)
         self._blocks: lmdb.Cursor[bytes] = txn.cursor(meta)
         self._at: Range | None = None  # the block that a commit is at
-        self._now = Counts()  # its counts, if it is counted
+        self._now, self._part = Counts(), False  # its counts, if it is counted; true for a part of a group
         self._clear = (b"", -1)  # a subject, and the offset of its last clear
         self._grown: list[bytes] = []
         self._shrunk: list[bytes] = []
@@ -98,27 +98,20 @@ class Counting:
 
     def _subject(self, prefix: bytes, changes: list[Touched]) -> None:
         at = self._enter(prefix)
-        if not at.part:
+        if not self._part:
             if at.counts is not None:
                 self._now = self._now.plus(self._change(prefix, changes))
             return
-        for key, old, new in changes:
-            if self._enter(key).counts is not None:
-                self._now = self._now.plus(self._row(prefix, new, 1)).plus(self._row(prefix, old, -1))
-
-    def _row(self, prefix: bytes, value: bytes | None, sign: int) -> Counts:
-        """Return what a row of a part of a group counts."""
-        if value is None:
-            return Counts()
-        return Counts(
-            0 if is_deleted(value) else sign, sign if self._is_kept(prefix, value) else 0, rows=sign
-        )
+        for each in changes:
+            if self._enter(each[0]).counts is not None:
+                live, kept, _, _, rows = self._change(prefix, [each], part=True)
+                self._now = self._now.plus(Counts(live, kept, rows=rows))
 
     def _enter(self, key: bytes) -> Range:
         if self._at is None or key >= self._at.end:
             self._leave()
             self._at = self._block_of(key)
-            self._now = self._at.counts or Counts()
+            self._now, self._part = self._at.counts or Counts(), self._at.part
         return self._at
 
     def _leave(self) -> None:
@@ -131,21 +124,25 @@ class Counting:
         elif now.rows < at.counts.rows and now.rows <= self._block // 2:
             self._shrunk.append(at.begin)
 
-    def _change(self, prefix: bytes, changes: list[Touched]) -> Counts:
-        """Return by how much a subject's counts have changed."""
-        was, now = (
-            [value for value in values if value is not None and self._is_kept(prefix, value)]
-            for values in zip(*((old, new) for _, old, new in changes), strict=True)
-        )
-        was_live, now_live = (len(values) - sum(map(is_deleted, values)) for values in (was, now))
-        there, live = self._others(prefix, {key for key, _, _ in changes})
-        return Counts(
-            now_live - was_live,
-            len(now) - len(was),
-            0 if live else (now_live > 0) - (was_live > 0),
-            0 if there else bool(now) - bool(was),
-            sum((old is None) - (new is None) for _, old, new in changes),
-        )
+    def _change(self, prefix: bytes, changes: list[Touched], *, part: bool = False) -> Counts:
+        """Return by how much the counts of a subject, or of a part of it, have changed."""
+        was_live = was_kept = now_live = now_kept = rows = 0
+        for _, old, new in changes:
+            if old is not None:
+                rows -= 1
+                live = not is_deleted(old)
+                was_live += live
+                was_kept += live or self._is_kept(prefix, old)
+            if new is not None:
+                rows += 1
+                live = not is_deleted(new)
+                now_live += live
+                now_kept += live or self._is_kept(prefix, new)
+        live_subjects, subjects = (now_live > 0) - (was_live > 0), (now_kept > 0) - (was_kept > 0)
+        if not part and (live_subjects or subjects):
+            other, other_live = self._others(prefix, {key for key, _, _ in changes})
+            live_subjects, subjects = 0 if other_live else live_subjects, 0 if other else subjects
+        return Counts(now_live - was_live, now_kept - was_kept, live_subjects, subjects, rows)
 
     def _others(self, prefix: bytes, changed: set[bytes]) -> tuple[bool, bool]:
         """Return true for a subject that has other versions, and for one with a live one among them."""
