@@ -63,6 +63,7 @@ def targets(size: int) -> list[str]:
         "/subjects",
         "/subjects?deletedOnly=true",
         "/schemas?ruleType=NONE",
+        "/schemas?resourceType=topic",
     ]
 
 

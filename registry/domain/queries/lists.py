@@ -124,6 +124,7 @@ class Schemas(NamedTuple):
             if chosen is None:
                 chosen = self.wanted.of_subject(view, subject)
                 if chosen is None:
+                    yield None
                     return
             yield Listed(each, names, chosen)
 

@@ -156,6 +156,12 @@ class TestSubjects:
             listed = lists.Schemas("", wanted=wanted).walk(store.view)
             assert [each.found.subject.name for each in items(listed)] == found
 
+    def test_a_walk_pauses_at_each_subject_that_a_filter_by_associations_excludes(self) -> None:
+        store = Store()
+        for number in range(100):
+            store.version(f"s{number}")
+        assert len(list(lists.Schemas("", wanted=Filter("topic")).walk(store.view))) == 100
+
 
 @given(st.lists(st.tuples(SUBJECTS, st.integers(1, 3), st.booleans()), max_size=20), st.data())
 def test_schemas_can_begin_behind_any_version(
