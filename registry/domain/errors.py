@@ -40,6 +40,9 @@ class RegistryError(Exception):
         return self.code if self.code < 1000 else self.code // 100
 
 
+# As by Confluent's security plugin. The operation, and the subject or context as the client named it.
+DENIED = ErrorKind(40301, "User is denied operation %s on Subject: %s")
+DENIED_IN_ALL = ErrorKind(40301, "User is denied operation %s on this registry")
 SUBJECT_NOT_FOUND = ErrorKind(40401, "Subject '%s' not found.")
 VERSION_NOT_FOUND = ErrorKind(40402, "Version %s not found.")
 SCHEMA_NOT_FOUND = ErrorKind(40403, "Schema not found")

@@ -50,6 +50,12 @@ class Access(Protocol):
         ...
 
 
+def everywhere_in(access: Access, permission: Permission, context: str) -> bool:
+    """Return true if the principal may do this to a context and to every subject in it."""
+    whole = SubjectRange(context, b"", b"")
+    return access.everywhere(permission) or whole in access.ranges(permission)
+
+
 class _FullAccess:
     """Access without any limit."""
 

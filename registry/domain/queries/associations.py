@@ -171,6 +171,30 @@ def some_of_subject(view: View, subject: Subject) -> list[Association]:
     return list(islice(walk_of_subject(view, subject), _FEW))
 
 
+def subject_of(value: bytes) -> Subject:
+    """Return the subject of an association's row."""
+    return Subject.parse(_decode(value).subject)
+
+
+def list_anywhere(
+    view: View, name: str, namespace: str, wanted: Filter, after: SortKey | None = None
+) -> Iterator[Association | None]:
+    """Walk as :func:`list_named`, but examine the associations of all subjects in the view for each page.
+
+    For views of a part of the subjects, whose associations are scattered among those of other resources.
+    """
+
+    def named(found: Association) -> bool:
+        return name in (ANY, found.resource_name or "") and namespace in (ANY, found.resource_namespace or "")
+
+    def found() -> Iterator[Association | None]:
+        for _, value in scan(view, layout.ASSOCIATION):
+            each = _decode(value)
+            yield each if named(each) and wanted.admits(each) else None
+
+    return ordered(found, sort_key, after)
+
+
 def with_key(view: View, key: AssociationKey) -> Association | None:
     """Return the association whose records have this key."""
     value = view.get(layout.association_key(key.subject, association_key(key)))

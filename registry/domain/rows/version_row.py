@@ -54,6 +54,11 @@ def offset_of(value: bytes) -> int:
     return int.from_bytes(value[_FLAGS + 1 : _FLAGS + 9], "big")
 
 
+def md5_of(value: bytes) -> bytes:
+    """Return the MD5 of the content in a version row without unpacking the rest."""
+    return value[_CONTENT : _CONTENT + 16]
+
+
 def is_deleted(value: bytes) -> bool:
     """Return true if readers see the version row as soft-deleted, without unpacking the rest."""
     return bool(value[_FLAGS] & DELETED)
