@@ -20,13 +20,16 @@ from registry.domain.queries.association_rules import AssociationRules
 from registry.domain.queries.associations import ANY, ONE_RESOURCE, RESOURCE_TYPE, Association, Filter
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
+from registry.security.access import Access, Permission
 
 from .answers import Answer
 from .association_bodies import BatchGetItem, change_requests, get_requests, resource_request
+from .association_permissions import permitted, require_change, require_removal
 from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch
 from .paging import page
 from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, word, words
+from .permissions import SHOWN, in_handler, on_subject
 
 
 def of_subject(call: Call, view: View) -> Listing[Association]:
@@ -49,7 +52,14 @@ def of_resource_id(call: Call, view: View) -> Listing[Association]:
 def of_resource_name(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/resources/{namespace}/{name}``; ``-`` stands for any."""
     name, namespace = call.path["name"], call.path["namespace"]
-    return _listed(call, partial(associations.list_named, name=name, namespace=namespace))
+    return _listed(call, partial(_list_named(call.access, name, namespace), name=name, namespace=namespace))
+
+
+def _list_named(access: Access, name: str, namespace: str) -> Callable[..., Iterator[Association | None]]:
+    """Return the walk that reads the least: in part of the subjects, few of all resources have any."""
+    one = ANY not in (name, namespace)
+    everything = one or access.everywhere(Permission.READ)
+    return associations.list_named if everything else associations.list_anywhere
 
 
 def _listed(call: Call, found: Callable[..., Iterator[Association | None]]) -> Listing[Association]:
@@ -75,8 +85,9 @@ def _resource_type(call: Call) -> str:
 
 def create(call: Call, view: View) -> Command:
     """``POST /associations``."""
-    request = resource_request(call.body, create=True)
-    return Associate(request, _context(call), create=True, dry_run=call.args["dryRun"])
+    request, context = resource_request(call.body, create=True), _context(call)
+    require_change(call.access, view, request, context)
+    return Associate(request, context, create=True, dry_run=call.args["dryRun"])
 
 
 def upsert(call: Call, view: View) -> Command:
@@ -87,13 +98,19 @@ def upsert(call: Call, view: View) -> Command:
     if request.resource_id != resource_id:
         detail = "Resource ID in the path parameter does not match the resource ID in the request body"
         raise ASSOCIATION_INVALID("resourceId", detail)
-    return Associate(request, _context(call), create=False, dry_run=call.args["dryRun"])
+    context = _context(call)
+    require_change(call.access, view, request, context)
+    return Associate(request, context, create=False, dry_run=call.args["dryRun"])
 
 
 def delete(call: Call, view: View) -> Command:
     """``DELETE /associations/resources/{resource}``."""
     types = [*call.args["associationType"]]
     cascade, dry_run = call.args["cascadeLifecycle"], call.args["dryRun"]
+    if not all(map(call.access.everywhere, (Permission.WRITE, Permission.DELETE))):
+        wanted = Filter(_resource_type(call), tuple(types))
+        stored = wanted.chosen(associations.of_resource_id(view, call.path["resource"]))
+        require_removal(call.access, stored, cascade=cascade)
     return Dissociate(call.path["resource"], _resource_type(call), types, cascade, dry_run)
 
 
@@ -104,7 +121,7 @@ def get_batch(call: Call, view: View) -> PendingSearch[list[bytes]]:
     def search(view: View) -> Search[list[bytes]]:
         results = []
         for each in requests:
-            result = yield from _got(view, each, include_schemas)
+            result = yield from _got(call.access, view, each, include_schemas)
             results.append(msgspec.json.encode(result))
             yield
         return results
@@ -112,11 +129,11 @@ def get_batch(call: Call, view: View) -> PendingSearch[list[bytes]]:
     return PendingSearch(search, lambda _, found: Answer(b'{"results":[' + b",".join(found) + b"]}", 207))
 
 
-def _got(view: View, wanted: BatchGetItem, include_schemas: bool) -> Search[dict[str, Any]]:
+def _got(access: Access, view: View, wanted: BatchGetItem, include_schemas: bool) -> Search[dict[str, Any]]:
     resource = wanted.resource
     try:
         found = []
-        for each in _of_resource(view, resource, wanted.filter):
+        for each in _of_resource(access, view, resource, wanted.filter):
             yield
             found += [] if each is None else [each]
         first = found[0] if found else Association()
@@ -136,7 +153,9 @@ def _got(view: View, wanted: BatchGetItem, include_schemas: bool) -> Search[dict
     return {"result": association_entities.response(*named, resource.resource_type, infos)}
 
 
-def _of_resource(view: View, resource: ResourceRequest, wanted: Filter) -> Iterator[Association | None]:
+def _of_resource(
+    access: Access, view: View, resource: ResourceRequest, wanted: Filter
+) -> Iterator[Association | None]:
     """Walk a resource's associations: by its id, else by its name and namespace, which may be any.
 
     Raises 42212, where Confluent says 500.
@@ -150,7 +169,8 @@ def _of_resource(view: View, resource: ResourceRequest, wanted: Filter) -> Itera
         raise ASSOCIATION_INVALID("resourceNamespace", detail)
     if resource.name == ANY:
         return iter(())
-    return associations.list_named(view, resource.name, resource.namespace, wanted)
+    listed = _list_named(access, resource.name, resource.namespace)
+    return listed(view, resource.name, resource.namespace, wanted)
 
 
 def _latest_schema(view: View, found: Association) -> Search[bytes | None]:
@@ -160,7 +180,9 @@ def _latest_schema(view: View, found: Association) -> Search[bytes | None]:
 
 def change_batch(call: Call, view: View) -> Command:
     """``POST /associations:batchMutate``: 207 with a result for each request, in order."""
-    return ChangeAssociations(change_requests(call.body), _context(call), call.args["dryRun"])
+    context = _context(call)
+    requests = permitted(call.access, view, change_requests(call.body), context)
+    return ChangeAssociations(requests, context, call.args["dryRun"])
 
 
 def _context(call: Call) -> str:
@@ -196,6 +218,7 @@ OPERATIONS = (
         method="GET",
         path="/associations/subjects/{subject}",
         summary="The associations of a subject",
+        permission=on_subject(Permission.READ),
         handler=of_subject,
         response_schema="Associations",
         parameters=_LISTED,
@@ -204,6 +227,7 @@ OPERATIONS = (
         method="GET",
         path="/associations/resources/{namespace}/{name}",
         summary="The associations of a resource; - for any namespace or name",
+        permission=SHOWN,
         handler=of_resource_name,
         response_schema="Associations",
         parameters=_LISTED,
@@ -212,6 +236,7 @@ OPERATIONS = (
         method="GET",
         path="/associations/resources/{resource}",
         summary="The associations of a resource by its id",
+        permission=SHOWN,
         handler=of_resource_id,
         response_schema="Associations",
         parameters=_LISTED,
@@ -220,6 +245,8 @@ OPERATIONS = (
         method="POST",
         path="/associations",
         summary="Associate a resource with subjects",
+        permission=in_handler(Permission.WRITE),
+        sees_all=True,
         handler=create,
         freshness=Freshness.DECIDED,
         request_schema="AssociationRequest",
@@ -231,6 +258,8 @@ OPERATIONS = (
         method="PUT",
         path="/associations/resources/{resource}",
         summary="Associate a resource with subjects, or change its associations",
+        permission=in_handler(Permission.WRITE),
+        sees_all=True,
         handler=upsert,
         freshness=Freshness.DECIDED,
         request_schema="AssociationRequest",
@@ -242,6 +271,8 @@ OPERATIONS = (
         method="DELETE",
         path="/associations/resources/{resource}",
         summary="Remove associations of a resource",
+        permission=in_handler(Permission.WRITE),
+        sees_all=True,
         handler=delete,
         freshness=Freshness.DECIDED,
         status=204,
@@ -263,6 +294,7 @@ OPERATIONS = (
         method="POST",
         path="/associations:batchGet",
         summary="The associations of several resources",
+        permission=SHOWN,
         handler=get_batch,
         request_schema="AssociationBatchGetRequest",
         response_schema="AssociationBatchResponse",
@@ -274,6 +306,8 @@ OPERATIONS = (
         method="POST",
         path="/associations:batchMutate",
         summary="Change the associations of several resources, each with its own result",
+        permission=in_handler(Permission.WRITE),
+        sees_all=True,
         handler=change_batch,
         freshness=Freshness.DECIDED,
         request_schema="AssociationBatchRequest",

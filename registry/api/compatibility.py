@@ -13,12 +13,14 @@ from registry.domain.parsing.querying import Querying
 from registry.domain.queries import by_subject
 from registry.domain.rows.view import View
 from registry.domain.schemas import STRICT
+from registry.security.access import Permission
 
 from .answers import Answer, plain_answer
 from .bodies import schema_members, schema_request
 from .json_input import document, members, text
 from .operations import BODY_ERRORS, Call, Operation
 from .parameters import CONTEXT, NORMALIZE, VERBOSE
+from .permissions import in_handler, on_subject, require_references
 
 
 def check_version(call: Call, view: View) -> Querying[Answer]:
@@ -33,6 +35,7 @@ def check_all(call: Call, view: View) -> Querying[Answer]:
 
 def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
+    require_references(call.access, view, call.subject, request.references or ())
     defaults, verbose = call.settings.defaults, call.args["verbose"]
     body = yield from subject_check.answer(
         view, call.memory, request, number, defaults, verbose=verbose, plain=call.plain
@@ -45,10 +48,10 @@ def explain_two(call: Call, view: View) -> Querying[Answer]:
     source = document(call.body)
     schema_type = text(source.get("schemaType"), "schemaType")
     old, new = (_side(source, name, schema_type) for name in ("old", "new"))
-    context = Subject.parse(call.args["context"])
-    asked = Asked(
-        schema_members(old, "old"), schema_members(new, "new"), Subject(context.context, ""), _policy(source)
-    )
+    context = Subject(Subject.parse(call.args["context"]).context, "")
+    asked = Asked(schema_members(old, "old"), schema_members(new, "new"), context, _policy(source))
+    for each in (asked.old, asked.new):
+        require_references(call.access, view, context, each.references or ())
     body = yield from explain(view, asked, plain=call.plain)
     return plain_answer(body) if call.plain else Answer(body)
 
@@ -73,6 +76,8 @@ OPERATIONS = (
         method="POST",
         path="/compatibility/subjects/{subject}/versions/{version}",
         summary="Check if a schema is compatible with one version",
+        permission=on_subject(Permission.COMPATIBILITY),
+        sees_all=True,
         handler=check_version,
         request_schema="RegisterSchemaRequest",
         response_schema="CompatibilityCheckResponse",
@@ -84,6 +89,8 @@ OPERATIONS = (
         method="POST",
         path="/compatibility/subjects/{subject}/versions",
         summary="Check if a schema is compatible with the versions required by the compatibility level",
+        permission=on_subject(Permission.COMPATIBILITY),
+        sees_all=True,
         handler=check_all,
         request_schema="RegisterSchemaRequest",
         response_schema="CompatibilityCheckResponse",
@@ -95,6 +102,8 @@ OPERATIONS = (
         method="POST",
         path="/compatibility/explain",
         summary="Compare two schemas at all compatibility levels",
+        permission=in_handler(Permission.READ),
+        sees_all=True,
         handler=explain_two,
         request_schema="ExplainRequest",
         needs_json=True,

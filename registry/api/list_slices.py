@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from registry.domain.queries.sorting import Search
@@ -27,6 +28,13 @@ _T = TypeVar("_T")
 _SAFE = "!#$%&'()*+,/:;=?@[]^`{|}~-._\\"  # everything that a request target may hold
 
 
+class Rows(NamedTuple):
+    """The rows from which a request is answered."""
+
+    view: Callable[[], AbstractContextManager[View]]
+    key: str = ""  # differs where other rows are shown, so that positions in lists are not shared
+
+
 class Lists:
     """Answers the lists of one event loop, one slice at a time."""
 
@@ -35,14 +43,17 @@ class Lists:
         self._slicing = slicing
         self._turn = asyncio.Lock()
         self._positions = PositionCache()
+        self._all = Rows(backend.view)
 
-    async def answer(self, listing: Listing[Any], path: bytes, query: bytes) -> Answer:
+    async def answer(
+        self, listing: Listing[Any], path: bytes, query: bytes, rows: Rows | None = None
+    ) -> Answer:
         """Return an answer that begins within milliseconds.
 
-        ``path`` and ``query`` are those of the request, as the client sent them.
+        ``path`` and ``query`` are those of the request, as the client sent them. ``rows``: by default all.
         """
         slicing = self._slicing
-        walk = _Walk(listing, self._backend, self._positions, slicing)
+        walk = _Walk(listing, rows or self._all, self._backend, self._positions, slicing)
         until = time.perf_counter() + slicing.first_s
         bytes_max = slicing.first_bytes if listing.limited else slicing.slice_bytes
         parts: list[bytes] = []
@@ -61,21 +72,24 @@ class Lists:
         rest = self._rest(walk, listing.tail, begun=bool(parts))
         return Answer(body, headers=headers, media_type=listing.media_type, rest=rest)
 
-    async def run(self, search: Callable[[View], Search[_T]]) -> _T:
-        """Return the result of a search; other requests are served between its slices."""
-        rows = MovingView()
+    async def run(self, search: Callable[[View], Search[_T]], source: Rows | None = None) -> _T:
+        """Return the result of a search; other requests are served between its slices.
+
+        ``source``: the rows, by default all.
+        """
+        source, rows = source or self._all, MovingView()
         steps = search(rows)
-        found = self._advance(rows, steps)
+        found = self._advance(source, rows, steps)
         while found is None:
             async with self._turn:
                 await asyncio.sleep(0)
-                found = self._advance(rows, steps)
+                found = self._advance(source, rows, steps)
         return found[0]
 
-    def _advance(self, rows: MovingView, steps: Search[_T]) -> tuple[_T] | None:
+    def _advance(self, source: Rows, rows: MovingView, steps: Search[_T]) -> tuple[_T] | None:
         """Search for the duration of one slice; return the result in a tuple if the search is complete."""
         until = time.perf_counter() + self._slicing.slice_s
-        with self._backend.view() as view:
+        with source.view() as view:
             rows.show(view)
             try:
                 next(steps)
@@ -120,23 +134,29 @@ class _Walk:
     """A page of a list in progress."""
 
     def __init__(
-        self, listing: Listing[Any], backend: Backend, positions: PositionCache, slicing: Slicing
+        self,
+        listing: Listing[Any],
+        source: Rows,
+        backend: Backend,
+        positions: PositionCache,
+        slicing: Slicing,
     ) -> None:
         self.complete = False  # every item of the page has been encoded
         self.done = False  # and it is known if another item follows
         self._listing = listing
+        self._source = source
         self._backend = backend
         self._positions = positions
         self._slicing = slicing
         self._rows = MovingView()
         self._moment = backend.applied()
         self._begin, unsettled = listing.begin, listing.unsettled
-        end = positions.end_of(self._begin._replace(skip=unsettled)) if unsettled else None
+        end = positions.end_of(self._key(self._begin._replace(skip=unsettled))) if unsettled else None
         if end is not None:
             self._begin, unsettled = Cursor(self._begin.list, self._begin.skip - unsettled, end), 0
         # The answer to such a cursor begins only once an item, or the end of the list, has been found.
         wanted = unsettled + 1 if listing.unsettled else 0
-        passed, self._mark = positions.nearest(self._begin, self._moment)
+        passed, self._mark = positions.nearest(self._key(self._begin), self._moment)
         self._skip = Skip(self._begin.skip - passed)
         self._left = listing.limit
         self._last: Any = None
@@ -155,7 +175,7 @@ class _Walk:
         """Return the next items, encoded; with ``look_ahead`` continue to the first one after the page."""
         parts: list[bytes] = []
         until, size = time.perf_counter() + self._slicing.slice_s, 0
-        with self._backend.view() as view:
+        with self._source.view() as view:
             self._rows.show(view)
             for item in self._items:
                 if item is not None and self.complete:
@@ -174,7 +194,7 @@ class _Walk:
         self._learn()
         end = self._reached() if self.complete and self._counted else None
         if self._counted is not None and end is not None:
-            self._positions.put_end(self._counted, end)
+            self._positions.put_end(self._key(self._counted), end)
         return parts
 
     def successor(self) -> Cursor | None:
@@ -193,7 +213,11 @@ class _Walk:
         """Return a walk over the rest of the page that only finds its end."""
         begin = Cursor(self._begin.list, self._behind, self._reached())
         rest = replace(self._listing, printed=_unprinted, begin=begin, limit=self._left, unsettled=0)
-        return _Walk(rest, self._backend, self._positions, self._slicing)
+        return _Walk(rest, self._source, self._backend, self._positions, self._slicing)
+
+    def _key(self, cursor: Cursor) -> Cursor:
+        """Return the key under which positions after a cursor are remembered."""
+        return cursor._replace(list=cursor.list + self._source.key) if self._source.key else cursor
 
     def _reached(self) -> Mark | None:
         return self._mark if self._last is None else self._listing.mark(self._last)
@@ -224,7 +248,7 @@ class _Walk:
         """Remember positions, unless the rows have changed since counting began."""
         if self._moment == self._backend.applied():
             for count, mark in self._learned:
-                self._positions.put(self._begin, count, mark, self._moment)
+                self._positions.put(self._key(self._begin), count, mark, self._moment)
         else:
             self._moment = -1
         self._learned.clear()

@@ -21,6 +21,7 @@ from .answers import Answer, Header
 from .backend import ApiSettings, Backend
 from .listing import Listing
 from .parameters import Parameter
+from .permissions import Needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Operation:
     method: str
     path: str  # the template; in ``/subjects/{subject}`` aliases are resolved
     summary: str
+    permission: Needed
     handler: RowHandler | None = None
     node_handler: NodeHandler | None = None
     parameters: tuple[Parameter, ...] = ()
@@ -94,6 +96,9 @@ class Operation:
     # Bodies must have a JSON media type, which pages of other sites cannot send without a preflight.
     needs_json: bool = False
     tag: str = ""
+    # The handler sees rows of all subjects, and shows only what it has checked; if false, it sees only what
+    # the principal may read.
+    sees_all: bool = False
 
 
 VERSION_MISSING = (errors.INVALID_VERSION, errors.SUBJECT_NOT_FOUND, errors.VERSION_NOT_FOUND)

@@ -14,37 +14,49 @@ from registry.domain.commands import Command, Register
 from registry.domain.decide.decision import check_subject
 from registry.domain.lookup import duplicates, find
 from registry.domain.lookup.metadata import tidy_rules
+from registry.domain.model import Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
+from registry.domain.queries import entities, versions
+from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, InvalidSchema
+from registry.security.access import Permission
 
 from .answers import Answer, Header
 from .bodies import schema_request
 from .operations import BODY_ERRORS, REGISTER_ERRORS, Call, Freshness, Operation, PendingSearch
 from .parameters import DELETED, FORCE, FORMAT, NORMALIZE
+from .permissions import on_subject, readable, require, require_references
 
 _VERSION = re.compile(rb'\{"id":-?[0-9]+,"version":([0-9]+),')
 
 
 def look_up(call: Call, view: View) -> Querying[Answer | PendingSearch[str]]:
     """``POST /subjects/{subject}``: a miss in the default context is looked up in the others, in order."""
-    return _look_up(call, _request(call), view, None)
+    request = _request(call)
+    require_references(call.access, view, call.subject, request.references or ())
+    return _look_up(call, request, view, None)
 
 
 def _look_up(
     call: Call, request: Register, view: View, context: str | None
 ) -> Querying[Answer | PendingSearch[str]]:
     defaults, deleted = call.settings.defaults, call.args["deleted"]
+    if context is not None and request.format:  # the answer may hold what the schema refers to there
+        place = Subject(context, call.subject.name)
+        require_references(call.access, view, place, request.references or ())
     found = yield from find.lookup(view, call.memory, request, defaults, deleted=deleted, elsewhere=context)
     if found is not None:
         return Answer(found)
     # One context at a time, because there may be many.
-    return PendingSearch(
-        partial(find.next_context, subject=call.subject, after=context, deleted=deleted),
-        partial(_look_up, call, request),
-    )
+    return PendingSearch(partial(_next_context, call, context), partial(_look_up, call, request))
+
+
+def _next_context(call: Call, after: str | None, view: View) -> Search[str]:
+    rows = readable(view, call.access)
+    return find.next_context(rows, call.subject, after, deleted=call.args["deleted"])
 
 
 def register(call: Call, view: View) -> Querying[Answer | Command]:
@@ -53,6 +65,7 @@ def register(call: Call, view: View) -> Querying[Answer | Command]:
     request = _request(call, force=call.args["force"])
     tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
+    _check_uses(call, view, request)
     if request.changes_tags:
         return msgspec.structs.replace(request, subject=call.requested_subject.qualified)
     request = yield from _parsed(request)
@@ -61,6 +74,17 @@ def register(call: Call, view: View) -> Querying[Answer | Command]:
         if reply is not None:
             return Answer(reply)
     return msgspec.structs.replace(request, subject=call.requested_subject.qualified)
+
+
+def _check_uses(call: Call, view: View, request: Register) -> None:
+    """Raise 403 if the schema refers to, or repeats, one that may not be read."""
+    require_references(call.access, view, call.subject, request.references or ())
+    if not request.schema.strip() and not call.access.everywhere(Permission.READ):
+        # The text, and so the answer, is the latest version's.
+        require(call.access, Permission.READ, call.subject)
+        latest = versions.latest(view, call.subject)
+        listed = [] if latest is None else entities.references(latest.row)
+        require_references(call.access, view, call.subject, listed)
 
 
 def _request(call: Call, **options: Any) -> Register:
@@ -101,6 +125,8 @@ OPERATIONS = (
         method="POST",
         path="/subjects/{subject}",
         summary="Find a schema under a subject",
+        permission=on_subject(Permission.READ),
+        sees_all=True,
         handler=look_up,
         request_schema="RegisterSchemaRequest",
         response_schema="Schema",
@@ -111,6 +137,8 @@ OPERATIONS = (
         method="POST",
         path="/subjects/{subject}/versions",
         summary="Register a schema under a subject",
+        permission=on_subject(Permission.WRITE),
+        sees_all=True,
         handler=register,
         extra_headers=equal_to,
         freshness=Freshness.DECIDED,

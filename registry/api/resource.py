@@ -21,6 +21,7 @@ from registry.domain.errors import (
     outcome_unknown,
 )
 from registry.domain.pending_command import Origin
+from registry.security.access import Access
 
 from . import media_types
 from .answers import Answer, Disconnected, refusal, send_answer
@@ -30,6 +31,7 @@ from .list_slices import Lists
 from .listing import Listing
 from .operations import Call, Operation, PendingSearch
 from .parameters import arguments
+from .permissions import check_registry
 from .row_handlers import RowHandlers
 from .worker_queries import WorkerQueries
 
@@ -103,6 +105,8 @@ class Resource:
     async def _answer(
         self, operation: Operation, scope: Scope, headers: Headers, receive: Receive, *, plain: bool
     ) -> Answer:
+        access: Access = scope[STATE]["admission"].access
+        check_registry(operation.permission, access)
         call = Call(
             path=scope["path_params"],
             args=arguments(operation.parameters, scope[STATE]["target"].query),
@@ -111,7 +115,7 @@ class Resource:
             memory=self._worker_queries.memory,
             plain=plain,
             operation=operation.path,
-            access=scope[STATE]["admission"].access,
+            access=access,
         )
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
@@ -120,7 +124,8 @@ class Resource:
         assert not isinstance(result, PendingSearch)
         if isinstance(result, Listing):
             path = scope.get("raw_path") or scope["path"].encode()
-            return await self._lists.answer(result, path.partition(b"?")[0], scope.get("query_string", b""))
+            query, rows = scope.get("query_string", b""), self._handlers.rows(operation, call)
+            return await self._lists.answer(result, path.partition(b"?")[0], query, rows)
         if not isinstance(result, Answer):
             answer = await self._submit(result, operation.status, _origin(scope, headers))
             answer = _with_location(answer, operation.location) if operation.location else answer

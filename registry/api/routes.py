@@ -24,6 +24,7 @@ from . import (
 from .answers import Answer
 from .backend import Backend
 from .operations import Call, NodeHandler, Operation
+from .permissions import OPEN
 
 
 def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> list[Operation]:
@@ -62,7 +63,12 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
 
 def _get(path: str, summary: str, handler: NodeHandler, response_schema: str) -> Operation:
     return Operation(
-        method="GET", path=path, summary=summary, node_handler=handler, response_schema=response_schema
+        method="GET",
+        path=path,
+        summary=summary,
+        permission=OPEN,
+        node_handler=handler,
+        response_schema=response_schema,
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,17 +16,21 @@ from registry.domain.parsing.querying import Unanswered
 from registry.domain.queries import scope as scopes
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View
+from registry.security.access import Access, Permission
+from registry.security.authorization.permitted_view import spans_of
 
 from .answers import Answer
 from .backend import ApiSettings, Backend
-from .list_slices import Lists
+from .list_slices import Lists, Rows
 from .listing import Listing
 from .operations import Call, Computation, Freshness, Operation, PendingSearch, Result
+from .permissions import check_subject, readable
 from .worker_queries import WorkerQueries
 
 STALE = (b"warning", b'110 - "Response is Stale"')  # on answers from rows that may be older than the log
 
 _NO_ROWS = DictView()
+_UNCONFIRMED_ALIAS = "Cannot reach the log to confirm that this is permitted; try again later"
 _UNCONFIRMED = "Cannot reach the log to confirm that this does not exist; try again later"
 
 
@@ -52,7 +56,9 @@ class RowHandlers:
         freshness, settings = operation.freshness, self._settings
         if freshness is Freshness.NEVER or not settings.cluster:
             return await self._handled(operation, call)
-        if freshness is not Freshness.ALWAYS or settings.local_reads:
+        # What is permitted can depend on an alias, which stale rows may not show.
+        checked = freshness is Freshness.DECIDED and not _unlimited(operation, call)
+        if (freshness is not Freshness.ALWAYS or settings.local_reads) and not checked:
             try:
                 result = await self._handled(operation, call)
             except RegistryError as error:
@@ -66,6 +72,8 @@ class RowHandlers:
     async def _confirmed(self, operation: Operation, call: Call) -> Result:
         confirmed = await self._backend.confirm()
         if operation.freshness is Freshness.DECIDED:
+            if not confirmed and not _unlimited(operation, call):
+                raise UNAVAILABLE(_UNCONFIRMED_ALIAS)
             return await self._handled(operation, replace(call, confirmed=confirmed))
         try:
             result = await self._handled(operation, call)
@@ -81,11 +89,11 @@ class RowHandlers:
 
     async def _handled(self, operation: Operation, call: Call) -> Result:
         large = len(call.body) > LARGE_BYTES
-        rows = _no_rows if operation.freshness is Freshness.NEVER else self._backend.view
-        result = await self._done(partial(self._handle, operation, call), rows, large=large)
+        rows = self.rows(operation, call)
+        result = await self._done(partial(self._handle, operation, call), rows.view, large=large)
         while isinstance(result, PendingSearch):
-            found = await self._lists.run(result.search)
-            result = await self._done(partial(_answered, result.answer, found), rows)
+            found = await self._lists.run(result.search, rows)
+            result = await self._done(partial(_answered, result.answer, found), rows.view)
             await asyncio.sleep(0)  # searches may follow one another
         return result
 
@@ -100,7 +108,17 @@ class RowHandlers:
 
     def _handle(self, operation: Operation, call: Call, view: View) -> Computation:
         assert operation.handler is not None
-        return operation.handler(self._with_subject(call, view), view)
+        call = self._with_subject(call, view)
+        check_subject(operation.permission, call.access, call.requested_subject, call.subject)
+        return operation.handler(call, view)
+
+    def rows(self, operation: Operation, call: Call) -> Rows:
+        """Return the rows that an operation sees."""
+        if operation.freshness is Freshness.NEVER:
+            return _NOTHING
+        if operation.sees_all or call.access.everywhere(Permission.READ):
+            return Rows(self._backend.view)
+        return Rows(partial(_readable, self._backend, call.access), spans_of(call.access).key)
 
     def _with_subject(self, call: Call, view: View) -> Call:
         name = call.path.get("subject")
@@ -128,6 +146,19 @@ class RowHandlers:
 
 def _no_rows() -> AbstractContextManager[View]:
     return nullcontext(_NO_ROWS)
+
+
+_NOTHING = Rows(_no_rows)
+
+
+@contextmanager
+def _readable(backend: Backend, access: Access) -> Iterator[View]:
+    with backend.view() as view:
+        yield readable(view, access)
+
+
+def _unlimited(operation: Operation, call: Call) -> bool:
+    return all(map(call.access.everywhere, operation.permission.any_of))
 
 
 def _answered(answer: Callable[[View, Any], Computation], found: Any, view: View) -> Computation:

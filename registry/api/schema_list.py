@@ -20,6 +20,7 @@ from .listing import Listing
 from .operations import Call, Freshness, Operation
 from .paging import page
 from .parameters import ASSOCIATED, DELETED, LIST_MAX, PAGE, associated, flag, word
+from .permissions import OPEN, SHOWN
 
 _TYPES = ("JSON", "PROTOBUF", "AVRO")  # the order in which Confluent lists them
 
@@ -71,6 +72,7 @@ OPERATIONS = (
         method="GET",
         path="/schemas",
         summary="List schemas by subject and version",
+        permission=SHOWN,
         handler=list_schemas,
         response_schema="Schemas",
         parameters=(
@@ -87,6 +89,7 @@ OPERATIONS = (
         method="GET",
         path="/schemas/types",
         summary="The schema types that can be registered",
+        permission=OPEN,
         handler=list_types,
         response_schema="Names",
         freshness=Freshness.NEVER,

@@ -20,6 +20,7 @@ from registry.domain.queries.lists import PlacedVersion
 from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import Skip, View
+from registry.security.access import Permission
 
 from . import tags
 from .answers import Answer, Header
@@ -36,6 +37,7 @@ from .parameters import (
     flag,
     path_number,
 )
+from .permissions import SHOWN, require_all
 
 _GUID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 
@@ -51,6 +53,7 @@ def _schema_string(call: Call, view: View, found: Registered) -> Querying[Answer
         row = entities.with_qualified_references(row, found.subject.context)
     tail = yield from tags.tail_of(call, view, found)
     if call.args["fetchMaxId"]:
+        require_all(call.access, Permission.READ, found.subject.context)
         tail += b',"maxId":%d' % versions.id_max(view, found.subject.context)
     body = entities.schema_string(row, tail=tail)
     if call.args["includeSubjects"]:
@@ -168,6 +171,7 @@ OPERATIONS = (
         method="GET",
         path="/schemas/ids/{id}",
         summary="A schema by its id",
+        permission=SHOWN,
         handler=get_by_id,
         response_schema="SchemaString",
         freshness=Freshness.ON_MISS,
@@ -185,6 +189,7 @@ OPERATIONS = (
         method="GET",
         path="/schemas/ids/{id}/schema",
         summary="The text of a schema by its id",
+        permission=SHOWN,
         handler=get_text_by_id,
         response_schema="SchemaText",
         freshness=Freshness.ON_MISS,
@@ -195,6 +200,7 @@ OPERATIONS = (
         method="GET",
         path="/schemas/ids/{id}/subjects",
         summary="The subjects with an id",
+        permission=SHOWN,
         handler=list_subjects_of_id,
         response_schema="Names",
         parameters=(SCOPE, DELETED, *PAGE),
@@ -204,6 +210,7 @@ OPERATIONS = (
         method="GET",
         path="/schemas/ids/{id}/versions",
         summary="The versions with an id, one for each subject",
+        permission=SHOWN,
         handler=list_versions_of_id,
         response_schema="SubjectVersions",
         parameters=(SCOPE, DELETED, *PAGE),
@@ -213,6 +220,7 @@ OPERATIONS = (
         method="GET",
         path="/schemas/guids/{guid}",
         summary="A schema by its guid",
+        permission=SHOWN,
         handler=get_by_guid,
         response_schema="SchemaString",
         freshness=Freshness.ON_MISS,
@@ -223,6 +231,7 @@ OPERATIONS = (
         method="GET",
         path="/schemas/guids/{guid}/ids",
         summary="All contexts and ids of a guid",
+        permission=SHOWN,
         handler=list_ids_of_guid,
         response_schema="ContextIds",
     ),

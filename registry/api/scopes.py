@@ -14,6 +14,7 @@ from registry.domain.model import TOP, Subject
 from registry.domain.queries import entities, scope, versions
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
+from registry.security.access import Permission
 
 from .answers import Answer
 from .bodies import config_patch, mode_request
@@ -21,6 +22,7 @@ from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation
 from .paging import page
 from .parameters import DEFAULT_TO_GLOBAL, FORCE, LIST_MAX, PAGE, Parameter, flag, word
+from .permissions import ADMINS, SHOWN, in_handler, on_subject, require, require_alias, require_all
 
 
 def get_config(call: Call, view: View) -> Answer:
@@ -37,7 +39,10 @@ def get_config(call: Call, view: View) -> Answer:
 
 def put_config(call: Call, view: View) -> Command:
     """``PUT /config`` and ``PUT /config/{subject}``."""
-    return PutConfig(_owner(call), config_patch(call.body))
+    patch = config_patch(call.body)
+    if patch.get("alias"):
+        require_alias(call.access, call.subject, Subject.within(call.subject.context, patch["alias"]))
+    return PutConfig(_owner(call), patch)
 
 
 def delete_config(call: Call, view: View) -> Command:
@@ -65,6 +70,8 @@ def put_mode(call: Call, view: View) -> Command:
 
 def delete_mode(call: Call, view: View) -> Command:
     """``DELETE /mode`` and ``DELETE /mode/{subject}``."""
+    if call.args["recursive"] and call.subject.is_context:
+        require_all(call.access, Permission.MODE, call.subject.context)
     return DeleteMode(_owner(call), call.args["recursive"])
 
 
@@ -80,11 +87,18 @@ def list_contexts(call: Call, view: View) -> Listing[str]:
 
 def delete_context(call: Call, view: View) -> Command:
     """``DELETE /contexts/{context}``; path rewriting has turned the name into the form ``:.ctx:``."""
-    return DeleteContext(Subject.parse(call.path["context"]).context)
+    context = Subject(Subject.parse(call.path["context"]).context, "")
+    require(call.access, Permission.DELETE, context)
+    return DeleteContext(context.context)
 
 
 def _owner(call: Call) -> str | None:
     return None if call.subject == TOP else call.subject.qualified
+
+
+# Those who may read a subject also see what is in force for it, but not the settings of its context.
+_SEE_CONFIG = (Permission.CONFIG, Permission.ADMIN)
+_SEE_MODE = (Permission.MODE, Permission.ADMIN)
 
 
 def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
@@ -96,6 +110,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             method="GET",
             path=config,
             summary=f"The config of {whose}",
+            permission=on_subject(Permission.READ, *_SEE_CONFIG, of_context=_SEE_CONFIG),
             handler=get_config,
             response_schema="Config",
             parameters=(DEFAULT_TO_GLOBAL,),
@@ -105,6 +120,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             method="PUT",
             path=config,
             summary=f"Change the config of {whose}",
+            permission=on_subject(Permission.CONFIG),
             handler=put_config,
             freshness=Freshness.DECIDED,
             request_schema="ConfigUpdateRequest",
@@ -121,6 +137,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             method="DELETE",
             path=config,
             summary=f"Remove the config of {whose}",
+            permission=on_subject(Permission.CONFIG),
             handler=delete_config,
             freshness=Freshness.DECIDED,
             response_schema="Config",
@@ -130,6 +147,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             method="GET",
             path=mode,
             summary=f"The mode of {whose}",
+            permission=on_subject(Permission.READ, *_SEE_MODE, of_context=_SEE_MODE),
             handler=get_mode,
             response_schema="Mode",
             parameters=(DEFAULT_TO_GLOBAL,),
@@ -139,6 +157,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             method="PUT",
             path=mode,
             summary=f"Set the mode of {whose}",
+            permission=on_subject(Permission.MODE),
             handler=put_mode,
             freshness=Freshness.DECIDED,
             request_schema="ModeUpdateRequest",
@@ -157,6 +176,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             method="DELETE",
             path=mode,
             summary=f"Remove the mode of {whose}",
+            permission=on_subject(Permission.MODE),
             handler=delete_mode,
             freshness=Freshness.DECIDED,
             response_schema="Mode",
@@ -171,6 +191,7 @@ CONTEXT_OPERATIONS = (
         method="GET",
         path="/contexts",
         summary="List the contexts",
+        permission=SHOWN,
         handler=list_contexts,
         response_schema="Names",
         parameters=(word("contextPrefix", "Prefix of the name, which starts with a dot"), *PAGE),
@@ -179,6 +200,7 @@ CONTEXT_OPERATIONS = (
         method="DELETE",
         path="/contexts/{context}",
         summary="Delete an empty context",
+        permission=in_handler(Permission.DELETE),
         handler=delete_context,
         freshness=Freshness.DECIDED,
         status=204,
@@ -243,6 +265,8 @@ STORED_OPERATIONS = tuple(
         method="GET",
         path=f"/admin/{what}",
         summary=f"List the stored {what}",
+        permission=ADMINS,
+        sees_all=True,
         handler=handler,
         parameters=_STORED_PAGE,
         response_schema=what.capitalize(),

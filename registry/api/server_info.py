@@ -23,6 +23,7 @@ from .listing import Listing, Mark
 from .operations import Call, Freshness, NodeHandler, Operation, RowHandler
 from .paging import page
 from .parameters import PAGE, flag
+from .permissions import ADMINS, OPEN
 
 _JSON = b"application/json"
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
@@ -163,6 +164,7 @@ def _constant(path: str, summary: str, handler: RowHandler, schema: str, method:
         method=method,
         path=path,
         summary=summary,
+        permission=OPEN,
         handler=handler,
         response_schema=schema,
         freshness=Freshness.NEVER,
@@ -170,9 +172,15 @@ def _constant(path: str, summary: str, handler: RowHandler, schema: str, method:
 
 
 def _from_node(path: str, summary: str, handler: NodeHandler, schema: str, *errors: e.ErrorKind) -> Operation:
-    """Return the operation of a resource that the node answers."""
+    """Return the operation of a resource that the node answers, to everyone."""
     return Operation(
-        method="GET", path=path, summary=summary, node_handler=handler, response_schema=schema, errors=errors
+        method="GET",
+        path=path,
+        summary=summary,
+        permission=OPEN,
+        node_handler=handler,
+        response_schema=schema,
+        errors=errors,
     )
 
 
@@ -219,11 +227,15 @@ OWN_OPERATIONS = (
         primary_available,
         "PrimaryAvailable",
     ),
-    _from_node("/node", "Role, epoch, offsets and digest of the node", node, "Node"),
+    replace(
+        _from_node("/node", "Role, epoch, offsets and digest of the node", node, "Node"), permission=ADMINS
+    ),
     Operation(
         method="GET",
         path="/quarantine",
         summary="The records of the log that could not be read",
+        permission=ADMINS,
+        sees_all=True,
         handler=quarantine,
         response_schema="Quarantine",
         parameters=(

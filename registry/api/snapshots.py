@@ -14,6 +14,7 @@ from snapshots.catalogue.catalogue import Entry
 from .answers import Answer, Header
 from .backend import Backend
 from .operations import WRITE_ERRORS, Call, Freshness, Operation
+from .permissions import ADMINS
 
 PATH = "/admin/snapshots"
 _JSON = b"application/json"
@@ -54,6 +55,7 @@ OPERATIONS = (
         method="GET",
         path=PATH,
         summary="List the snapshots, newest first",
+        permission=ADMINS,
         node_handler=list_snapshots,
         response_schema="Snapshots",
         errors=(e.UNAVAILABLE,),
@@ -62,6 +64,7 @@ OPERATIONS = (
         method="POST",
         path=PATH,
         summary="Request a snapshot of the current state; returns a request that is still waiting, if any",
+        permission=ADMINS,
         handler=request_snapshot,
         freshness=Freshness.NEVER,
         response_schema="Snapshot",
@@ -73,6 +76,7 @@ OPERATIONS = (
         method="GET",
         path=f"{PATH}/{{snapshot}}",
         summary="One snapshot",
+        permission=ADMINS,
         node_handler=get_snapshot,
         response_schema="Snapshot",
         errors=(e.SNAPSHOT_NOT_FOUND, e.UNAVAILABLE),
@@ -81,6 +85,7 @@ OPERATIONS = (
         method="DELETE",
         path=f"{PATH}/{{snapshot}}",
         summary="Delete a snapshot; 202 if its files cannot be reached now and are deleted later",
+        permission=ADMINS,
         node_handler=delete_snapshot,
         status=204,
         errors=(e.SNAPSHOT_NOT_FOUND, e.SNAPSHOT_BUSY, e.UNAVAILABLE),

@@ -16,6 +16,7 @@ from registry.domain.queries import by_subject, entities, lists
 from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import Skip, View
+from registry.security.access import Permission
 
 from . import tags
 from .answers import Answer
@@ -42,6 +43,7 @@ from .parameters import (
     word,
     words,
 )
+from .permissions import SHOWN, on_subject
 
 
 def list_subjects(call: Call, view: View) -> Listing[Subject]:
@@ -149,6 +151,7 @@ OPERATIONS = (
         method="GET",
         path="/subjects",
         summary="List the subjects of all contexts, sorted",
+        permission=SHOWN,
         handler=list_subjects,
         response_schema="Names",
         parameters=(
@@ -162,6 +165,7 @@ OPERATIONS = (
         method="DELETE",
         path="/subjects/{subject}",
         summary="Delete all versions of a subject",
+        permission=on_subject(Permission.DELETE),
         handler=delete_subject,
         freshness=Freshness.DECIDED,
         response_schema="Numbers",
@@ -179,6 +183,7 @@ OPERATIONS = (
         method="GET",
         path="/subjects/{subject}/metadata",
         summary="The highest version with these metadata properties",
+        permission=on_subject(Permission.READ),
         handler=find_by_metadata,
         response_schema="Schema",
         parameters=(
@@ -193,6 +198,7 @@ OPERATIONS = (
         method="GET",
         path="/subjects/{subject}/versions",
         summary="List the versions of a subject",
+        permission=on_subject(Permission.READ),
         handler=list_versions,
         response_schema="Numbers",
         parameters=(
@@ -207,6 +213,7 @@ OPERATIONS = (
         method="GET",
         path="/subjects/{subject}/versions/{version}",
         summary="A version of a subject",
+        permission=on_subject(Permission.READ),
         handler=get_version,
         response_schema="Schema",
         parameters=(FORMAT, REFERENCE_FORMAT, DELETED, FIND_TAGS),
@@ -216,6 +223,7 @@ OPERATIONS = (
         method="DELETE",
         path="/subjects/{subject}/versions/{version}",
         summary="Delete a version",
+        permission=on_subject(Permission.DELETE),
         handler=delete_version,
         freshness=Freshness.DECIDED,
         response_schema="Id",
@@ -234,6 +242,7 @@ OPERATIONS = (
         method="GET",
         path="/subjects/{subject}/versions/{version}/schema",
         summary="The text of a version",
+        permission=on_subject(Permission.READ),
         handler=get_version_text,
         response_schema="SchemaText",
         parameters=(FORMAT, DELETED),
@@ -243,6 +252,7 @@ OPERATIONS = (
         method="GET",
         path="/subjects/{subject}/versions/{version}/referencedby",
         summary="The ids of the schemas that refer to a version",
+        permission=on_subject(Permission.READ),
         handler=list_referrers,
         response_schema="Numbers",
         parameters=(DELETED, *PAGE),

@@ -8,7 +8,7 @@ import orjson
 
 from registry.domain.commands import TagVersion
 from registry.domain.decide.decision import check_subject
-from registry.domain.errors import INVALID_SCHEMA
+from registry.domain.errors import INVALID_SCHEMA, SUBJECT_NOT_FOUND
 from registry.domain.lookup.metadata import tidy_rules
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
@@ -17,10 +17,12 @@ from registry.domain.queries import by_subject
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
+from registry.security.access import Permission
 
 from .bodies import metadata, rule_set, tags_of
 from .json_input import document, integer, listing, text
 from .operations import REGISTER_ERRORS, VERSION_MISSING, Call, Freshness, Operation, PendingSearch
+from .permissions import on_subject, require
 
 _ALL = "*"
 
@@ -33,10 +35,14 @@ def tag_version(call: Call, view: View) -> PendingSearch[Registered]:
     for rules in (wanted["rule_set"], wanted["rules_to_merge"]):
         tidy_rules(rules)
     number = by_subject.parse_version(call.path["version"])
-    return PendingSearch(
-        lambda view: by_subject.version_anywhere(view, subject, number),
-        lambda _, found: TagVersion(found.subject.qualified, found.version, **wanted),
-    )
+
+    def command(_: View, found: Registered) -> TagVersion:
+        if found.subject != subject and not call.access.may(Permission.WRITE, found.subject):
+            raise SUBJECT_NOT_FOUND(subject.qualified)  # it lies in another context
+        require(call.access, Permission.READ, found.subject)  # the answer holds the text
+        return TagVersion(found.subject.qualified, found.version, **wanted)
+
+    return PendingSearch(lambda view: by_subject.version_anywhere(view, subject, number), command)
 
 
 def tag_request(body: bytes) -> dict[str, Any]:
@@ -78,6 +84,8 @@ OPERATIONS = (
         method="POST",
         path="/subjects/{subject}/versions/{version}/tags",
         summary="Register a version again with other tags, metadata or rules",
+        permission=on_subject(Permission.WRITE),
+        sees_all=True,
         handler=tag_version,
         freshness=Freshness.DECIDED,
         request_schema="TagSchemaRequest",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -31,7 +32,7 @@ class SubjectRange(NamedTuple):
     end: bytes
 
 
-class Access(Protocol):
+class Access(Hashable, Protocol):
     """Permissions of one principal. Implementations are immutable, so that they can be cached."""
 
     def may(self, permission: Permission, subject: Subject) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
+from xxhash import xxh3_64_hexdigest
+
 from registry.domain.model import Subject
 from registry.domain.queries import versions
 from registry.domain.queries.associations import subject_of
@@ -43,6 +45,8 @@ class Spans:
         self.begins = [begin for begin, _, _ in merged]
         self.ends = [end for _, end, _ in merged]
         self.exact = [exact for _, _, exact in merged]
+        # Differs where other subjects are shown.
+        self.key = xxh3_64_hexdigest(repr(access.ranges(Permission.READ)).encode(errors="surrogatepass"))
 
     def at(self, owner: bytes) -> int:
         """Return the index of the range that holds a key part, or -1."""
@@ -87,7 +91,7 @@ def _context_of(owner: bytes) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def spans_of(access: Access) -> Spans:
+def spans_of(access: Access) -> Spans:  # an access is its own key, because it never changes
     """Return the ranges that ``access`` permits to read; computed once for each access."""
     return Spans(access)
 
@@ -110,7 +114,7 @@ class PermittedView:
 
     def block(self, key: bytes) -> Block | None:
         """Return the block of version rows that holds ``key`` if all of it may be read."""
-        block = self._base.block(key)
+        block = self._base.block(key) if key[:1] == layout.VERSION else None
         if block is None:
             return None
         index = self._spans.at(block.begin[1:])

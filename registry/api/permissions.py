@@ -1,0 +1,128 @@
+"""Permissions that operations need, and their checks.
+
+A check comes before anything is said about the subject, so that the answer is the same whether or not it
+exists. Rows are shown through a view that lacks all other subjects, see :func:`readable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Final, NamedTuple
+
+from registry.domain.errors import DENIED, DENIED_IN_ALL
+from registry.domain.model import Reference, Subject
+from registry.domain.parsing.stored import DEPENDENCIES_MAX
+from registry.domain.queries import entities, versions
+from registry.domain.rows.view import View
+from registry.security.access import Access, Permission, everywhere_in
+from registry.security.authorization.permitted_view import PermittedView, spans_of
+
+
+class On(Enum):
+    """The object for which an operation needs its permission."""
+
+    NOTHING = "no permission is needed"
+    SUBJECT = "the subject or context in the path, else the top level"
+    SHOWN = "what is shown: nothing is refused, but the rest is left out"
+    HANDLER = "what the handler finds in the path, the body or the rows, and checks"
+    REGISTRY = "the whole registry"
+
+
+class Needed(NamedTuple):
+    """A permission that an operation needs; one of several suffices."""
+
+    on: On
+    any_of: tuple[Permission, ...] = ()
+    of_context: tuple[Permission, ...] = ()  # instead, if the path names a context
+
+
+OPEN: Final = Needed(On.NOTHING)
+SHOWN: Final = Needed(On.SHOWN, (Permission.READ,))
+ADMINS: Final = Needed(On.REGISTRY, (Permission.ADMIN,))
+
+
+def on_subject(*any_of: Permission, of_context: tuple[Permission, ...] = ()) -> Needed:
+    """Return the need of one of these permissions on the subject in the path."""
+    return Needed(On.SUBJECT, any_of, of_context or any_of)
+
+
+def in_handler(permission: Permission) -> Needed:
+    """Return the need of a permission that the handler checks."""
+    return Needed(On.HANDLER, (permission,))
+
+
+def check_registry(needed: Needed, access: Access) -> None:
+    """Raise 403 if an operation on the whole registry is not permitted."""
+    if needed.on is On.REGISTRY and not any(access.everywhere(each) for each in needed.any_of):
+        raise DENIED_IN_ALL(_shown(needed.any_of[0]))
+
+
+def check_subject(needed: Needed, access: Access, asked: Subject, subject: Subject) -> None:
+    """Raise 403 if an operation is not permitted on the subject in its path, which may be an alias.
+
+    ``asked``: the subject as the client named it, and as the message does; ``subject``: with its alias
+    resolved. The operation must be permitted on both.
+    """
+    if needed.on is not On.SUBJECT:
+        return
+    any_of = needed.of_context if subject.is_context else needed.any_of
+    for either in dict.fromkeys((asked, subject)):
+        if not any(access.may(each, either) for each in any_of):
+            raise DENIED(_shown(any_of[0]), asked.qualified)
+
+
+def require(access: Access, permission: Permission, subject: Subject) -> None:
+    """Raise 403 if this is not permitted on a subject, or on a context."""
+    if not access.may(permission, subject):
+        raise DENIED(_shown(permission), subject.qualified)
+
+
+def require_all(access: Access, permission: Permission, context: str) -> None:
+    """Raise 403 if this is not permitted on a context and on every subject in it."""
+    if not everywhere_in(access, permission, context):
+        raise DENIED(_shown(permission), Subject(context, "*").qualified)
+
+
+def require_alias(access: Access, alias: Subject, target: Subject) -> None:
+    """Raise 403 if the principal may do anything to ``alias`` that it may not do to ``target``.
+
+    So an alias never permits anything new, not even while other nodes do not know of it yet.
+    """
+    for permission in Permission:
+        if access.may(permission, alias):
+            require(access, permission, target)
+
+
+def require_references(access: Access, view: View, subject: Subject, references: Iterable[Reference]) -> None:
+    """Raise 403 if a schema under ``subject`` would use another one, directly or not, that may not be read.
+
+    ``view`` shows all rows. References that do not exist are left to the handler.
+    """
+    if access.everywhere(Permission.READ):
+        return
+    seen: set[tuple[Subject, int]] = set()
+    stack: list[tuple[str, Iterator[Reference]]] = [(subject.context, iter(tuple(references)))]
+    while stack and len(seen) <= DEPENDENCIES_MAX:
+        context, pending = stack[-1]
+        reference = next(pending, None)
+        if reference is None:
+            stack.pop()
+            continue
+        target = Subject.within(context, reference.subject)
+        require(access, Permission.READ, target)
+        if (target, reference.version) in seen:
+            continue
+        seen.add((target, reference.version))
+        found = versions.named(view, target, reference.version)
+        if found is not None:
+            stack.append((target.context, iter(entities.references(found.row))))
+
+
+def readable(view: View, access: Access) -> View:
+    """Return the view without the subjects that may not be read; the same view if all may be."""
+    return view if access.everywhere(Permission.READ) else PermittedView(view, spans_of(access))
+
+
+def _shown(permission: Permission) -> str:
+    return permission.value.capitalize()
