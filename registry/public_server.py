@@ -11,10 +11,9 @@ from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors
 from registry.api.response_headers import ResponseHeaders
 from registry.config.addresses import ListenAddress
-from registry.http1.handshakes import Tls
 from registry.http1.request import Header, Limits
 from registry.http1.server import Server
-from registry.http1.service import App, FastPath
+from registry.http1.service import App, FastPath, Tls
 from registry.observe.metrics import Observed
 
 

@@ -75,7 +75,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.loading": ("registry.domain", "registry.store", "snapshots.format", "snapshots.catalogue"),
     # The API, and its transport between processes and nodes.
     "registry.workers": ("registry.domain", "registry.processes"),
-    "registry.http1": ("registry.domain",),
+    "registry.http1": ("registry.domain", "registry.processes"),
     # Who sends a request, and what that principal may do.
     "registry.security": (*_HOST, "registry.domain"),
     "registry.api": (
@@ -83,7 +83,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "snapshots.catalogue",
     ),
     "registry.ipc": ("registry.api", "registry.domain", "registry.observe", "snapshots.catalogue"),
-    "registry.forwarding": ("election", "registry.domain"),
+    "registry.forwarding": ("election", "registry.domain", "registry.processes", "registry.security"),
     "registry.public_server": ("registry.api", "registry.config", "registry.http1", "registry.observe"),
     "registry.wiring": (
         "registry.api", "registry.config", "registry.domain", "registry.http1", "registry.security",

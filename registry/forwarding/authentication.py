@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .signing import Signing
 
-_ALPN = ["h2"]
+if TYPE_CHECKING:
+    from registry.security.tls.peer_tls import PeerTls
 
 
 @dataclass(frozen=True)
@@ -25,22 +26,14 @@ class Security:
         """Return the signer for the secret."""
         return Signing(self.secret)
 
-    def serving(self) -> ssl.SSLContext | None:
-        """Return the endpoint's TLS context, which requires client certificates. Raises :class:`OSError`."""
-        return self._context(ssl.PROTOCOL_TLS_SERVER)
+    def tls(self) -> PeerTls | None:
+        """Return the TLS of the node's connections; ``None`` without certificates. Raises :class:`TlsError`.
 
-    def asking(self) -> ssl.SSLContext | None:
-        """Return the client's TLS context. Raises as :meth:`serving`."""
-        return self._context(ssl.PROTOCOL_TLS_CLIENT)
-
-    def _context(self, protocol: int) -> ssl.SSLContext | None:
+        An expired certificate is only logged: the other nodes refuse it, but this one still serves reads.
+        """
         if not self.certificate:
             return None
-        context = ssl.SSLContext(protocol)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_REQUIRED
-        context.load_verify_locations(self.authority)
-        context.load_cert_chain(self.certificate, self.key)
-        context.set_alpn_protocols(_ALPN)
-        return context
+        from registry.security.tls.peer_tls import PeerTls, peer_tls_settings  # noqa: PLC0415 (takes memory)
+
+        settings = peer_tls_settings(self.certificate, self.key, self.authority)
+        return PeerTls(settings, allow_expired=True)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import ssl
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -39,6 +38,9 @@ from .node_port import NodePort, outcome_of
 from .primary_client import PrimaryClient
 from .signing import Signing
 
+if TYPE_CHECKING:
+    from registry.security.tls.peer_tls import PeerTls
+
 # Seconds that a former primary may take to answer commands that were sent to it.
 RETIRE_S = 0.3
 _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -55,7 +57,7 @@ class Forwarding:
         self,
         node_port: NodePort,
         signing: Signing,
-        tls: ssl.SSLContext | None,
+        tls: PeerTls | None,
         *,
         node: str,
         room: Room,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
+
+from registry.processes.handshakes import Handshakes, Tls
 
 # Serves one connection until it ends.
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -21,6 +22,7 @@ class Accepting:
         self._connections_max = connections_max
         self._connections: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Server | None = None
+        self._handshakes: Handshakes | None = None
         self._stopped = False
 
     async def start(
@@ -28,26 +30,37 @@ class Accepting:
         listener: socket.socket,
         *,
         backlog: int,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls | None = None,
         handshake_s: float = 60.0,
     ) -> None:
         """Accept connections on ``listener``, a bound socket; ``handshake_s`` limits the TLS handshake."""
-        self._listener = await asyncio.start_server(
-            self._connected,
-            sock=listener,
-            backlog=backlog,
-            ssl=tls,
-            ssl_handshake_timeout=None if tls is None else handshake_s,
-        )
+        if tls is None:
+            self._listener = await asyncio.start_server(self._connected, sock=listener, backlog=backlog)
+            return
+        listener.listen(backlog)
+        self._handshakes = Handshakes(timeout_s=handshake_s, has_room=self._has_room)
+        self._handshakes.listen(listener, tls, self._streams)
+
+    def _streams(self) -> asyncio.StreamReaderProtocol:
+        """Return the protocol of a connection, as :func:`asyncio.start_server` makes it."""
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._connected)
+
+    def _has_room(self) -> bool:
+        handshakes = 0 if self._handshakes is None else len(self._handshakes)
+        return len(self._connections) + handshakes < self._connections_max
 
     def refuse(self) -> None:
         """Accept no more connections; open ones continue."""
         self._stopped = True
         if self._listener is not None:
             self._listener.close()
+        if self._handshakes is not None:
+            self._handshakes.close()
 
     async def end(self, grace_s: float) -> None:
         """Give open connections ``grace_s`` to end, then abort the rest."""
+        if self._handshakes is not None:
+            await self._handshakes.abort()
         if self._connections:
             _, late = await asyncio.wait(self._connections, timeout=grace_s)
             for connection in late:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ _BATCH_MORE_BYTES = 16 << 20
 
 
 class Peers:
-    """A node's connections to its peers. Raises :class:`OSError` if certificates cannot be read."""
+    """A node's connections to its peers. Raises :class:`TlsError` if certificates cannot be used."""
 
     def __init__(
         self,
@@ -41,14 +42,14 @@ class Peers:
         self._node_port = node_port
         self._security = security
         self._signing = security.signing()
-        self._asking = security.asking()
-        self._serving = security.serving()
+        self._tls = security.tls()
+        self._watching: asyncio.Task[None] | None = None
         self._node = node
         self._url = url
         self._batch_bytes_max = 2 * body_bytes_max + _BATCH_MORE_BYTES
         self._access_log = access_log
         self._server: PeerServer | None = None
-        self.forwarding = Forwarding(node_port, self._signing, self._asking, node=node, room=room)
+        self.forwarding = Forwarding(node_port, self._signing, self._tls, node=node, room=room)
 
     async def start(self, listener: socket.socket) -> None:
         """Serve the peer endpoint on ``listener``, a bound socket."""
@@ -57,20 +58,24 @@ class Peers:
         self._server = PeerServer(
             self._node_port,
             self._signing,
-            self._serving,
+            self._tls,
             node=self._node,
             url=self._url,
             body_bytes_max=self._batch_bytes_max,
             access_log=self._access_log,
         )
         await self._server.start(listener)
+        if self._tls is not None:
+            self._watching = asyncio.get_running_loop().create_task(self._tls.watch())
 
     async def stop(self, grace_s: float) -> None:
         """Stop serving, give requests in flight ``grace_s`` to finish, and close connections."""
+        if self._watching is not None:
+            self._watching.cancel()
         if self._server is not None:
             await self._server.stop(grace_s)
         await self.forwarding.stop()
 
     async def reachable(self, identity: Identity) -> str:
         """Return why a node cannot be reached, or ""; runs on the caller's event loop."""
-        return await unreachable(identity, self._signing, self._asking)
+        return await unreachable(identity, self._signing, None if self._tls is None else self._tls.client)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,6 +27,9 @@ from .node_port import outcome_of
 from .peer_client import Doubtful, NotAPeer, Peer
 from .primary_connection import PrimaryConnection
 from .signing import Signing
+
+if TYPE_CHECKING:
+    from registry.security.tls.peer_tls import PeerTls
 
 # Batches in flight at the same time. More of them would be smaller and cost more.
 UNDER_WAY_MAX = 2
@@ -60,7 +63,7 @@ class PrimaryClient:
         self,
         identity: Identity,
         signing: Signing,
-        tls: ssl.SSLContext | None,
+        tls: PeerTls | None,
         *,
         node: str,
         refused: Callable[[Identity], Awaitable[bool]],

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from election.contract import Identity
 
 from .peer_client import Peer
 from .signing import Signing
+
+if TYPE_CHECKING:
+    from registry.security.tls.peer_tls import PeerTls
 
 # Between pings. A connection that has not answered the last one when the next is due is closed.
 LIFE_EVERY_S = 3.0
@@ -29,7 +32,7 @@ class PrimaryConnection:
         self,
         identity: Identity,
         signing: Signing,
-        tls: ssl.SSLContext | None,
+        tls: PeerTls | None,
         *,
         connected: Callable[[], None],
         refused: Callable[[Identity], Awaitable[bool]],
@@ -75,9 +78,10 @@ class PrimaryConnection:
             tries += 1
 
     async def _meet(self) -> Peer:
-        peer = await Peer.meet(self.identity, self._signing, self._tls)
+        tls = None if self._tls is None else self._tls.client
+        peer = await Peer.meet(self.identity, self._signing, tls)
         try:
-            await peer.open_stream(self.identity.peer, self._tls)
+            await peer.open_stream(self.identity.peer, tls)
         except BaseException:
             peer.abort()
             raise

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, cast
+
+from registry.processes.handshakes import Tls
 
 from .batch_decider import BatchDecider
 from .connection_limiter import Accepting
@@ -43,7 +44,7 @@ class PeerServer:
         self,
         node_port: NodePort,
         signing: Signing,
-        tls: ssl.SSLContext | None,
+        tls: Tls | None,
         *,
         node: str,
         url: str,

@@ -9,10 +9,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from registry.processes.handshakes import Handshakes
+
 from .connection import Connection
-from .handshakes import Handshakes, Tls
 from .request import Limits
-from .service import App, CommonHeaders, Endpoint, FastPath, Observe, Service
+from .service import App, CommonHeaders, Endpoint, FastPath, Observe, Service, Tls
 
 _TICK_S = 0.25
 _BACKLOG = 1024

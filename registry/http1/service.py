@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+from registry.processes import handshakes
 
 from .answers import Answer, LargeAnswers, Later, date_line
 from .fairness import Intake, Turns
@@ -23,6 +25,14 @@ FastPath = Callable[[Request, Client], Answer | Later | None]
 Observe = Callable[[Request | None, int, float, int, str], None]
 # Maps a request's headers to the headers of every answer to it.
 CommonHeaders = Callable[[Iterable[Header]], Iterable[Header]]
+
+
+class Tls(handshakes.Tls, Protocol):
+    """The certificate of a listener, and what it knows of clients."""
+
+    def principal(self, certificate: bytes) -> str:
+        """Return the principal's name for a verified client certificate in DER; empty if it names none."""
+        ...
 
 
 class Endpoint(NamedTuple):

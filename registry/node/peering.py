@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import ssl
 
 from registry.config.addresses import ANY_HOST
 from registry.config.loading import Settings
@@ -24,7 +23,7 @@ class PeeringError(Exception):
 async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
     """Serve the peer endpoint; return the peers and the ``HOST:PORT`` at which other nodes reach it.
 
-    Raises :class:`PeeringError`.
+    Raises :class:`PeeringError`, :class:`TlsError`.
     """
     host, port = settings.peer_address
     security = Security(
@@ -44,10 +43,9 @@ async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
             access_log=settings.access_log,
         )
         listener = listen(host, port, shared=False)
-    except (OSError, ssl.SSLError) as error:
+    except OSError as error:
         why = error.strerror or error
-        named = "the files in peer_tls_…" if isinstance(error, ssl.SSLError) else "peer_listen"
-        raise PeeringError(f"cannot serve peers at {host}:{port}: {why}; see {named}") from error
+        raise PeeringError(f"cannot serve peers at {host}:{port}: {why}; see peer_listen") from error
     await peers.start(listener)
     node.candidate.reachable = peers.reachable
     if host in ANY_HOST:

@@ -105,6 +105,11 @@ async def run(parent: Parent, opening: Opening) -> int:
             await asyncio.to_thread(node.stop)
             parent.report(refused=str(error))
             return REFUSED
+        except TlsError as error:
+            # Not a refusal, which would end the whole registry: the files may be about to be replaced.
+            await asyncio.to_thread(node.stop)
+            _log.error("%s", error)
+            return 1
     router = CommandRouter(node, None if peers is None else peers.forwarding.submit)
 
     def on_message(message: dict[str, Any]) -> None:

@@ -34,8 +34,9 @@ from registry.forwarding.messages import COMMANDS, Batch, encode, outcomes_of
 from registry.forwarding.node_port import outcome_of
 from registry.forwarding.primary_client import UNDER_WAY_MAX
 from registry.forwarding.signing import Signing
+from tests.certificates import Authority
 from tests.pending import pending
-from tests.process.forwarding.certificates import Authority
+from tests.process.forwarding.certificates import security
 from tests.process.forwarding.members import ROOM_BYTES, Group, Member, group
 from tests.running import free_port, until_async
 
@@ -518,8 +519,9 @@ async def test_nodes_without_the_same_secret_do_not(other: Security) -> None:
 
 @running
 async def test_nodes_with_certificates_of_one_authority_work_together(tmp_path: Path) -> None:
-    authority = Authority(tmp_path, "authority")
-    async with group(2, authority.security("one"), authority.security("other")) as nodes:
+    authority = Authority()
+    both = [security(authority, tmp_path, name) for name in ("one", "other")]
+    async with group(2, *both) as nodes:
         nodes.elect(0)
         assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
         assert await nodes.members[0].peers.reachable(nodes.identities[1]) == ""
@@ -528,11 +530,11 @@ async def test_nodes_with_certificates_of_one_authority_work_together(tmp_path: 
 @pytest.mark.parametrize("trusted", [False, True])
 @running
 async def test_a_node_without_such_a_certificate_is_a_stranger(tmp_path: Path, trusted: bool) -> None:
-    known, unknown = Authority(tmp_path, "known"), Authority(tmp_path, "unknown")
-    theirs = unknown.security("other")
+    ours = security(Authority("known"), tmp_path, "one")
+    theirs = security(Authority("unknown"), tmp_path, "other")
     if trusted:  # It trusts the others' authority, but has no certificate of it.
-        theirs = dataclasses.replace(theirs, authority=known.security("one").authority)
-    async with group(2, known.security("one"), theirs) as nodes:
+        theirs = dataclasses.replace(theirs, authority=ours.authority)
+    async with group(2, ours, theirs) as nodes:
         nodes.elect(0)
         await until_in_vain(nodes.members[1])
         outcome = await submit(nodes.members[1], Register("s", SCHEMA), 0.3)

@@ -1,4 +1,7 @@
-"""TLS handshakes, which run before a connection's protocol begins."""
+"""TLS handshakes, which run before a connection's protocol begins.
+
+The servers of asyncio and uvloop neither count handshakes in progress nor let the context be replaced.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from .connection import Connection
-
 # Out of file descriptors or memory: accepting again at once would fail again.
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _PAUSE_S = 1.0
@@ -24,25 +25,20 @@ _log = logging.getLogger(__name__)
 
 
 class Tls(Protocol):
-    """The certificate of a listener, and what it requires of clients."""
+    """The certificate of a listener."""
 
     @property
     def context(self) -> ssl.SSLContext:
         """The context for new connections; replaced by another one when files change."""
         ...
 
-    def principal(self, certificate: bytes) -> str:
-        """Return the principal's name for a verified client certificate in DER; empty if it names none."""
-        ...
-
 
 class Handshakes:
-    """Accepts connections on TLS listeners; their protocols begin after the handshake.
+    """Accepts connections on TLS listeners; their protocols begin after the handshake."""
 
-    The servers of asyncio and uvloop neither count handshakes in progress nor take another context.
-    """
-
-    def __init__(self, *, timeout_s: float, has_room: Callable[[], bool], on_end: Callable[[], None]) -> None:
+    def __init__(
+        self, *, timeout_s: float, has_room: Callable[[], bool], on_end: Callable[[], None] = lambda: None
+    ) -> None:
         """``has_room``: false if a further connection is one too many; ``on_end`` follows each handshake."""
         self._timeout_s = timeout_s
         self._has_room = has_room
@@ -50,18 +46,18 @@ class Handshakes:
         self._loop = asyncio.get_running_loop()
         self._listeners: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connections: set[Connection] = set()
+        self._connections: set[asyncio.Protocol] = set()
 
     def __len__(self) -> int:
         """Return the number of handshakes in progress."""
         return len(self._connections)
 
-    def listen(self, listener: socket.socket, tls: Tls, connection: Callable[[], Connection]) -> None:
+    def listen(self, listener: socket.socket, tls: Tls, connection: Callable[[], asyncio.Protocol]) -> None:
         """Serve what connects to ``listener`` by the protocols that ``connection`` returns."""
         self._listeners.append(listener)
         self._loop.add_reader(listener, self._accept, listener, tls, connection)
 
-    def _accept(self, listener: socket.socket, tls: Tls, connection: Callable[[], Connection]) -> None:
+    def _accept(self, listener: socket.socket, tls: Tls, connection: Callable[[], asyncio.Protocol]) -> None:
         for _ in range(_AT_ONCE):
             try:
                 client, _ = listener.accept()
@@ -76,11 +72,11 @@ class Handshakes:
             else:
                 self.begin(client, tls, connection())
 
-    def _resume(self, listener: socket.socket, tls: Tls, connection: Callable[[], Connection]) -> None:
+    def _resume(self, listener: socket.socket, tls: Tls, connection: Callable[[], asyncio.Protocol]) -> None:
         if listener in self._listeners:
             self._loop.add_reader(listener, self._accept, listener, tls, connection)
 
-    def begin(self, client: socket.socket, tls: Tls, connection: Connection) -> None:
+    def begin(self, client: socket.socket, tls: Tls, connection: asyncio.Protocol) -> None:
         """Begin the handshake with a client, unless there are too many connections."""
         if not self._has_room():
             client.close()
@@ -90,7 +86,7 @@ class Handshakes:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _handshake(self, client: socket.socket, tls: Tls, connection: Connection) -> None:
+    async def _handshake(self, client: socket.socket, tls: Tls, connection: asyncio.Protocol) -> None:
         client.setblocking(False)
         try:
             await self._loop.connect_accepted_socket(
@@ -107,7 +103,7 @@ class Handshakes:
             self._connections.discard(connection)
             self._on_end()
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: asyncio.Protocol) -> None:
         """Note that a connection has begun; it is no longer counted as a handshake."""
         self._connections.discard(connection)
 

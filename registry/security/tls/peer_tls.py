@@ -1,0 +1,38 @@
+"""TLS between nodes: both sides show a certificate of the cluster's authority."""
+
+from __future__ import annotations
+
+import ssl
+
+from .contexts import client_context, server_context
+from .key_material import KeyMaterial
+from .tls_files import Authorities, FileSetting, TlsFiles, TlsSettings
+
+_PROTOCOL = "h2"
+
+
+class PeerTls:
+    """The contexts of one node; they are replaced when files change, for connections from then on."""
+
+    context: ssl.SSLContext  # of its endpoint
+    client: ssl.SSLContext  # of its connections to other nodes
+
+    def __init__(self, settings: TlsSettings, *, allow_expired: bool = False) -> None:
+        """Raises :class:`.TlsError`. ``allow_expired``: only log a certificate that has expired."""
+        self.watch = TlsFiles(settings, self._use, allow_expired=allow_expired).watch
+
+    def _use(self, material: KeyMaterial, authorities: Authorities) -> None:
+        client = client_context(material, authorities, protocol=_PROTOCOL)
+        self.context = server_context(
+            material, authorities, client_auth=ssl.CERT_REQUIRED, protocol=_PROTOCOL
+        )
+        self.client = client
+
+
+def peer_tls_settings(certificate: str, key: str, authorities: str) -> TlsSettings:
+    """Return the files of a node, given by their paths."""
+    return TlsSettings(
+        FileSetting("peer_tls_certificate", certificate),
+        FileSetting("peer_tls_key", key),
+        authorities=FileSetting("peer_tls_ca", authorities),
+    )
