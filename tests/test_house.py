@@ -379,3 +379,61 @@ def _required(paths: list[Path]) -> set[str]:
 def _requirement(name: str) -> str:
     named = (requirement for module, requirement in REQUIREMENTS.items() if within(name, module))
     return next(named, name.partition(".")[0])
+
+
+# Words that no reader of technical English expects. See also "Rules of the house" in CONTRIBUTING.md.
+STILTED = re.compile(
+    r"\b(anew|beside|lest|in vain|whoever|whomever|whosoever|whereof|thereof|(is|are|be) had( by)?"
+    r"|of its own accord)\b",
+    re.IGNORECASE,
+)
+# A docstring names a thing or says what a function does; these words begin a question or a clause.
+CLAUSE = re.compile(r"(What|Whether|Who|Whose|Of|How|See)\b")
+
+
+def pages() -> list[Path]:
+    """Return the documents of the repository."""
+    folders = [ROOT / folder for folder in (*PACKAGES, "bench", "deploy", "docs", "tests")]
+    found = [*ROOT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))]
+    return sorted(page for page in found if "node_modules" not in page.parts)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*modules(*PACKAGES, "bench", "deploy"), *pages()],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_words_are_plain(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = {number: match[0] for number, line in enumerate(lines, 1) if (match := STILTED.search(line))}
+    assert not found
+
+
+@pytest.mark.parametrize("folder", [*PACKAGES, "bench", "deploy", "tests"])
+def test_docstrings_begin_with_a_verb_or_a_noun(folder: str) -> None:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    texts = {
+        f"{name_of(path)}:{getattr(node, 'lineno', 1)}": ast.get_docstring(node) or ""
+        for path in modules(folder)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, documented)
+    }
+    assert not {place: text.splitlines()[0] for place, text in texts.items() if CLAUSE.match(text)}
+
+
+@pytest.mark.parametrize("folder", [*PACKAGES, "bench", "deploy", "tests"])
+def test_constants_and_fields_have_comments_rather_than_strings(folder: str) -> None:
+    statements = [
+        (path, statement)
+        for path in modules(folder)
+        for node in ast.walk(tree_of(path))
+        if isinstance(body := getattr(node, "body", None), list)
+        for statement in body[1:]
+    ]
+    assert not [
+        f"{name_of(path)}:{statement.lineno}: {ast.unparse(statement)}"
+        for path, statement in statements
+        if isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    ]

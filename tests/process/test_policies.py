@@ -33,9 +33,7 @@ class _Stopped:
 
 
 def register(registry: Registry, subject: str, schema: str = '"string"') -> httpx.Response:
-    return httpx.post(
-        f"{registry.url}/subjects/{subject}/versions", json={"schema": schema}, timeout=PATIENT
-    )
+    return httpx.post(f"{registry.url}/subjects/{subject}/versions", json={"schema": schema}, timeout=PATIENT)
 
 
 def write(registry: Registry, text: str) -> None:

@@ -1,4 +1,4 @@
-"""How many writes each principal may make: buckets of tokens, which fill up within a minute."""
+"""Rates of writes of each principal: token buckets, which fill up within a minute."""
 
 from __future__ import annotations
 
