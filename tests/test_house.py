@@ -357,9 +357,7 @@ def test_the_requirements_are_what_is_imported() -> None:
     elsewhere = _union(needs for path, needs in required.items() if path not in spark)
     # Kerberos' library is imported by aiokafka, and only looked for here.
     assert elsewhere == declared | optional - {"gssapi"}
-    assert all(
-        len(needs & optional) <= 1 for needs in required.values()
-    ), "a module needs one extra at most"
+    assert all(len(needs & optional) <= 1 for needs in required.values()), "a module needs one extra at most"
 
 
 def _union(sets: Iterable[set[str]]) -> set[str]:

@@ -125,9 +125,7 @@ class Coordinator:
         host, port = await _find(servers, connect, group, timeouts)
         heartbeats = await _connected(connect, host, port, timeouts.answer_s)
         try:
-            join_connection = await _connected(
-                connect, host, port, timeouts.rebalance_s + timeouts.session_s
-            )
+            join_connection = await _connected(connect, host, port, timeouts.rebalance_s + timeouts.session_s)
         except BaseException:
             heartbeats.close()
             raise

@@ -19,7 +19,7 @@ _unnamed = Throttled(logging.getLogger(__name__))
 
 
 class ServerTls:
-    """What the https listeners of a process share. ``context`` is replaced when files change."""
+    """TLS state that the https listeners of a process share. ``context`` is replaced when files change."""
 
     context: ssl.SSLContext
 
