@@ -47,7 +47,7 @@ def test_a_token_of_the_endpoint_is_a_login(broker: SecuredBroker, opened: Opene
 
 
 def times_opened(log: KafkaLog, address: str) -> int:
-    """How often the connection for appends was opened."""
+    """Return how often the connection for appends was opened."""
     host, port = address.split(":")
     return log._connections.open_count(host, int(port), Purpose.APPEND)
 
