@@ -25,6 +25,8 @@ from registry.ipc.messages import (
     Status,
     Submit,
     decode_from_node,
+    encode,
+    frames,
 )
 from registry.node.ipc_server import ReaderConnection
 from registry.node.startup.progress import StartProgress
@@ -108,6 +110,20 @@ def test_held_writes_go_to_the_node_and_the_reader_stays_connected(tmp_path: Pat
         reader.send(AskSnapshots(4))
         await until_async(lambda: node.requests[1:] == [AskSnapshots(4)], "what is asked of the node")
         await until_async(lambda: reader.received[-1] == State(started=True), "the state of the started node")
+
+    while_starting(tmp_path / "node", try_it)
+
+
+def test_a_write_that_is_half_received_when_the_node_starts_goes_to_the_node(tmp_path: Path) -> None:
+    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
+        submit = Submit(1, CommandRequest(DeleteSubject("s"), 20.0))
+        first, second = frames([encode(AskStatus(2))]), frames([encode(submit)])
+        reader.transport.write(first + second[:-5])
+        await until_async(lambda: len(reader.received) == 2, "the status")
+        node = Node()
+        startup.ipc.swap(node)
+        reader.transport.write(second[-5:])
+        await until_async(lambda: node.requests == [submit], "the write")
 
     while_starting(tmp_path / "node", try_it)
 
