@@ -36,6 +36,7 @@ _GROUPS = {
     "cluster": "cluster: several nodes on a Kafka topic",
     "security": "security between nodes and with Kafka",
     "tls": "TLS on the public port",
+    "access": "authentication",
     "rules": "rules for schemas",
     "encoder": "sensitive metadata",
     "limits": "limits",

@@ -30,6 +30,7 @@ from .observe.logs import start_logging
 from .processes.parent_channel import REFUSED
 from .processes.sockets import ListenError, listen_on_all
 from .security.tls.errors import TlsError
+from .security.watched_file import FileError
 
 # Together less than the five seconds in which everything has to stop.
 STOP_READERS_S = 3.0
@@ -54,6 +55,8 @@ def serve(settings: Settings) -> int:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         if settings.https:
             _check_tls(settings)
+        if settings.authenticates:
+            _check_gate(settings)
         reserved = _reserve(settings)
     except _StartRefused as error:
         return _refuse(str(error))
@@ -99,6 +102,16 @@ def _check_tls(settings: Settings) -> None:
     try:
         ServerTls(settings)
     except TlsError as error:
+        raise _StartRefused(str(error)) from None
+
+
+def _check_gate(settings: Settings) -> None:
+    """Refuse to start with files of users or keys that cannot be used; a child would fail again and again."""
+    from .security.configured_gate import ConfiguredGate  # noqa: PLC0415 (its libraries cost time and memory)
+
+    try:
+        ConfiguredGate(settings).close()
+    except FileError as error:
         raise _StartRefused(str(error)) from None
 
 

@@ -12,6 +12,7 @@ from .config.loading import Settings
 from .config.response_headers import parse
 from .domain.queries.association_rules import ASSOCIATION_RULES
 from .domain.queries.scope import Defaults
+from .security.gate import OPEN_GATE, WatchedGate
 
 if TYPE_CHECKING:
     from .security.tls.server_tls import ServerTls
@@ -47,6 +48,8 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
         allowed_hosts=hosts_of(
             _words(settings.allowed_hosts), [each.host for each in settings.addresses], settings.advertise
         ),
+        open_paths=settings.open_paths,
+        trusted_proxies=_words(settings.trusted_proxies),
     )
 
 
@@ -61,6 +64,15 @@ def server_tls(settings: Settings) -> ServerTls | None:
     from .security.tls.server_tls import ServerTls  # noqa: PLC0415 (its library costs time and memory)
 
     return ServerTls(settings, allow_expired=True)
+
+
+def configured_gate(settings: Settings) -> WatchedGate:
+    """Return the gate of the API. Raises :class:`FileError` if a file of users or keys cannot be used."""
+    if not settings.authenticates:
+        return OPEN_GATE
+    from .security.configured_gate import ConfiguredGate  # noqa: PLC0415 (its libraries cost time and memory)
+
+    return ConfiguredGate(settings)
 
 
 def _words(listed: str) -> tuple[str, ...]:

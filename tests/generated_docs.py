@@ -12,6 +12,7 @@ _GROUPS = {
     "cluster": "Cluster: several nodes on a Kafka topic",
     "security": "Security between nodes and with Kafka",
     "tls": "TLS on the public port",
+    "access": "Authentication",
     "rules": "Rules for schemas",
     "encoder": "Sensitive metadata",
     "limits": "Limits",

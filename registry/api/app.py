@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from registry.domain.errors import NOT_FOUND, RegistryError
-from registry.security.gate import OPEN_GATE, Admission, Credentials, Gate
+from registry.security.client_address import TrustedProxies
+from registry.security.gate import OPEN_GATE, Gate, Refused
 from registry.workers.pool import Pool
 
 from . import request_target
+from .admission import Entrance
 from .answers import STANDARD_HEADERS, Answer, Disconnected, error_body, refusal, request_id, send_answer
 from .backend import ApiSettings, Backend
 from .browsers import Cors, PageGuard
@@ -52,7 +54,9 @@ def create_app(
     ]
     guard = PageGuard(settings.allowed_hosts, settings.cors_origins)
     extra = ResponseHeaders(settings.response_headers)
-    return Gateway(Router(resources), backend=backend, cors=cors, guard=guard, extra=extra, gate=gate)
+    proxies = TrustedProxies(settings.trusted_proxies)
+    entrance = Entrance(gate, open_paths=settings.open_paths, proxies=proxies)
+    return Gateway(Router(resources), backend=backend, cors=cors, guard=guard, extra=extra, entrance=entrance)
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
@@ -68,14 +72,21 @@ class Gateway:
     """
 
     def __init__(
-        self, app: ASGIApp, backend: Backend, cors: Cors, guard: PageGuard, extra: ResponseHeaders, gate: Gate
+        self,
+        app: ASGIApp,
+        *,
+        backend: Backend,
+        cors: Cors,
+        guard: PageGuard,
+        extra: ResponseHeaders,
+        entrance: Entrance,
     ) -> None:
         self._app = app
         self._extra = extra
         self._backend = backend
         self._cors = cors
         self._guard = guard
-        self._gate = gate
+        self._entrance = entrance
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
@@ -97,17 +108,12 @@ class Gateway:
             wanted = request_target.parse(raw_path.partition(b"?")[0], scope.get("query_string", b""))
             scope[STATE]["target"] = request_target.in_context(scope["method"], wanted)
             if scope["method"] != "OPTIONS":  # browsers send no credentials with a preflight
-                scope[STATE]["admission"] = await self._admission(scope)
+                scope[STATE]["admission"] = await self._entrance.admit(scope, wanted.segments)
         except RegistryError as error:
-            await send_answer(refusal(error), scope, send)
+            headers = error.headers if isinstance(error, Refused) else ()
+            await send_answer(refusal(error, headers), scope, send)
             return
         await self._app(scope, receive, send)
-
-    async def _admission(self, scope: Scope) -> Admission:
-        authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        client, tls = scope.get("client"), scope.get("extensions", {}).get("tls", {})
-        credentials = Credentials(authorization, tls.get("principal", ""), client[0] if client else "")
-        return self._gate.known(credentials) or await self._gate.admit(credentials)
 
 
 _INTERNAL_ERROR = Answer(error_body(500, "Internal Server Error"), 500)

@@ -116,3 +116,5 @@ class ApiSettings:
     # Headers for every answer: action, name and value; see :mod:`.response_headers`.
     response_headers: tuple[tuple[str, str, str], ...] = ()
     allowed_hosts: tuple[str, ...] = ()  # names allowed in ``Host``; empty: all
+    open_paths: bool = True  # health, metrics and the API's description need no authentication
+    trusted_proxies: tuple[str, ...] = ()  # networks whose ``X-Forwarded-For`` is believed

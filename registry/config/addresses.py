@@ -144,6 +144,25 @@ def _read_extensions(value: object) -> str:
     return value
 
 
+def is_http_url(text: str) -> bool:
+    """Return true if the text is an HTTP URL, and not a path."""
+    return text.startswith(("http://", "https://"))
+
+
+def _read_file_or_url(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or has_secret(value):
+        raise ValueError(value)
+    if is_http_url(value) and (not value.isascii() or " " in value or not urlsplit(value).hostname):
+        raise ValueError(value)
+    return value
+
+
+def _read_networks(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    return ",".join(str(ipaddress.ip_network(each.strip(), strict=False)) for each in value.split(","))
+
+
 def _or_empty(read: Callable[[object], str]) -> Callable[[object], Any]:
     return lambda value: "" if value == "" else read(value)
 
@@ -177,6 +196,16 @@ ENDPOINT_URL = Kind(
     _or_empty(_read_endpoint_url), "a URL such as https://login.example/oauth2/token, or empty", quoted
 )
 EXTENSIONS = Kind(_or_empty(_read_extensions), "NAME=VALUE pairs separated by commas, or empty", quoted)
+FILE_OR_URL = Kind(
+    _or_empty(_read_file_or_url),
+    "the path of a readable file, a URL with http or https and without credentials, or empty",
+    quoted,
+)
+NETWORKS = Kind(
+    _or_empty(_read_networks),
+    "addresses or networks such as 10.0.0.0/8, separated by commas, or empty",
+    quoted,
+)
 HOSTS = Kind(
     _or_empty(_read_hosts),
     'names without ports such as "registry.example", separated by commas, "*" for all, or empty',

@@ -18,8 +18,10 @@ from .addresses import (
     ANY_HOST,
     ENDPOINT_URL,
     EXTENSIONS,
+    FILE_OR_URL,
     HOSTS,
     LISTENERS,
+    NETWORKS,
     ORIGINS,
     PEER_ADDRESS,
     REACHED_ADDRESS,
@@ -28,6 +30,7 @@ from .addresses import (
     ZOOKEEPER,
     ListenAddress,
     has_secret,
+    is_http_url,
     listen_address,
     read_url,
     split_address,
@@ -69,6 +72,9 @@ _PASSWORD = secret(1, "text; check-config never prints it")
 _PEER_SECRET = secret(16, "at least 16 characters, or empty; check-config never prints it")
 _ENCODER_SECRET = secret(1, "text, or empty; check-config never prints it")
 _ZOOKEEPER_AUTH = secret(3, "USER:PASSWORD, or empty; check-config never prints it")
+_WORD = text(r"[^\0\s]{0,1000}", "text without spaces, or empty")
+_WORDS = text(r"[^\0\r\n]{0,4000}", "text, or empty")
+_CLAIM = text(r"[^\0\s]{1,255}", "the claim's name, or a path with dots such as realm_access.roles")
 _NAME_CHECK = Kind(
     lambda value: choice("https", "").read("" if value == "none" else value),
     "https, or empty for no check",
@@ -326,6 +332,34 @@ class Settings:
         "Name of a client by the subject of its certificate, as Kafka's ssl.principal.mapping.rules",
     )
 
+    users: str = _file("File of users and their hashed passwords, for HTTP Basic authentication", "access")
+    jwt_jwks: str = _setting(
+        "",
+        FILE_OR_URL,
+        "access",
+        "Public keys (JWKS) of the issuer of bearer tokens: a file, or the issuer's URL",
+    )
+    jwt_issuer: str = _setting("", _WORD, "access", "Issuer that tokens must name (iss)")
+    jwt_audience: str = _setting(
+        "", _WORDS, "access", "Audiences, separated by commas, of which tokens must name one (aud)"
+    )
+    jwt_principal_claim: str = _setting("sub", _CLAIM, "access", "Claim of tokens that names the principal")
+    jwt_groups_claim: str = _setting(
+        "groups", _CLAIM, "access", "Claim of tokens that names the principal's groups"
+    )
+    jwt_clock_skew_s: float = _setting(
+        30.0, seconds(0, 600), "access", "Difference allowed between this clock and the issuer's"
+    )
+    open_paths: bool = _setting(
+        True, SWITCH, "access", "Answer health checks, /metrics and /openapi.json without authentication"
+    )
+    trusted_proxies: str = _setting(
+        "",
+        NETWORKS,
+        "access",
+        "Proxies whose X-Forwarded-For names the client, to slow down guesses of passwords by address",
+    )
+
     compatibility: str = _setting(
         "BACKWARD",
         choice(*_LEVELS, fold=str.upper),
@@ -564,6 +598,16 @@ class Settings:
             return self.advertise
         main = self.main_address
         return read_url(str(main._replace(host=socket.getfqdn()) if main.host in ANY_HOST else main))
+
+    @property
+    def authenticates(self) -> bool:
+        """True if clients have to authenticate."""
+        return bool(self.users or self.jwt_jwks or self.tls_client_auth == "required")
+
+    @property
+    def jwt_jwks_is_url(self) -> bool:
+        """True if ``jwt_jwks`` is a URL instead of a file."""
+        return is_http_url(self.jwt_jwks)
 
     @property
     def request_bytes_max(self) -> int:

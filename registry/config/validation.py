@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .addresses import is_http_url
 from .settings import Loaded, Setting, Settings, table
 
 _PEER_TLS = ("peer_tls_certificate", "peer_tls_key", "peer_tls_ca")
@@ -44,7 +45,8 @@ _KAFKA_FILES = (
     "kafka_ssl_certificate_location",
     "kafka_ssl_key_location",
 )
-_FILES = (*_PEER_TLS, *_TLS_FILES, *_KAFKA_FILES)
+_ACCESS_FILES = ("users", "jwt_jwks")
+_FILES = (*_PEER_TLS, *_TLS_FILES, *_ACCESS_FILES, *_KAFKA_FILES)
 
 
 def disagreements(loaded: Loaded) -> list[str]:
@@ -148,6 +150,18 @@ def _tls(given: _GivenSettings) -> Iterator[str]:
                 yield f"{given.shown(name)} is used only with tls_client_auth = wanted or required"
 
 
+def _tokens(given: _GivenSettings) -> Iterator[str]:
+    settings = given.settings
+    if settings.jwt_jwks:
+        missing = [name for name in ("jwt_issuer", "jwt_audience") if not getattr(settings, name)]
+        if missing:
+            shown = given.shown("jwt_jwks")
+            yield f"{shown} also needs {' and '.join(missing)}, or tokens for others would be valid here"
+        return
+    for name in given.all_chosen([setting.name for setting in table() if setting.name.startswith("jwt_")]):
+        yield f"{given.shown(name)} is used only with jwt_jwks"
+
+
 def _kafka_security(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
     protocol = settings.kafka_security_protocol
@@ -181,7 +195,7 @@ def _sasl(given: _GivenSettings) -> Iterator[str]:
 def _files_are_there(given: _GivenSettings) -> Iterator[str]:
     for name in _FILES:
         file = getattr(given.settings, name)
-        if not file:
+        if not file or is_http_url(file):
             continue
         if not Path(file).is_file():
             yield f"{given.shown(name)} is not a file"
@@ -190,6 +204,6 @@ def _files_are_there(given: _GivenSettings) -> Iterator[str]:
 
 
 _Check = Callable[[_GivenSettings], Iterator[str]]
-_FOR_ALL: tuple[_Check, ...] = (_listeners, _tls, _encoder, _files_are_there)
+_FOR_ALL: tuple[_Check, ...] = (_listeners, _tls, _tokens, _encoder, _files_are_there)
 _WITHOUT_KAFKA = (_cluster_needs_kafka, *_FOR_ALL)
 _WITH_KAFKA = (_election, _peer_endpoint, _kafka_security, *_FOR_ALL)

@@ -142,7 +142,7 @@ async def run(parent: Parent, opening: Opening) -> int:
     except ListenError as error:
         parent.report(refused=str(error))
         return REFUSED
-    except TlsError as error:
+    except (TlsError, FileError) as error:
         # Not a refusal, which would end the whole registry: the files may be about to be replaced.
         _log.error("%s", error)
         return 1
@@ -191,7 +191,8 @@ async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event)
     startup = None
     if not (opened.done() or stopped.done()):
         startup = StartupEndpoint(parent.settings, opening.starting)
-        with suppress(ListenError, TlsError):  # A port in use is reported when the node itself binds it.
+        # What is wrong, such as a port in use, is reported when the node itself serves.
+        with suppress(ListenError, TlsError, FileError):
             await startup.start(parent.endpoint)
         await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():

@@ -18,7 +18,8 @@ from registry.http1.server import Server
 from registry.observe.metrics import Observed, Tally
 from registry.processes.sockets import listen_on_all
 from registry.public_server import public_server, start_listening
-from registry.wiring import api_settings, limits, server_tls
+from registry.security.gate import WatchedGate
+from registry.wiring import api_settings, configured_gate, limits, server_tls
 from registry.workers.pool import Pool
 
 Metrics = Callable[[], Awaitable[bytes]]
@@ -32,7 +33,8 @@ class Serving:
         self._of_api = api_settings(settings, VERSION)
         self._observed = Observed(access_log=settings.access_log)
         self._server: Server | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._gate: WatchedGate | None = None
+        self._watching: list[asyncio.Task[None]] = []
         self._app: ASGIApp
         self._backend: Backend
 
@@ -41,10 +43,13 @@ class Serving:
     ) -> None:
         """Serve ``backend`` from now on.
 
-        Raises :class:`ListenError` if a port is not free, :class:`TlsError` if certificates cannot be used.
+        Raises :class:`ListenError` if a port is not free, :class:`TlsError` if certificates cannot be used,
+        :class:`FileError` if a file of users or keys cannot be used.
         """
+        if self._gate is None:
+            self._gate = configured_gate(self._settings)
         self._backend = backend
-        self._app = create_app(backend, self._of_api, metrics=metrics, pool=pool)
+        self._app = create_app(backend, self._of_api, metrics=metrics, pool=pool, gate=self._gate)
         if self._server is None:
             # Keep the server only if it listens, so that the next call tries again after a failure.
             tls = server_tls(self._settings)
@@ -58,8 +63,10 @@ class Serving:
             )
             await start_listening(server, listeners, tls)
             self._server = server
+            loop = asyncio.get_running_loop()
+            self._watching = [loop.create_task(self._gate.watch())]
             if tls is not None:
-                self._watching = asyncio.get_running_loop().create_task(tls.watch())
+                self._watching.append(loop.create_task(tls.watch()))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
@@ -73,7 +80,7 @@ class Serving:
 
     async def stop(self, grace_s: float) -> None:
         """Stop the server; requests in progress get at most ``grace_s`` seconds to finish."""
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in self._watching:
+            task.cancel()
         if self._server is not None:
             await self._server.stop(grace_s)

@@ -20,8 +20,9 @@ from registry.processes.parent_channel import REFUSED, Parent, started_by_parent
 from registry.processes.sockets import ListenError, listen_on_all
 from registry.public_server import public_server, start_listening
 from registry.security.tls.errors import TlsError
+from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
-from registry.wiring import api_settings, limits, server_tls
+from registry.wiring import api_settings, configured_gate, limits, server_tls
 
 from .backend import ReaderBackend
 from .fast_path.dispatch import FastPaths
@@ -45,12 +46,12 @@ async def _run(parent: Parent) -> int:
     stopping = asyncio.Event()
     parent.listen(stopping.set)
     try:
-        tls = server_tls(settings)
+        tls, gate = server_tls(settings), configured_gate(settings)
         listeners = listen_on_all(settings.addresses, shared=True)
     except ListenError as error:
         parent.report(refused=str(error))
         return REFUSED
-    except TlsError as error:
+    except (TlsError, FileError) as error:
         # Not a refusal, which would end the whole registry: the files may be about to be replaced.
         _log.error("%s", error)
         return 1
@@ -81,7 +82,7 @@ async def _run(parent: Parent) -> int:
         return await backend.node.metrics(observed.tally(server.connections, pulse.lag_s()))
 
     api = api_settings(settings, VERSION)
-    app = create_app(backend, api, metrics=metrics)
+    app = create_app(backend, api, metrics=metrics, gate=gate)
     fast_paths = FastPaths(
         backend,
         cache_max_age_s=settings.cache_max_age_s,
@@ -89,6 +90,7 @@ async def _run(parent: Parent) -> int:
         local_reads=settings.reads == "local",
         registrations=not settings.validate_fields,
         guard=PageGuard(api.allowed_hosts, api.cors_origins),
+        gate=gate,
         extra=ResponseHeaders(api.response_headers),
     )
     server = public_server(
@@ -104,7 +106,10 @@ async def _run(parent: Parent) -> int:
     parent.report(listening=True)
     pulse.start()
     loop = asyncio.get_running_loop()
-    background = [loop.create_task(_report(backend.node, observed, server, pulse))]
+    background = [
+        loop.create_task(_report(backend.node, observed, server, pulse)),
+        loop.create_task(gate.watch()),
+    ]
     if tls is not None:
         background.append(loop.create_task(tls.watch()))
     await stopping.wait()

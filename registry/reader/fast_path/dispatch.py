@@ -24,6 +24,7 @@ from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines
 from registry.http1.request import Client, Header, Request
 from registry.reader.read_barrier import ReadBarrier
+from registry.security.gate import OPEN_GATE, Credentials, Gate
 from registry.store.views import AppliedView
 
 from .latest_version import is_latest, latest_version
@@ -36,7 +37,10 @@ _GZIP_BYTES_MIN = 16 * 1024  # larger bodies are worth compressing, which the ap
 STANDARD_KIND = PRODUCED[0]
 # Headers that only the application understands.
 _LEFT = frozenset({b"if-none-match", b"x-registry-min-offset", b"x-forward"}) | FROM_PAGES
-_READ = frozenset({b"accept", b"accept-encoding", b"content-type", b"x-request-id", HOST}) | _LEFT
+_READ = (
+    frozenset({b"accept", b"accept-encoding", b"authorization", b"content-type", b"x-request-id", HOST})
+    | _LEFT
+)
 _STALE = lines([STALE])
 _log = logging.getLogger(__name__)
 
@@ -47,6 +51,7 @@ class _Preferences(NamedTuple):
     media_type: bytes
     request_id: bytes  # the client's own; empty until one is generated
     gzip: bool
+    authorization: bytes = b""
 
 
 class Rows(Protocol):
@@ -70,10 +75,12 @@ class FastPaths:
         guard: PageGuard | None = None,
         registrations: bool = True,
         extra: ResponseHeaders | None = None,
+        gate: Gate = OPEN_GATE,
     ) -> None:
         """``barrier``: only in a cluster. ``guard``: requests that it refuses are left to the application.
 
-        ``registrations``: answer repeated registrations. ``extra``: headers of every answer.
+        ``registrations``: answer repeated registrations. ``extra``: headers of every answer. ``gate``:
+        requests whose credentials it does not know are left to the application.
         """
         self._rows = rows
         self._barrier = barrier
@@ -81,6 +88,7 @@ class FastPaths:
         self._guard = guard or PageGuard()
         self._registrations = registrations
         self._extra = extra or ResponseHeaders()
+        self._gate = None if gate is OPEN_GATE else gate
         self._bodies = Bodies()
         self._headers: list[Header] = []
         self._preferences: _Preferences | None = self._read([])
@@ -97,15 +105,15 @@ class FastPaths:
         target = request.target
         if request.method == b"GET":
             if target.startswith(BY_ID):
-                return self._by_id(request)
+                return self._by_id(request, client)
             if target.startswith(SUBJECTS) and is_latest(target):
-                return self._of_latest(request)
+                return self._of_latest(request, client)
         elif request.method == b"POST" and self._registrations and target.startswith(SUBJECTS):
-            return self._register(request)
+            return self._register(request, client)
         return None
 
-    def _by_id(self, request: Request) -> Answer | None:
-        preferences = self._preferences_of(request)
+    def _by_id(self, request: Request, client: Client) -> Answer | None:
+        preferences = self._preferences_of(request, client)
         if preferences is None:
             return None
         path, _, query = request.target.partition(b"?")
@@ -121,8 +129,8 @@ class FastPaths:
         )  # fmt: skip
         return Answer(200, headers, body, "/schemas/ids/{id}")
 
-    def _of_latest(self, request: Request) -> Answer | Later | None:
-        preferences = self._preferences_of(request)
+    def _of_latest(self, request: Request, client: Client) -> Answer | Later | None:
+        preferences = self._preferences_of(request, client)
         if preferences is None:
             return None
         if self._barrier is None or self._local_reads:
@@ -138,8 +146,8 @@ class FastPaths:
         route = "/subjects/{subject}/versions/{version}"
         return self._plain(body, applied, preferences, route, b"" if fresh else _STALE)
 
-    def _register(self, request: Request) -> Answer | Later | None:
-        preferences = self._preferences_of(request)
+    def _register(self, request: Request, client: Client) -> Answer | Later | None:
+        preferences = self._preferences_of(request, client)
         if preferences is None:
             return None
         answer = self._repeated(request, preferences)
@@ -168,13 +176,22 @@ class FastPaths:
         )  # fmt: skip
         return Answer(200, headers, body, route)
 
-    def _preferences_of(self, request: Request) -> _Preferences | None:
-        """Return what the headers ask for, or ``None`` if they ask for more than plain answers."""
+    def _preferences_of(self, request: Request, client: Client) -> _Preferences | None:
+        """Return what the headers ask for, or ``None`` if they ask for more than plain answers.
+
+        ``None`` too for credentials that are not known, which the cache of headers says nothing about.
+        """
         # Most clients send the same headers, so the last ones are cached.
         if request.headers != self._headers:
             self._headers, self._preferences = request.headers, self._read(request.headers)
         preferences = self._preferences
-        if preferences is None or preferences.request_id:
+        if preferences is None:
+            return None
+        if self._gate is not None:
+            credentials = Credentials(preferences.authorization, client.certificate)
+            if self._gate.known(credentials) is None:
+                return None
+        if preferences.request_id:
             return preferences
         return _Preferences(
             preferences.media_type, b"%b%012x" % (self._identity, next(self._numbers)), preferences.gzip
@@ -182,7 +199,7 @@ class FastPaths:
 
     def _read(self, headers: list[Header]) -> _Preferences | None:
         accept, gzip = b"", False
-        content_type = request_id = None
+        content_type = request_id = authorization = None
         for name, value in headers:
             if name not in _READ:
                 continue
@@ -200,6 +217,10 @@ class FastPaths:
                 if content_type is not None:
                     return None
                 content_type = value
+            elif name == b"authorization":
+                if authorization is not None:
+                    return None
+                authorization = value
             elif request_id is not None:
                 return None
             else:
@@ -211,7 +232,7 @@ class FastPaths:
                 media_type = negotiated(accept or b"*/*")
             except RegistryError:
                 return None
-        return _Preferences(media_type, request_id or b"", gzip)
+        return _Preferences(media_type, request_id or b"", gzip, authorization or b"")
 
     def _head(self, media_type: bytes, *, lasting: bool) -> bytes:
         head = self._heads.get((media_type, lasting))

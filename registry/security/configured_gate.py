@@ -1,0 +1,69 @@
+"""The gate as the settings want it: open, or with authentication."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from registry.config.loading import Settings
+from registry.domain.principal import Principal
+
+from .access import FULL_ACCESS, Access
+from .authentication.gate import AuthenticationGate
+from .authentication.key_url import KeyUrl
+from .authentication.signing_keys import SigningKeys, parse_keys
+from .authentication.tokens import Claims, TokenVerifier
+from .authentication.users import Users, parse_users
+from .watched_file import WatchedFile
+
+
+class ConfiguredGate(AuthenticationGate):
+    """A gate with the users and keys of the settings, which it keeps up to date."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Read the files. Raises :class:`~.watched_file.FileError`."""
+        self._watched: list[Callable[[], Awaitable[None]]] = []
+        users, keys = self._read_users(settings), self._read_keys(settings)
+        super().__init__(
+            _full_access,
+            users=users,
+            tokens=None if keys is None else TokenVerifier(keys, _claims(settings)),
+            keys=keys if isinstance(keys, KeyUrl) else None,
+            certificates=settings.tls_client_auth != "none",
+        )
+
+    async def watch(self) -> None:
+        """Keep users and keys up to date until cancelled."""
+        await asyncio.gather(*(watch() for watch in self._watched))
+
+    def _read_users(self, settings: Settings) -> WatchedFile[Users] | None:
+        if not settings.users:
+            return None
+        users = WatchedFile(settings.users, parse_users, changed=self.forget)
+        self._watched.append(users.watch)
+        return users
+
+    def _read_keys(self, settings: Settings) -> WatchedFile[SigningKeys] | KeyUrl | None:
+        if not settings.jwt_jwks:
+            return None
+        keys: WatchedFile[SigningKeys] | KeyUrl
+        if settings.jwt_jwks_is_url:
+            keys = KeyUrl(settings.jwt_jwks, changed=self.forget)
+        else:
+            keys = WatchedFile(settings.jwt_jwks, parse_keys, changed=self.forget)
+        self._watched.append(keys.watch)
+        return keys
+
+
+def _full_access(principal: Principal) -> Access:
+    return FULL_ACCESS
+
+
+def _claims(settings: Settings) -> Claims:
+    return Claims(
+        settings.jwt_issuer,
+        tuple(each.strip() for each in settings.jwt_audience.split(",")),
+        settings.jwt_principal_claim,
+        settings.jwt_groups_claim,
+        settings.jwt_clock_skew_s,
+    )
