@@ -6,7 +6,7 @@ from typing import Any
 
 from registry.domain import errors as e
 from registry.domain.compatibility import subject_check
-from registry.domain.compatibility.explanation import Asked, explain
+from registry.domain.compatibility.explanation import ExplainRequest, explain
 from registry.domain.log_format.values import POLICIES
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
@@ -49,10 +49,10 @@ def explain_two(call: Call, view: View) -> Querying[Answer]:
     schema_type = text(source.get("schemaType"), "schemaType")
     old, new = (_side(source, name, schema_type) for name in ("old", "new"))
     context = Subject(Subject.parse(call.args["context"]).context, "")
-    asked = Asked(schema_members(old, "old"), schema_members(new, "new"), context, _policy(source))
-    for each in (asked.old, asked.new):
+    request = ExplainRequest(schema_members(old, "old"), schema_members(new, "new"), context, _policy(source))
+    for each in (request.old, request.new):
         require_references(call.access, view, context, each.references or ())
-    body = yield from explain(view, asked, plain=call.plain)
+    body = yield from explain(view, request, plain=call.plain)
     return plain_answer(body) if call.plain else Answer(body)
 
 

@@ -28,7 +28,7 @@ from registry.domain.rows.view import View
 from registry.domain.schemas import STRICT, Change, Exhausted, InvalidSchema, digest
 
 from . import results
-from .results import READERS, Reader, Told, Verdict
+from .results import READERS, CompatibilityResult, Reader, ReportedChange
 
 _T = TypeVar("_T")
 _TEXT_SHOWN_MAX = 10_240
@@ -62,14 +62,14 @@ def explained(
     defaults: Defaults,
     *,
     lines: bool = False,
-) -> Querying[Verdict]:
+) -> Querying[CompatibilityResult]:
     """Return the result of :func:`check` with the same messages, and every change found on the way.
 
     ``lines``: include the line numbers of the changed parts.
     """
     check = _Check(view, memory, content, config, defaults, explains=True, lines=lines)
     messages = yield from check.messages(earlier)
-    return Verdict(messages, check.level, check.told)
+    return CompatibilityResult(messages, check.level, check.changes)
 
 
 def known_to_pass(
@@ -112,7 +112,7 @@ class _Check:
     ) -> None:
         self.level: Final = config.compatibility_level or defaults.compatibility
         # All changes, if the check explains.
-        self.told: Final[list[Told]] = []
+        self.changes: Final[list[ReportedChange]] = []
         self._view = view
         self._memory = memory
         self._content = content
@@ -249,9 +249,9 @@ class _Check:
         return _wanted(self._content, self.level, self._config)
 
     def _tell(self, change: Change, reader_is: Reader | None, old: Registered | None) -> None:
-        if self._explains and (not change.compatible or len(self.told) < results.COMPATIBLE_MAX):
+        if self._explains and (not change.compatible or len(self.changes) < results.COMPATIBLE_MAX):
             version = None if old is None else old.version
-            self.told.append(Told(change, self.level, results.direction(reader_is), version))
+            self.changes.append(ReportedChange(change, self.level, results.direction(reader_is), version))
 
     def _reserved_fields(self, latest: Registered | None) -> Querying[list[str]]:
         reserved = _reserved(self._content.metadata)

@@ -20,21 +20,21 @@ from registry.domain.rows.view import View
 from registry.domain.schemas import Change, Exhausted, InvalidSchema
 
 from . import results
-from .results import READERS, Reader, Told
+from .results import READERS, Reader, ReportedChange
 
 _TOO_LONG: Final = "The comparison of the two schemas takes too long; they combine too many types"
 _WAYS: Final[tuple[Reader, ...]] = ("old", "new")
 
 
-class Explained(NamedTuple):
+class Explanation(NamedTuple):
     """The result of each level for two schemas, and every change between them."""
 
     # Confluent's messages by level; empty if the level lets the new schema follow the old one.
     levels: Mapping[str, list[str]]
-    told: list[Told]
+    changes: list[ReportedChange]
 
 
-class Asked(NamedTuple):
+class ExplainRequest(NamedTuple):
     """Two schemas of one type. ``subject``: provides the context of references without one."""
 
     old: Register
@@ -43,20 +43,20 @@ class Asked(NamedTuple):
     policy: str
 
 
-def explain(view: View, asked: Asked, *, plain: bool) -> Querying[bytes]:
+def explain(view: View, request: ExplainRequest, *, plain: bool) -> Querying[bytes]:
     """Return the answer of ``POST /compatibility/explain``; ``plain``: as a text report with line numbers.
 
     Raises 42201, which names the schema that is invalid, and 422 if the comparison takes too long.
     """
-    explained = yield from _explained(view, asked, lines=plain)
+    explained = yield from _explained(view, request, lines=plain)
     return _text(explained) if plain else _json(explained)
 
 
-def _explained(view: View, asked: Asked, *, lines: bool) -> Querying[Explained]:
-    old = yield from _read(view, asked, asked.old, "old", new=False)
-    new = yield from _read(view, asked, asked.new, "new", new=True)
+def _explained(view: View, request: ExplainRequest, *, lines: bool) -> Querying[Explanation]:
+    old = yield from _read(view, request, request.old, "old", new=False)
+    new = yield from _read(view, request, request.new, "new", new=True)
     try:
-        found = yield from _compared(old.source, new.source, asked.policy, lines=lines)
+        found = yield from _compared(old.source, new.source, request.policy, lines=lines)
     except InvalidSchema as error:
         text = f"Unexpected exception during compatibility check: {error}"
         found = {way: [results.unexpected(text)] for way in _WAYS}
@@ -66,19 +66,19 @@ def _explained(view: View, asked: Asked, *, lines: bool) -> Querying[Explained]:
         level: [each.message for way in ways for each in found[way] if not each.compatible]
         for level, ways in READERS.items()
     }
-    told = [
-        Told(each, results.direction(way), results.direction(way), None)
+    reported = [
+        ReportedChange(each, results.direction(way), results.direction(way), None)
         for way in reversed(_WAYS)
         for each in found[way]
     ]
-    return Explained(levels, told)
+    return Explanation(levels, reported)
 
 
-def _read(view: View, asked: Asked, side: Register, name: str, *, new: bool) -> Querying[Content]:
+def _read(view: View, request: ExplainRequest, side: Register, name: str, *, new: bool) -> Querying[Content]:
     if not side.schema.strip():
         raise errors.INVALID_SCHEMA(f"{name}: Empty schema")
     try:
-        return (yield from registration.read(view, asked.subject, side, new=new, normalize=False))
+        return (yield from registration.read(view, request.subject, side, new=new, normalize=False))
     except RegistryError as error:
         raise RegistryError(error.code, f"{name}: {error.message}") from None
 
@@ -93,18 +93,18 @@ def _compared(old: Source, new: Source, policy: str, *, lines: bool) -> Querying
     return {way: list(changes) for way, changes in zip(_WAYS, found, strict=True)}
 
 
-def _json(explained: Explained) -> bytes:
+def _json(explained: Explanation) -> bytes:
     levels = {
         level: {"compatible": not messages, "messages": messages}
         for level, messages in explained.levels.items()
     }
     return orjson.dumps(
-        {"levels": levels, "changes": [results.change_entity(each) for each in explained.told]}
+        {"levels": levels, "changes": [results.change_entity(each) for each in explained.changes]}
     )
 
 
-def _text(explained: Explained) -> bytes:
-    verdict = (
+def _text(explained: Explanation) -> bytes:
+    verdicts = (
         f"{level:<20} {'in' if messages else ''}compatible" for level, messages in explained.levels.items()
     )
-    return results.lines([*verdict, *results.change_lines(explained.told)])
+    return results.lines([*verdicts, *results.change_lines(explained.changes)])

@@ -33,7 +33,7 @@ _READ: Final = {
 }
 
 
-class Told(NamedTuple):
+class ReportedChange(NamedTuple):
     """A change, and the comparison that found it."""
 
     change: Change
@@ -45,12 +45,12 @@ class Told(NamedTuple):
     version: int | None
 
 
-class Verdict(NamedTuple):
+class CompatibilityResult(NamedTuple):
     """The result of a check; compatible if there are no messages."""
 
     messages: Sequence[str]
     level: str
-    told: Sequence[Told]
+    changes: Sequence[ReportedChange]
 
 
 def direction(reader_is: Reader | None) -> str:
@@ -92,10 +92,10 @@ def reserved_field(name: str) -> Change:
     return _refusal("FIELD_CONFLICTS_WITH_RESERVED_FIELD", "", message, f"rename `{name}`", new=name)
 
 
-def of_invalid(message: str) -> Verdict:
+def of_invalid(message: str) -> CompatibilityResult:
     """Return the result for a text that is not a valid schema."""
     change = _refusal("INVALID_SCHEMA", "", message, "correct the schema as the message says")
-    return Verdict([message], "", [Told(change, "", "", None)])
+    return CompatibilityResult([message], "", [ReportedChange(change, "", "", None)])
 
 
 def bare(messages: Sequence[str]) -> bytes:
@@ -103,39 +103,39 @@ def bare(messages: Sequence[str]) -> bytes:
     return orjson.dumps({"is_compatible": not messages})
 
 
-def json(verdict: Verdict) -> bytes:
+def json(result: CompatibilityResult) -> bytes:
     """Return a ``CompatibilityCheckResponse`` with Confluent's messages and ``changes``, an extension."""
-    found = {"is_compatible": not verdict.messages, "messages": verdict.messages}
-    return orjson.dumps({**found, "changes": [change_entity(each) for each in verdict.told]})
+    found = {"is_compatible": not result.messages, "messages": result.messages}
+    return orjson.dumps({**found, "changes": [change_entity(each) for each in result.changes]})
 
 
-def change_entity(told: Told) -> dict[str, Any]:
+def change_entity(reported: ReportedChange) -> dict[str, Any]:
     """Return a change in the API's form; ``old`` and ``new`` are ``null`` if there is no such part."""
-    change = told.change
+    change = reported.change
     return {
         "type": change.type,
         "path": change.path,
         "old": None if change.old is None else change.old.text,
         "new": None if change.new is None else change.new.text,
-        "level": told.level,
-        "direction": told.direction,
-        "versionCompared": told.version,
+        "level": reported.level,
+        "direction": reported.direction,
+        "versionCompared": reported.version,
         "compatible": change.compatible,
         "fix": change.fix,
     }
 
 
-def text(verdict: Verdict, subject: str) -> bytes:
+def text(result: CompatibilityResult, subject: str) -> bytes:
     """Return the result as a readable report: the outcome, then each change with its fix and both lines."""
-    at = f" at {verdict.level}" if verdict.level else ""
-    word = "Incompatible" if verdict.messages else "Compatible"
-    return lines([f"{word}: subject {subject}{at}", *change_lines(verdict.told)])
+    at = f" at {result.level}" if result.level else ""
+    word = "Incompatible" if result.messages else "Compatible"
+    return lines([f"{word}: subject {subject}{at}", *change_lines(result.changes)])
 
 
-def change_lines(told: Sequence[Told]) -> Iterator[str]:
+def change_lines(changes: Sequence[ReportedChange]) -> Iterator[str]:
     """Yield the lines of a readable report: incompatible changes first, then the others."""
-    harmful = [each for each in told if not each.change.compatible]
-    harmless = _without_repeats(told, {each.change.path for each in harmful})
+    harmful = [each for each in changes if not each.change.compatible]
+    harmless = _without_repeats(changes, {each.change.path for each in harmful})
     for number, each in enumerate(harmful, 1):
         yield ""
         yield f"{number}. {_headline(each)}"
@@ -149,30 +149,30 @@ def change_lines(told: Sequence[Told]) -> Iterator[str]:
         yield from _parts(each)
 
 
-def _without_repeats(told: Sequence[Told], paths: set[str]) -> list[Told]:
+def _without_repeats(changes: Sequence[ReportedChange], paths: set[str]) -> list[ReportedChange]:
     """Return the compatible changes, each once even if found in both directions."""
-    found: dict[tuple[str, str], Told] = {}
-    for each in told:
+    found: dict[tuple[str, str], ReportedChange] = {}
+    for each in changes:
         if each.change.compatible and each.change.path not in paths:
             found.setdefault((each.change.type, each.change.path), each)
     return list(found.values())
 
 
-def _headline(told: Told) -> str:
-    change = told.change
+def _headline(reported: ReportedChange) -> str:
+    change = reported.change
     where = f" at {change.path}" if change.path else ""
     if change.type == "INVALID_SCHEMA":
         return f"{change.type}: {change.message}"
-    other = "the old schema" if told.version is None else f"version {told.version}"
-    return f"{change.type}{where} ({_READ[told.direction] % other})"
+    other = "the old schema" if reported.version is None else f"version {reported.version}"
+    return f"{change.type}{where} ({_READ[reported.direction] % other})"
 
 
-def _parts(told: Told) -> Iterator[str]:
-    for name, part in (("old", told.change.old), ("new", told.change.new)):
+def _parts(reported: ReportedChange) -> Iterator[str]:
+    for name, part in (("old", reported.change.old), ("new", reported.change.new)):
         if part is not None:
             line = str(part.line) if part.line else "-"
             yield f"   {name} {line:>5} | {part.shown or part.text}"
-        elif told.change.path:
+        elif reported.change.path:
             yield f"   {name}     - | (nothing)"
 
 

@@ -53,12 +53,12 @@ def answer(
                 earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
             messages = yield from check(view, memory, content, earlier, config, defaults)
             return results.bare(messages)
-        verdict = yield from explained(view, memory, content, earlier, config, defaults, lines=plain)
+        result = yield from explained(view, memory, content, earlier, config, defaults, lines=plain)
     except RegistryError as error:
         if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
             raise
-        verdict = results.of_invalid(error.message)
-    return results.text(verdict, subject.qualified) if plain else results.json(verdict)
+        result = results.of_invalid(error.message)
+    return results.text(result, subject.qualified) if plain else results.json(result)
 
 
 def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Registered]:

@@ -32,9 +32,10 @@ from .decision import Decision
 from .deletes import delete_context, delete_subject, delete_version
 from .ids import Ids
 from .mode import delete_mode, put_mode
-from .register import register, registered_before
+from .register import register
 from .snapshots import request_snapshot
 from .tags import registration
+from .version_records import registered_before
 
 __all__ = ["Decision", "decide", "repeated"]
 

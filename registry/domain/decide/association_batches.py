@@ -150,7 +150,7 @@ def _run(draft: Draft, request: ResourceRequest, *, dry_run: bool) -> Querying[_
         if not stands:
             draft.ids.restore(saved)
     if stands:
-        draft.take(step)
+        draft.merge(step)
     return schemas
 
 

@@ -85,7 +85,7 @@ class Draft:
         drafted = self._start + len(self.entries)
         return Draft(self.view, self.ids, self.defaults, self.memory, start=drafted)
 
-    def take(self, step: Draft) -> None:
+    def merge(self, step: Draft) -> None:
         """Merge the records of a step."""
         self.view.commit(step.view.changes.items())
         self.entries += step.entries

@@ -12,9 +12,6 @@ from registry.domain import errors
 from registry.domain.commands import Register
 from registry.domain.compatibility import checks
 from registry.domain.errors import RegistryError
-from registry.domain.fold.tombstones import tombstones
-from registry.domain.log_format import records, values
-from registry.domain.log_format.records import Entry, SchemaKey
 from registry.domain.lookup import find, registration
 from registry.domain.lookup.equivalents import candidates
 from registry.domain.lookup.metadata import (
@@ -26,11 +23,11 @@ from registry.domain.lookup.metadata import (
     with_version,
 )
 from registry.domain.lookup.registration import Content
-from registry.domain.model import DEFAULT_CONTEXT, VERSION_MAX, Metadata, RuleSet, Subject
+from registry.domain.model import VERSION_MAX, Metadata, RuleSet, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
-from registry.domain.parsing.stored import formatted, referrers
+from registry.domain.parsing.stored import formatted
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
     READ_ONLY,
@@ -44,9 +41,9 @@ from registry.domain.queries.scope import (
     validates_new_schemas,
 )
 from registry.domain.queries.versions import Registered
-from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
+from . import version_records
 from .association_checks import check_not_strong
 from .decision import Decision, check_subject, not_permitted
 from .ids import Grant, Ids
@@ -86,31 +83,6 @@ def register(
     content = yield from step.completed(wanted)
     sought = content is wanted and not config.adds and command.schema_id < 0 and not force_new
     return (yield from step.decide(content, ids, sought=sought))
-
-
-def registered_before(view: View, command: Register, brief: bytes) -> Querying[bytes]:
-    """Return the reply of an earlier registration; by now its version may be deleted or replaced."""
-    try:
-        known = _decode(brief)
-    except msgspec.MsgspecError:
-        return brief
-    subject = Subject.parse(command.subject)
-    row = versions.get(view, subject, known.version)
-    if row is None or row.schema_id != known.id:
-        return brief
-    row = yield from formatted(view, Registered(subject, known.version, row), command.format)
-    return entities.registered(row, known.version)
-
-
-class _Brief(msgspec.Struct):
-    """The reply without what the version's row holds."""
-
-    id: int
-    version: int
-
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Brief).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +169,7 @@ class _Registration:
         return 1 if self.newest is None else self.newest.version + 1
 
     def decide(self, content: Content, ids: Ids, *, sought: bool) -> Querying[Decision]:
-        """The records of a version, or none if it exists. ``sought``: the fast path did not find it."""
+        """Return its records, or none if the version exists; ``sought``: the fast path did not find it."""
         if self.defaults.association_rules.strong_excludes_references:
             check_not_strong(self.view, self.subject, content.references)
         own = find.of_same_content(self.view, self.subject, content) if self.newest is not None else []
@@ -210,12 +182,11 @@ class _Registration:
         yield from self._check_compatible(content)
         version = self._version()
         grant = self._grant(content, ids, schema_id)
-        entries = [*grant.entries, *self._context_entries()]
-        entries += self._forgotten(own, grant.schema_id, version)
-        entries.append(self._entry(content, grant.schema_id, version))
-        reply = yield from self._reply(content, grant.schema_id, version)
+        new = version_records.version_entries(self.view, self.subject, content, own, grant.schema_id, version)
+        reply = yield from version_records.reply(content, grant.schema_id, version, self.command.format)
         ids.take(grant)
-        return Decision(entries, reply, _encode(_Brief(grant.schema_id, version)))
+        summary = version_records.summary(grant.schema_id, version)
+        return Decision([*grant.entries, *new], reply, summary)
 
     def _id_of_content(self, content: Content, own: list[Registered]) -> int:
         """Return the requested id, or that of the same content in the context; -1 for a new one."""
@@ -300,52 +271,3 @@ class _Registration:
                 refusal = f"Overwrite new schema with id {schema_id} in context {label} is not permitted."
                 raise errors.NOT_PERMITTED(refusal)
         return ids.imported(self.view, context, schema_id)
-
-    def _context_entries(self) -> list[Entry]:
-        context = self.subject.context
-        if (
-            context == DEFAULT_CONTEXT
-            or self.view.get(layout.context_key(layout.CONTEXT, context)) is not None
-        ):
-            return []
-        return [Entry(records.context_key(context), values.context_value(context))]
-
-    def _forgotten(self, own: list[Registered], schema_id: int, version: int) -> list[Entry]:
-        """Return tombstones of older soft-deleted versions with this id, unless something refers to them."""
-        return [
-            null
-            for each in sorted(own, key=lambda each: each.version)
-            if each.row.deleted
-            and each.row.schema_id == schema_id
-            and each.version < version
-            and next(referrers(self.view, self.subject, each.version), None) is None
-            for null in tombstones(self.view, SchemaKey(self.subject, each.version))
-        ]
-
-    def _entry(self, content: Content, schema_id: int, version: int) -> Entry:
-        value = values.schema_value(
-            self.subject,
-            version,
-            schema_id,
-            content.text,
-            schema_type=content.schema_type,
-            references=content.references,
-            metadata=content.metadata,
-            rule_set=content.rules,
-        )
-        return Entry(records.schema_key(self.subject, version), value)
-
-    def _reply(self, content: Content, schema_id: int, version: int) -> Querying[bytes]:
-        text = content.text
-        if self.command.format.lower() not in ("", "default"):
-            text = yield from querying.formatted(content.source, self.command.format)
-        return entities.registered_unstored(
-            schema_id,
-            version,
-            content.md5,
-            content.schema_type,
-            text,
-            content.references,
-            content.metadata,
-            content.rules,
-        )

@@ -31,7 +31,7 @@ from .register import register
 _SCHEMA = ("version", "id", "guid", "schemaType", "references", "metadata", "schema", "ruleSet")
 
 
-def take_schema(draft: Draft, step: Step) -> Querying[None]:
+def register_schema(draft: Draft, step: Step) -> Querying[None]:
     """Register the schema that comes with an association; in IMPORT mode only parse it."""
     schema = step.wanted.schema
     if schema is None:
@@ -84,7 +84,7 @@ def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
         if rules.strong_excludes_references and step.writes:
             check_unreferenced(draft.view, step)
     for step in steps:
-        yield from take_schema(draft, step)
+        yield from register_schema(draft, step)
     written = [step for step in steps if step.writes]
     draft.add(step.association.entry() for step in written)
     return written

@@ -19,7 +19,7 @@ _INDEX_BYTES: Final = 2_000
 _STALE_MAX: Final = 4
 # Bytes that the fingerprints of one schema take, with their key; and those of a compatibility result.
 FINGERPRINTS_BYTES: Final = 400
-VERDICT_BYTES: Final = 300
+RESULT_BYTES: Final = 300
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -191,7 +191,7 @@ class SchemaMemory:
 
     def put_compatible(self, key: bytes) -> None:
         """Record that the schemas of a ``passes`` query pass."""
-        self.compatible.put(key, True, VERDICT_BYTES)
+        self.compatible.put(key, True, RESULT_BYTES)
 
     def own_fingerprint(self, source: Source) -> bytes | None:
         """Return the digest of a schema's meaning, if it is known."""

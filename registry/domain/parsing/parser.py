@@ -155,7 +155,7 @@ class _Attempt:
                 return Unanswered(query)
             if query.what == "fingerprints" or (self._bounded and query.other is not None):
                 self._parser.learn({query.key: known})
-        return known.told()
+        return known.result()
 
     def _may_be_remembered(self, query: SchemaQuery) -> bool:
         # With a cached schema, computing most answers is faster than finding remembered ones by their texts.

@@ -110,7 +110,7 @@ class SchemaAnswer(NamedTuple):
             return sum(len(str(each)) for each in said)
         return len(said) if type(said) is str else 0
 
-    def told(self) -> Any:
+    def result(self) -> Any:
         """Return the value. Raises :class:`InvalidSchema`, or 500 after an unexpected error."""
         if self.failure is not None:
             raise UNEXPECTED()

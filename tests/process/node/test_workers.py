@@ -134,7 +134,7 @@ def test_a_question_that_raises_an_error_costs_no_process(processes: Processes) 
     assert isinstance(failed, Answered)
     assert "AttributeError" in str(failed.known.failure)
     with pytest.raises(RegistryError, match="Internal Server Error"):
-        failed.known.told()
+        failed.known.result()
     assert Outcome(pool, short()).outcome()[0] == SchemaAnswer('"int"')
     assert processes() == before
     pool.close()
@@ -164,7 +164,7 @@ def test_many_questions_are_one_and_their_comparisons_share_the_budget() -> None
     assert isinstance(told, Answered)
     found = facts(joint, told.known)
     assert [found[SchemaQuery("canonical", each)].value for each in sources] == ['"int"', '"long"', None]
-    assert len(found[pair].told()) == 1
+    assert len(found[pair].result()) == 1
     refused = Outcome(
         pool, Unanswered(several([short().query, endless().query]), "It takes too long")
     ).outcome()

@@ -260,7 +260,7 @@ import os, signal, sys
 from contextlib import closing
 from pathlib import Path
 from registry.config.settings import Settings
-from snapshots.format import local_folder
+from snapshots.format import files
 from snapshots.catalogue.open import open_catalogue
 from snapshots.building import builder
 
@@ -275,13 +275,13 @@ def reached(name):
 def told(name, done, total):
     reached(name)
 
-write = local_folder.LocalFolder.write
+write = files.LocalFolder.write
 def watched(self, path, content):
     kind = "manifest" if path.endswith("manifest.json") else "part"
     reached(f"before the {kind}")
     write(self, path, content)
     reached(f"after the {kind}")
-local_folder.LocalFolder.write = watched
+files.LocalFolder.write = watched
 settings = Settings(data=data, store_map_bytes=256 << 20)
 with closing(open_catalogue(settings)) as catalogue:
     entry = next(each for each in catalogue.entries().values() if each.state == "requested")

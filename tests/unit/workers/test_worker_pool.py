@@ -168,7 +168,7 @@ def test_a_text_that_breaks_a_reader_fails_its_own_questions_only(
     assert len(told.failures()) == len(bad)
     for each in bad:
         with pytest.raises(RegistryError, match="Internal Server Error"):
-            facts(several([*good, *bad]), told.known)[each].told()
+            facts(several([*good, *bad]), told.known)[each].result()
 
 
 def test_a_question_that_failed_is_answered_and_logged(
