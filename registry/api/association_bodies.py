@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from registry.domain.commands import AssociationRequest, Failure, Register, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID, BAD_REQUEST
-from registry.domain.log_format import association_guids
-from registry.domain.log_format.values import LIFECYCLES
+from registry.domain.log_format import association_values
+from registry.domain.log_format.association_values import LIFECYCLES
 from registry.domain.queries.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, Filter
 
 from .bodies import schema_members
@@ -134,7 +134,7 @@ def _members_of(source: dict[str, Any], member: str, **options: Any) -> Associat
         lifecycle=_one_of(*LIFECYCLES)(source.get("lifecycle"), f"{member}.lifecycle"),
         frozen=boolean(source.get("frozen"), f"{member}.frozen"),
         schema=_schema(source, member),
-        guid=association_guids.timed(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
+        guid=association_values.new_guid(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
         **options,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 from registry.domain import errors as e
 from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.explanation import ExplainRequest, explain
-from registry.domain.log_format.values import POLICIES
+from registry.domain.log_format.config_values import POLICIES
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
 from registry.domain.queries import by_subject

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from registry.domain.log_format.values import LEVELS, LIFECYCLES, MODES
+from registry.domain.log_format.association_values import LIFECYCLES
+from registry.domain.log_format.config_values import LEVELS, MODES
 
 Json = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.domain.log_format.values import LEVELS
+from registry.domain.log_format.config_values import LEVELS
 
 from .entity_schemas import BOOL, INT, LONG, TEXT, Json, list_of, nullable, object_of, ref
 

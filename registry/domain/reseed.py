@@ -31,7 +31,6 @@ from typing import Any
 import orjson
 
 from registry.domain.fold import fold
-from registry.domain.log_format import records, values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import AssociationKey, Entry
 from registry.domain.model import Subject
@@ -39,6 +38,8 @@ from registry.domain.queries.versions import subject_at
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View, scan
+
+from .log_format import config_values, records, values
 
 _OFFSET = 8
 _NO_ORDER = (layout.CONTEXT, layout.RESERVATION, layout.CONFIG, layout.MODE)
@@ -102,7 +103,7 @@ def _without_order(view: View, key: bytes, value: bytes) -> Entry | None:
         scope = layout.scope_of(key, value)
         if table == layout.CONFIG:
             return Entry(records.config_key(scope), value)
-        return Entry(records.mode_key(scope), values.mode_value(scope, layout.mode_of(value)))
+        return Entry(records.mode_key(scope), config_values.mode_value(scope, layout.mode_of(value)))
     context = _context_of(view, key)
     if context is None:
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from registry.domain.log_format.association_guids import time_of, timed, with_time
+from registry.domain.log_format.association_values import guid_with_time, new_guid, time_of_guid
 from tests.api.associating import (
     R_OTHER,
     R_WIDER,
@@ -124,13 +124,13 @@ class TestRecords:
             assert listed(api)["createTs"] == created
 
     def test_guids_carry_a_time(self) -> None:
-        guid = timed(1_700_000_000_123, bytes(range(10)))
+        guid = new_guid(1_700_000_000_123, bytes(range(10)))
         assert (uuid.UUID(guid).version, uuid.UUID(guid).variant) == (7, uuid.RFC_4122)
-        assert time_of(guid) == 1_700_000_000_123
-        other = with_time(guid, 5)
-        assert (time_of(other), other[14:]) == (5, guid[14:])
-        assert time_of(str(uuid.uuid4())) is None
-        assert time_of("g") is None
+        assert time_of_guid(guid) == 1_700_000_000_123
+        other = guid_with_time(guid, 5)
+        assert (time_of_guid(other), other[14:]) == (5, guid[14:])
+        assert time_of_guid(str(uuid.uuid4())) is None
+        assert time_of_guid("g") is None
 
 
 class TestRequests:

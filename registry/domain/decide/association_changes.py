@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from registry.domain import errors
 from registry.domain.commands import AssociationRequest, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID
-from registry.domain.log_format import association_guids
+from registry.domain.log_format import association_values
 from registry.domain.lookup import find
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
@@ -58,7 +58,7 @@ def _with_time_of_former(draft: Draft, association: Association) -> Association:
     former = associations.with_key(draft.view, association.key)
     if former is None or not association.guid:
         return association
-    return replace(association, guid=association_guids.with_time(association.guid, former.created))
+    return replace(association, guid=association_values.guid_with_time(association.guid, former.created))
 
 
 def _upserted(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> AssociationRequest:

@@ -10,7 +10,7 @@ import msgspec
 from registry.domain import errors
 from registry.domain.commands import DeleteConfig, PutConfig
 from registry.domain.fold.tombstones import tombstones
-from registry.domain.log_format import records, values
+from registry.domain.log_format import config_values, records
 from registry.domain.log_format.records import ConfigKey, Entry
 from registry.domain.lookup.metadata import tidy_metadata, tidy_rules
 from registry.domain.model import TOP, Metadata, RuleSet, Subject
@@ -33,7 +33,7 @@ def put_config(view: View, command: PutConfig) -> Decision:
     members: dict[str, Any] = {} if stored is None else msgspec.to_builtins(stored)
     members = {name: value for name, value in (members | patch).items() if value is not None and value != ""}
     merged = msgspec.convert(msgspec.to_builtins(members), Config)
-    value = values.config_value(scope, msgspec.to_builtins(merged))
+    value = config_values.config_value(scope, msgspec.to_builtins(merged))
     return Decision([Entry(records.config_key(scope), value)], entities.config_update(merged))
 
 
@@ -57,14 +57,14 @@ _KEEP = object()
 
 def _level(value: Any) -> Any:
     level = value.upper() if isinstance(value, str) else None
-    if level not in values.LEVELS:
+    if level not in config_values.LEVELS:
         raise errors.INVALID_COMPATIBILITY()
     return level
 
 
 def _policy(value: Any) -> Any:
     policy = value.upper() if isinstance(value, str) else None
-    return policy if policy in values.POLICIES else _KEEP  # an unknown one is dropped silently
+    return policy if policy in config_values.POLICIES else _KEEP  # an unknown one is dropped silently
 
 
 def _of_type(expected: type) -> Callable[[Any], Any]:

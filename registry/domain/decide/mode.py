@@ -5,7 +5,7 @@ from __future__ import annotations
 from registry.domain import errors
 from registry.domain.commands import DeleteMode, PutMode
 from registry.domain.fold.tombstones import tombstones
-from registry.domain.log_format import records, values
+from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import Entry, ModeKey, SchemaKey
 from registry.domain.model import EVERYWHERE, TOP, Subject
 from registry.domain.parsing.stored import referrers
@@ -24,7 +24,7 @@ def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
     if command.subject is not None:
         check_subject(subject, command.subject, is_scope=True)
     mode = command.mode
-    if mode is not None and mode not in values.MODES:
+    if mode is not None and mode not in config_values.MODES:
         raise errors.INVALID_MODE()
     if command.echo == "FORWARD" and subject != EVERYWHERE:  # other letter cases are accepted (Confluent 8.x)
         raise errors.FORWARD_ONLY_GLOBAL()
@@ -34,7 +34,9 @@ def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
         return Decision(tombstones(view, ModeKey(subject)), reply)
     emptying = mode == "IMPORT" and not command.force and mode_in_scope(view, subject) != "IMPORT"
     entries = _emptied(view, subject) if emptying else []
-    return Decision([*entries, Entry(records.mode_key(subject), values.mode_value(subject, mode))], reply)
+    return Decision(
+        [*entries, Entry(records.mode_key(subject), config_values.mode_value(subject, mode))], reply
+    )
 
 
 def _check_mutable(defaults: Defaults) -> None:

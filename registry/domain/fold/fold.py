@@ -32,7 +32,7 @@ from typing import Any
 
 import orjson
 
-from registry.domain.log_format import values
+from registry.domain.log_format import association_values, config_values, values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import (
     BARRIER,
@@ -201,12 +201,14 @@ def _clear_subject(view: View, key: ClearSubjectKey, record: Record) -> list[Cha
 
 def _config(view: View, key: ConfigKey, record: Record) -> list[Change]:
     row_key = layout.scope_key(layout.CONFIG, key.subject)
-    return _single(view, record, row_key, lambda value: values.read_config(key.subject, value))
+    return _single(view, record, row_key, lambda value: config_values.read_config(key.subject, value))
 
 
 def _mode(view: View, key: ModeKey, record: Record) -> list[Change]:
     row_key = layout.scope_key(layout.MODE, key.subject)
-    return _single(view, record, row_key, lambda value: layout.mode_row(key.subject, values.read_mode(value)))
+    return _single(
+        view, record, row_key, lambda value: layout.mode_row(key.subject, config_values.read_mode(value))
+    )
 
 
 def _context(view: View, key: ContextKey, record: Record) -> list[Change]:
@@ -220,7 +222,9 @@ def _context(view: View, key: ContextKey, record: Record) -> list[Change]:
 def _association(view: View, key: AssociationKey, record: Record) -> list[Change]:
     row_key = layout.association_key(key.subject, canonical_key(key))
     old = view.get(row_key)
-    changes = _single(view, record, row_key, lambda value: values.read_association(key, value, record.ts))
+    changes = _single(
+        view, record, row_key, lambda value: association_values.read_association(key, value, record.ts)
+    )
     before = _resource_rows(key, row_key, old)
     after = _resource_rows(key, row_key, dict(changes).get(row_key))
     changes += [(each, None) for each in before if each not in after]

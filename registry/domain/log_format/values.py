@@ -11,7 +11,7 @@ subject and version that a value repeats (those of its key count). Types are str
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -22,16 +22,9 @@ from registry.domain.model import ID_MAX, VERSION_MAX, Metadata, Reference, Rule
 from registry.domain.rows.version_row import VersionRow
 
 from .jackson import dumps
-from .records import TENANT, AssociationKey
+from .records import TENANT
 
 _T = TypeVar("_T")
-
-LEVELS = (
-    "NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
-)  # fmt: skip
-POLICIES = ("STRICT", "LENIENT", "LOGICAL")
-MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
-LIFECYCLES = ("STRONG", "WEAK")
 
 
 class BadValue(Exception):
@@ -71,7 +64,7 @@ def schema_value(
     md5: bytes | None = None,
 ) -> bytes:
     """Return the value of a version; ``md5`` (16 bytes) only if it does not follow from the other members."""
-    members = _subject_member(subject) | {"version": version, "id": schema_id}
+    members = subject_member(subject) | {"version": version, "id": schema_id}
     if md5 is not None:
         members["md5"] = b64encode(md5).decode()
     members["schemaType"] = schema_type
@@ -98,31 +91,14 @@ def schema_value_of(row: VersionRow, *, deleted: bool) -> bytes:
     return b"".join((*front, row.references, row.metadata, row.rules, row.schema, flag))
 
 
-def config_value(subject: Subject, members: Mapping[str, Any]) -> bytes:
-    """Return the value of a config; ``members`` are named as in the log, plain or :mod:`.model` structs."""
-    out = _subject_member(subject)
-    for name in _CONFIG:
-        value = members.get(name)
-        if isinstance(value, msgspec.Struct):
-            out[name] = msgspec.to_builtins(value)
-        elif value is not None and value != "":
-            out[name] = value
-    return dumps(out)
-
-
-def mode_value(subject: Subject, mode: str) -> bytes:
-    """Return the value of a mode."""
-    return dumps(_subject_member(subject) | {"mode": mode})
-
-
 def delete_subject_value(subject: Subject, version: int) -> bytes:
     """Return the value of a soft delete of all versions up to ``version``."""
-    return dumps(_subject_member(subject) | {"version": version})
+    return dumps(subject_member(subject) | {"version": version})
 
 
 def clear_subject_value(subject: Subject) -> bytes:
     """Return the value of a clear."""
-    return dumps(_subject_member(subject))
+    return dumps(subject_member(subject))
 
 
 def context_value(context: str) -> bytes:
@@ -135,7 +111,8 @@ def reservation_value(upto: int) -> bytes:
     return b'{"upto":%d}' % upto
 
 
-def _subject_member(subject: Subject) -> dict[str, Any]:
+def subject_member(subject: Subject) -> dict[str, Any]:
+    """Return the first member of a value; none for the default of all subjects."""
     return {"subject": subject.qualified} if subject.qualified else {}
 
 
@@ -175,9 +152,9 @@ def read_schema(raw: bytes) -> SchemaContent:
     if references:
         _check_versions(references)
     if value.metadata is not None:
-        metadata = _convert("metadata", value.metadata, model.metadata)
+        metadata = convert("metadata", value.metadata, model.metadata)
     if value.ruleSet is not None:
-        rule_set = _convert("ruleSet", value.ruleSet, model.rule_set)
+        rule_set = convert("ruleSet", value.ruleSet, model.rule_set)
     stored = value.md5 is not None
     md5 = _read_md5(value.md5) if value.md5 is not None else identity(schema, references, metadata, rule_set)
     kind, deleted = value.schemaType or "AVRO", value.deleted or False
@@ -202,49 +179,13 @@ def read_reservation(raw: bytes) -> int:
     return read_integer(read_object(raw), "upto", 0, ID_MAX)
 
 
-def read_mode(raw: bytes) -> str:
-    """Return the mode."""
-    mode = read_object(raw).get("mode")
-    if type(mode) is not str or mode not in MODES:
-        raise BadValue("mode is unknown")
-    return mode
-
-
-def read_config(subject: Subject, raw: bytes) -> bytes:
-    """Return the config as this registry writes it: only known members, and the subject of its key."""
-    fields = read_object(raw)
-    return config_value(subject, {name: read(fields, name) for name, read in _CONFIG.items()})
-
-
-def read_association(key: AssociationKey, raw: bytes, ts: int) -> bytes:
-    """Return the association as JSON in Confluent's order, with the time of its record as ``updateTs``.
-
-    Without ``createTs`` it was created at that time.
-    """
-    fields = read_object(raw)
-    out = {
-        "guid": _optional_text(fields, "guid"),
-        "tenant": TENANT,
-        "resourceName": key.resource_name,
-        "resourceNamespace": key.resource_namespace,
-        "resourceId": _optional_text(fields, "resourceId"),
-        "resourceType": key.resource_type,
-        "associationType": key.association_type,
-        "subject": key.subject.qualified,
-        "lifecycle": _one_of(*LIFECYCLES)(fields, "lifecycle"),
-        "frozen": _optional_flag(fields, "frozen"),
-        "createTs": ts if type(fields.get("createTs")) is not int else fields["createTs"],
-        "updateTs": ts,
-    }
-    return dumps({name: value for name, value in out.items() if value is not None and value != ""})
-
-
 def _check_versions(references: list[Reference]) -> None:
     if any(not -(2**31) <= each.version <= VERSION_MAX for each in references):
         raise BadValue("references: a version is out of range")
 
 
-def _convert(name: str, value: Any, build: Callable[[Any], _T]) -> _T:
+def convert(name: str, value: Any, build: Callable[[Any], _T]) -> _T:
+    """Return what ``build`` makes of a member. Raises :class:`BadValue` where that is a validation error."""
     try:
         return build(value)
     except msgspec.ValidationError as error:
@@ -261,53 +202,29 @@ def _read_md5(text: str) -> bytes:
     return md5
 
 
-def _optional_flag(fields: dict[str, Any], name: str) -> bool | None:
+def optional_flag(fields: dict[str, Any], name: str) -> bool | None:
+    """Return a boolean member; ``None`` if it is absent or null."""
     value = fields.get(name)
     if value is not None and type(value) is not bool:
         raise BadValue(f"{name} is neither true nor false")
     return value
 
 
-def _optional_text(fields: dict[str, Any], name: str) -> str | None:
+def optional_text(fields: dict[str, Any], name: str) -> str | None:
+    """Return a text member; ``None`` if it is absent or null."""
     value = fields.get(name)
     if value is not None and type(value) is not str:
         raise BadValue(f"{name} is not a text")
     return value
 
 
-def _one_of(*names: str) -> Callable[[dict[str, Any], str], str | None]:
+def one_of(*names: str) -> Callable[[dict[str, Any], str], str | None]:
+    """Return a reader of an optional text member that has one of these values."""
+
     def read(fields: dict[str, Any], name: str) -> str | None:
-        value = _optional_text(fields, name)
+        value = optional_text(fields, name)
         if value is not None and value not in names:
             raise BadValue(f"{name} is unknown")
         return value
 
     return read
-
-
-def _metadata(fields: dict[str, Any], name: str) -> Any:
-    value = fields.get(name)
-    return None if value is None else _convert(name, value, model.metadata)
-
-
-def _rule_set(fields: dict[str, Any], name: str) -> Any:
-    value = fields.get(name)
-    return None if value is None else _convert(name, value, model.rule_set)
-
-
-# The members of a config in the log's order, and how to read each.
-_CONFIG: dict[str, Callable[[dict[str, Any], str], Any]] = {
-    "alias": _optional_text,
-    "aliasForDeks": _optional_text,
-    "normalize": _optional_flag,
-    "validateFields": _optional_flag,
-    "validateNewSchemas": _optional_flag,
-    "validateRules": _optional_flag,
-    "compatibilityLevel": _one_of(*LEVELS),
-    "compatibilityPolicy": _one_of(*POLICIES),
-    "compatibilityGroup": _optional_text,
-    "defaultMetadata": _metadata,
-    "overrideMetadata": _metadata,
-    "defaultRuleSet": _rule_set,
-    "overrideRuleSet": _rule_set,
-}

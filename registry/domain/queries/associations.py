@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from registry.domain.log_format import association_guids
+from registry.domain.log_format import association_values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import TENANT, AssociationKey, Entry, association_key
 from registry.domain.model import Subject
@@ -67,7 +67,7 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     @property
     def created(self) -> int:
         """The time of creation in ms since the epoch: that of the GUID, else of the newest record."""
-        from_guid = association_guids.time_of(self.guid or "")
+        from_guid = association_values.time_of_guid(self.guid or "")
         return self.create_ts if from_guid is None else min(from_guid, self.create_ts)
 
     @property

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from registry.domain.log_format import records, values
+from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import TOP, Subject
 from snapshots.format.manifest import Manifest
@@ -39,12 +39,12 @@ def found(data: Path, *words: str) -> list[dict[str, Any]]:
 
 def config(name: str, level: str) -> Entry:
     scope = Subject.parse(name)
-    return Entry(records.config_key(scope), values.config_value(scope, {"compatibilityLevel": level}))
+    return Entry(records.config_key(scope), config_values.config_value(scope, {"compatibilityLevel": level}))
 
 
 def mode(name: str, mode: str) -> Entry:
     scope = Subject.parse(name)
-    return Entry(records.mode_key(scope), values.mode_value(scope, mode))
+    return Entry(records.mode_key(scope), config_values.mode_value(scope, mode))
 
 
 def delete_mark(name: str, upto: int) -> Entry:

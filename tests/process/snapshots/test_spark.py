@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.config.settings import Settings
 from registry.domain.fold.fold import owner
-from registry.domain.log_format import records, values
+from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
 from registry.domain.rows import digest, layout
@@ -138,7 +138,9 @@ def cut_log() -> list[Entry]:
     """Return entries that begin parts, join them again, and begin others."""
     configs, versions = beginning_parts(layout.CONFIG, 4), beginning_parts(layout.VERSION, 3)
     level = [
-        Entry(records.config_key(subject), values.config_value(subject, {"compatibilityLevel": "FULL"}))
+        Entry(
+            records.config_key(subject), config_values.config_value(subject, {"compatibilityLevel": "FULL"})
+        )
         for subject in configs
     ]
     version = [
