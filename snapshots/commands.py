@@ -54,7 +54,7 @@ def _build(settings: Settings, options: dict[str, Any]) -> int:
 
 
 def _watch(settings: Settings, engine: str) -> int:
-    # Stopped by a service manager, it releases the request that it builds at once, as for Ctrl-C.
+    # When stopped by a service manager, it releases the request that it builds at once, as for Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         watch(settings, engine, Steps, threading.Event())

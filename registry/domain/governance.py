@@ -1,8 +1,8 @@
 """Policies: which schemas may be registered under which subjects, by whom, and how many.
 
-Policies come from a file of tables (:func:`parse`). Of all tables that cover a subject and set a limit, the
-one with the most specific pattern counts, for each limit separately. What is registered already is found
-whatever the policy says.
+Policies come from a file of tables (:func:`parse`). If several tables cover a subject and set a limit, the
+one with the most specific pattern counts, for each limit separately. Registered schemas are found regardless
+of policies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .principal import Principal
 from .schemas.lint import RULES
 from .subject_pattern import SubjectPattern
 
-# The longest file and the most tables that are read.
+# The maximum length of a file, and the maximum number of its tables.
 TEXT_MAX: Final = 1 << 20
 TABLES_MAX: Final = 10_000
 _GROUP: Final = "group:"
@@ -39,12 +39,12 @@ _ANYTHING: Final = Policy()
 
 
 class PolicyError(ValueError):
-    """Raised for a file that is not understood; says which table and key, and what is allowed."""
+    """Raised for an invalid file; the text names the table and the key, and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principals:
-    """Those whom a table lets do something: names, groups as ``group:NAME``, or ``*`` for all."""
+    """Principals that a table permits something: names, groups as ``group:NAME``, or ``*`` for all."""
 
     names: frozenset[str]
 
@@ -74,10 +74,10 @@ class PolicyTable:
 
 @dataclass(frozen=True, slots=True)
 class Governance:
-    """All tables of a file, and how much a principal may write."""
+    """All tables of a file, and the limit on a principal's writes."""
 
     tables: tuple[PolicyTable, ...] = ()
-    # Of one principal, over all subjects; 0: no limit.
+    # Writes of one principal per minute, over all subjects; 0: no limit.
     writes_per_minute: int = 0
 
     def policy(self, subject: Subject, principal: Principal) -> Policy:

@@ -1,4 +1,4 @@
-"""Principals: who sends a request, as authentication has found."""
+"""Principals: the senders of requests, as found by authentication."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Principal(NamedTuple):
-    """A user or a service; an empty name stands for clients that were not asked who they are."""
+    """A user or a service; an empty name stands for clients that need not authenticate."""
 
     name: str = ""
     groups: frozenset[str] = frozenset()

@@ -46,7 +46,8 @@ class Access(Hashable, Protocol):
     def ranges(self, permission: Permission) -> tuple[SubjectRange, ...]:
         """Return the subjects to which the principal may do this: sorted, disjoint ranges of names.
 
-        Lists read only these, so that a page costs what it holds. Not for what is permitted everywhere.
+        Lists read only these, so that a page costs what it holds. Not to be called for permissions that hold
+        everywhere.
         """
         ...
 

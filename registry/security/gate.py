@@ -1,4 +1,4 @@
-"""The gate that every request of a client passes: who sends it, and what that principal may do."""
+"""The gate that every request of a client passes: authentication, and the principal's permissions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class WatchedGate(Gate, Protocol):
     """A gate whose users, keys and rules come from files that may change."""
 
     async def watch(self) -> None:
-        """Keep what was read up to date until cancelled."""
+        """Keep the files' content up to date until cancelled."""
         ...
 
 

@@ -74,7 +74,7 @@ class Counting:
         for prefix, changes in subjects.items():
             self._subject(prefix, changes)
         self._leave()
-        # Not before: what is counted again has all changes in it.
+        # Not before: blocks that are counted again include all changes.
         for begin in self._grown:
             at = self._block_of(begin)
             self._count(at.begin, at.end)
@@ -187,8 +187,8 @@ class Counting:
         return found
 
     def _merge(self, begin: bytes) -> None:
-        """Unite a block with a neighbour, if both together are small and may share a block."""
-        at = self._block_of(begin)  # which another one may have been united with
+        """Merge a block with a neighbour, if both together are small and may share a block."""
+        at = self._block_of(begin)  # It may have been merged with another one.
         neighbours = [self._block_of(at.end)] if at.end < END else []
         if self._blocks.set_range(PREFIX + at.begin) and self._blocks.prev():
             key = self._blocks.key()

@@ -31,8 +31,8 @@ META_COUNTED_FORMER = b"counted"  # of releases whose blocks had other counts
 CURRENT = "current"
 PREFIX = "store-"
 ASIDE = ".damaged"
-# A file in an environment's folder that says why its rows are wrong, where no check at the start would find
-# it.
+# A file in an environment's folder that says why its rows are wrong, if no check at the start would find
+# that.
 CONDEMNED = "condemned"
 
 _STATE = struct.Struct(">Q16s")

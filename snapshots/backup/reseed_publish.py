@@ -123,7 +123,7 @@ def _look_at_log(
             f"{target.name} takes records of at most {log.record_bytes_max} bytes, but one has "
             f"{reseed_log.size_of(largest)}: {largest.key.decode()}; raise {target.larger}"
         )
-    with store.view() as view, ProgressBar("looking at the log", plan.records + 1) as shown:
+    with store.view() as view, ProgressBar("reading the log", plan.records + 1) as shown:
         found = reseed_log.held(log, reseed_log.every(view, plan.marker), shown)
     if found.records > plan.records:
         print(f"{target.name} already holds all of it")

@@ -130,14 +130,14 @@ def build_request(
     try:
         return _recorded(heartbeat, lambda: _requested(settings, entry, engine, progress, heartbeat))[0]
     except FAILURES as error:
-        _log.error("the snapshot %s was not built: %s", entry.id, error)
+        _log.error("cannot build the snapshot %s: %s", entry.id, error)
         return catalogue.entries().get(entry.id, entry)
 
 
 def build_and_retire(
     settings: Settings, catalogue: Catalogue, entry: Entry, engine: str, progress: Progress
 ) -> Entry:
-    """Call :func:`build_request`, then delete snapshots that need not be kept."""
+    """Call :func:`build_request`, then delete snapshots beyond retention."""
     entry = build_request(settings, catalogue, entry, engine, progress)
     if entry.state == "ready":
         _log.info("the snapshot %s is ready: %d rows in %d bytes", entry.id, entry.rows, entry.size)

@@ -94,7 +94,7 @@ class BuildHeartbeat:
             gone = self._is_gone()
             current = None if gone else self.catalogue.put(entry)
             if gone or (current is not None and current.state == "deleting"):
-                # Its builder was taken for dead, and its files were deleted before all of them existed.
+                # Its builder was considered dead, and its files were deleted before all of them existed.
                 Location.parse(entry.uri).delete(entry.id)
                 raise SnapshotDeleted(f"{entry.id} was deleted while it was built")
         return entry
@@ -114,6 +114,6 @@ def _put(catalogue: Catalogue | None, entry: Entry) -> bool:
         if catalogue is not None:
             catalogue.put(entry)
     except CatalogueError as error:
-        _log.warning("cannot tell the catalogue that %s is %s: %s", entry.id, entry.state, error)
+        _log.warning("cannot record in the catalogue that %s is %s: %s", entry.id, entry.state, error)
         return False
     return True

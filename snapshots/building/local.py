@@ -62,7 +62,7 @@ def build(task: Task, progress: Progress) -> Manifest:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    # Rows have no cycles, and looking for some would take a quarter of the time.
+    # Rows have no reference cycles, and searching for them would take a quarter of the time.
     collects = gc.isenabled()
     gc.disable()
     try:

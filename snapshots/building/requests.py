@@ -31,7 +31,7 @@ from .task import Progress
 LOOK_EVERY_S = 2.0
 # Pause after a failed build, and while the catalogue cannot be reached.
 PAUSE_S = 10.0
-# Of 19: less of the processor than any process that serves.
+# Of 19: less CPU than any process that serves.
 NICENESS = 10
 _log = logging.getLogger(__name__)
 

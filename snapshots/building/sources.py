@@ -1,4 +1,4 @@
-"""The log as a builder of snapshots sees it: its records, and how long it keeps replaced ones."""
+"""The log as seen by a builder of snapshots: its records, and how long it keeps replaced ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReadableLog(Protocol):
         ...
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """Return the records at hand from ``offset`` on."""
+        """Return the available records from ``offset`` on."""
         ...
 
     def wait(self, offset: int, timeout_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""The task of building one snapshot, its temporary folder, and the contract of the engines that do it."""
+"""The task of building one snapshot, its temporary folder, and the contract of its engines."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return self.state == "building" and not -AHEAD_MS <= now_ms - self.updated_ms <= SILENT_MS
 
     def is_free(self, now_ms: int) -> bool:
-        """Return whether a builder may claim it without being told to by a user."""
+        """Return whether a builder may claim it without a user's command."""
         tries_left = self.attempts < ATTEMPTS_MAX
         return tries_left and (self.state in ("requested", "failed") or self.is_silent(now_ms))
 
@@ -159,7 +159,7 @@ class Catalogue(Protocol):
         ...
 
     def rest(self) -> None:
-        """Release what the next call can open again."""
+        """Release resources that the next call can reopen."""
         ...
 
     def close(self) -> None:

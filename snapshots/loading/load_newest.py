@@ -112,7 +112,7 @@ class _Locations:
             try:
                 self._known[uri] = in_time(lambda: Location.parse(uri))
             except (BadLocation, LocationUnreachable) as error:
-                self.observer.on_message(f"Snapshots cannot be read: {error}")
+                self.observer.on_message(f"Cannot read snapshots: {error}")
         return self._known[uri]
 
     def failed(self, candidate: Candidate, error: LocationUnreachable) -> None:
@@ -179,6 +179,6 @@ def in_time(request: Callable[[], _T]) -> _T:
     try:
         return answer.result(ANSWER_S)
     except TimeoutError as error:
-        if answer.done():  # it arrived at the last moment, or the request itself raised TimeoutError
+        if answer.done():  # The answer arrived at the last moment, or the request itself raised TimeoutError.
             return answer.result()
         raise LocationUnreachable(f"there was no answer within {ANSWER_S:g} s") from error

@@ -33,7 +33,7 @@ from .tasks.folding import fold
 from .tasks.tallying import loads
 
 ENGINE = "spark"
-FINDING, FOLDING, WRITING = "finding what has changed", "folding the log", "writing the parts"
+FINDING, FOLDING, WRITING = "finding changed owners", "folding the log", "writing the parts"
 # With more owners of records since the base, the whole log is folded instead.
 OWNERS_MAX = 1_000_000
 # A build of fewer records is over before Java's optimising compiler pays.

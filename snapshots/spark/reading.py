@@ -69,7 +69,7 @@ def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
 
 
 def _embedded(session: SparkSession, task: Task, tasks: int) -> DataFrame:
-    with suppress(AnalysisException):  # it is registered already
+    with suppress(AnalysisException):  # It is registered already.
         session.dataSource.register(EmbeddedLogSource)
     path = str(Path(task.settings.data, "log").absolute())
     reader = session.read.format(EmbeddedLogSource.name())

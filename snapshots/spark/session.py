@@ -111,7 +111,7 @@ def _end(session: SparkSession) -> None:
 
 def _load_ahead() -> None:
     """Import what PySpark will need while Java starts."""
-    with suppress(ImportError):  # PySpark reports it better
+    with suppress(ImportError):  # PySpark reports the error better.
         importlib.import_module("pandas")
 
 

@@ -1,7 +1,8 @@
 """Lint rules for new schemas: a small set, the same for all formats, each with a fix.
 
-A format describes a schema as :class:`Element` objects; the rules know no format. What a format cannot say is
-``None`` there and breaks no rule: the stored text of a Protobuf schema has no comments, for example.
+A format describes a schema as :class:`Element` objects; the rules know no format. Properties that a format
+does not have are ``None`` there and break no rule: the stored text of a Protobuf schema has no comments, for
+example.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
-# Findings that are reported of one schema.
+# The maximum number of findings reported for one schema.
 FINDINGS_MAX: Final = 20
 
 # An object is a type without a name.
@@ -18,10 +19,10 @@ Kind = Literal["schema", "type", "object", "field", "enum", "symbol"]
 
 
 class Element(NamedTuple):
-    """A named part of a schema, as far as rules look at it."""
+    """A named part of a schema, with the properties that rules examine."""
 
     kind: Kind
-    # As the API spells paths of entities.
+    # In the API's syntax for paths of entities.
     path: str
     name: str
     # True if it is documented.
@@ -46,7 +47,7 @@ class Finding(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A rule: the kinds of elements that it is about, when one breaks it, and what is said then."""
+    """A rule: the kinds of elements that it applies to, its condition, and its message."""
 
     kinds: tuple[Kind, ...]
     broken: Callable[[Element], bool]
@@ -59,7 +60,7 @@ def _unlike(pattern: str) -> Callable[[Element], bool]:
     return lambda element: allowed.fullmatch(element.name) is None
 
 
-# By name, as settings spell it.
+# By name, as in settings.
 RULES: Final[dict[str, Rule]] = {
     "pascal_case_types": Rule(
         ("type", "enum"),

@@ -88,7 +88,7 @@ class Role:
         return replace(self, stage=Stage.CATCHING_UP) if self.task is Task.CLAIM else self
 
     def claimed(self, epoch: int) -> Role:
-        """Return the role once the own barrier at offset ``epoch`` is applied.
+        """Return the role once this node's barrier at offset ``epoch`` is applied.
 
         The claim has no effect if the election was lost in the meantime.
         """

@@ -23,8 +23,8 @@ from .tokens import TokenError, TokenVerifier, UnknownKey
 from .users import Users
 from .verification import Verifier
 
-# How long verified credentials are remembered after their last use, and at most in all. Changed users, keys
-# and rules make all of them forgotten at once.
+# Seconds for which verified credentials are remembered after their last use, and at most in all. All are
+# forgotten at once when users, keys or rules change.
 UNUSED_S = 60.0
 PASSWORD_S = 3600.0
 TOKEN_S = 60.0
@@ -36,7 +36,7 @@ _TRIES = 3  # of one request, while users change
 
 
 class UserSource(Protocol):
-    """The present users."""
+    """The current users."""
 
     @property
     def value(self) -> Users:
@@ -49,11 +49,11 @@ class KeyRefresh(Protocol):
 
     @property
     def is_loaded(self) -> bool:
-        """True once there are keys."""
+        """True once keys are available."""
         ...
 
     async def refresh(self) -> None:
-        """Fetch them, unless that was done a short time ago."""
+        """Fetch the keys, unless that was done a short time ago."""
         ...
 
 
@@ -78,7 +78,7 @@ class AuthenticationGate:
         certificates: bool = False,
         anonymous: bool = False,
     ) -> None:
-        """Each way to authenticate is closed by default.
+        """Every method of authentication is disabled by default.
 
         ``access`` returns what a principal may do. ``keys``: those of ``tokens``, if they come from a URL.
         ``anonymous``: admit requests without credentials, as the anonymous principal.
@@ -165,7 +165,7 @@ class AuthenticationGate:
             verifying = self._verifying.get(tag)
             if verifying is None:
                 await self._verify(tag, name, password, address)
-            else:  # a client opens many connections at once
+            else:  # A client opens many connections at once.
                 await verifying.wait()
             found = self._known.get(tag)
             if found is not None:
@@ -187,7 +187,7 @@ class AuthenticationGate:
     async def _verify(self, tag: bytes, name: bytes, password: bytes, address: str) -> None:
         """Verify a password and note the result, unless the users have changed meanwhile."""
         if self._wrong.get(tag):
-            return  # repeated: no further guess
+            return  # A repetition: no further guess.
         wait_s = self._throttle.begin(address)
         if wait_s:
             raise _too_many(wait_s)

@@ -17,7 +17,7 @@ from registry.security.watched_file import FileError
 from .signing_keys import JWKS_BYTES_MAX, SigningKeys, parse_keys
 
 REFRESH_S = 300.0
-RETRY_S = 10.0  # after a failure; also how often unknown key ids may cause a refresh
+RETRY_S = 10.0  # Seconds after a failure, and between refreshes caused by unknown key ids.
 _ANSWER_TIMEOUT_S = 5.0
 _FETCH_TIMEOUT_S = 10.0  # with names resolved and a proxy
 _PIECE_BYTES = 64 * 1024
@@ -58,7 +58,7 @@ class KeyUrl:
             await asyncio.sleep(RETRY_S if self.error else REFRESH_S)
 
     async def refresh(self) -> None:
-        """Fetch the keys for a key id that is not among them, unless that was done a short time ago."""
+        """Fetch the keys because of an unknown key id, unless that was done a short time ago."""
         if self._fetching is not None or self._clock() - self._fetched_at >= RETRY_S:
             await self._fetch()
 
@@ -67,7 +67,7 @@ class KeyUrl:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _fetch(self) -> None:
-        """Fetch the keys; all who ask meanwhile wait for the same answer."""
+        """Fetch the keys; concurrent callers wait for the same answer."""
         if self._fetching is None:
             self._fetched_at = self._clock()
             self._fetching = asyncio.get_running_loop().create_task(self._fetch_once())
@@ -90,7 +90,7 @@ class KeyUrl:
 
     def _take(self, content: bytes, keys: SigningKeys) -> None:
         if self.error:
-            _log.info("signing keys were fetched from %s again", self._url)
+            _log.info("signing keys can be fetched from %s again", self._url)
         self.error = ""
         if content != self._content:
             self._content, self.value = content, keys

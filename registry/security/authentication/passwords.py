@@ -1,6 +1,6 @@
-"""Stored passwords, in the forms of the files that name users.
+"""Stored passwords, in the formats of the files of users.
 
-New passwords are hashed by argon2id. The other forms are those of Confluent's and Karapace's files.
+New passwords are hashed by argon2id. The other formats are those of Confluent's and Karapace's files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argon2.low_level import Type, verify_secret
 
 PASSWORD_BYTES_MAX = 1024
 
-# What one verification may cost: its memory in KiB, passes over it, and threads.
+# The maximum cost of one verification: memory in KiB, passes over it, and threads.
 _MEMORY_MAX = 128 * 1024
 _PASSES_MAX = 10
 _THREADS_MAX = 16
@@ -35,7 +35,7 @@ _SCRYPT = "scrypt"
 
 
 class Password(Protocol):
-    """The password of one user, as it is stored."""
+    """The password of one user, as stored."""
 
     def matches(self, given: bytes) -> bool:
         """Return true if ``given`` is the password. May take long; comparing takes constant time."""
@@ -75,7 +75,7 @@ class Argon2:
 
 
 def _is_base64(text: str) -> bool:
-    """Return true if ``text`` is base64 without padding, as the only encoding of its bytes."""
+    """Return true if ``text`` is the canonical base64 of its bytes, without padding."""
     try:
         decoded = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except binascii.Error:

@@ -97,7 +97,7 @@ def _entry(name: str, value: str) -> Entry | None:
     password, _, listed = value.partition(",")
     password = password.strip()
     if not name or not password:
-        return None  # as Jetty does
+        return None  # As Jetty does.
     roles = tuple(_bytes(role.strip()) for role in listed.split(",") if role.strip())
     try:
         return Entry(_bytes(name), _password(password), roles)
@@ -110,10 +110,10 @@ def _password(text: str) -> Password:
         return Plain(_deobfuscated(text[4:]))
     if text.startswith("MD5:"):
         if not re.fullmatch("[0-9a-fA-F]{32}", text[4:]):
-            raise ValueError("is no MD5 hash of 32 hexadecimal digits")
+            raise ValueError("is not an MD5 hash of 32 hexadecimal digits")
         return Md5(bytes.fromhex(text[4:]))
     if text.startswith("CRYPT:"):
-        raise ValueError("is in the form CRYPT:, which is not supported; use another form")
+        raise ValueError("is in the format CRYPT:, which is not supported; use another format")
     if text.startswith("$argon2"):
         raise ValueError("is an argon2 hash; such a file must begin with a line NAME:HASH")
     password = _bytes(text)

@@ -1,4 +1,4 @@
-"""Cache of what was verified a short time ago."""
+"""Cache of recently verified credentials."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Recent(Generic[V]):
 
     def _turn(self) -> None:
         now = self._clock()
-        # After two periods nothing was used within one.
+        # After two periods without use, nothing is kept.
         self._old = {} if now >= self._turns_at + self._seconds else self._new
         self._new = {}
         self._turns_at = now + self._seconds

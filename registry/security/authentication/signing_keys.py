@@ -16,7 +16,7 @@ _KEYS_MAX = 200
 _NAME_CHARACTERS_MAX = 512
 _RSA_BITS_MIN, _RSA_BITS_MAX = 2048, 16384
 _RSA = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
-# Algorithms by type and curve. Symmetric ones and "none" are missing on purpose.
+# Algorithms by type and curve. Symmetric ones and "none" are left out on purpose.
 _ALGORITHMS: Mapping[tuple[str, str], frozenset[str]] = {
     ("RSA", ""): _RSA,
     ("EC", "P-256"): frozenset({"ES256"}),
@@ -62,7 +62,7 @@ def parse_keys(content: bytes) -> SigningKeys:
         raise FileError("is not JSON") from None
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list) or len(listed) > _KEYS_MAX:
-        raise FileError(f'is no JSON Web Key Set: an object with a list "keys" of at most {_KEYS_MAX}')
+        raise FileError(f'is not a JSON Web Key Set: an object with a list "keys" of at most {_KEYS_MAX}')
     keys: dict[str, tuple[SigningKey, ...]] = {}
     for entry in listed:
         key = _key(entry) if isinstance(entry, dict) else None

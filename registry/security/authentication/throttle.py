@@ -1,4 +1,4 @@
-"""Slowing down clients that guess passwords, by their addresses."""
+"""Throttling of clients that guess passwords, by address."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ FREE_FAILURES = 5
 FIRST_DELAY_S = 0.5
 DELAY_MAX_S = 5.0
 FORGOTTEN_AFTER_S = 60.0
-PENDING_MAX = 16  # of one address, each of which may turn out to be a failure
+PENDING_MAX = 16  # Of one address; each may turn out to be a failure.
 ADDRESSES_MAX = 10_000
-_IPV6_PREFIX = 64  # which one client can have for itself
+_IPV6_PREFIX = 64  # A network that one client can have for itself.
 
 
 @dataclass(slots=True)
@@ -28,8 +28,8 @@ class _Record:
 class Throttle:
     """Counts failures of each address, and blocks it for a time that doubles with each further one.
 
-    Only guesses count: credentials that were verified a short time ago pass without asking here, so a blocked
-    address locks out nobody who is at work, and never one who comes from another address.
+    Only guesses count: recently verified credentials are not checked here, so blocking an address does not
+    lock out active clients, nor those at other addresses.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,7 +58,7 @@ class Throttle:
         return 0.0
 
     def end(self, address: str, *, failed: bool) -> None:
-        """Note the outcome of a guess."""
+        """Record the outcome of a guess."""
         key, now = _key(address), self._clock()
         record = self._records.get(key)
         if record is None:

@@ -14,7 +14,7 @@ from .signing_keys import ALGORITHMS, SigningKeys
 TOKEN_BYTES_MAX = 16 * 1024
 _NAME_CHARACTERS_MAX = 255
 _GROUPS_MAX = 1000
-# Reasons that a client may learn, in the order in which they apply; the signature is right in these cases.
+# Reasons that a client may learn, in the order in which they apply; the signature is valid in these cases.
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (jwt.ExpiredSignatureError, "the token has expired"),
     (jwt.ImmatureSignatureError, "the token is not valid yet"),
@@ -40,7 +40,7 @@ class VerifiedToken(NamedTuple):
 
 
 class KeySource(Protocol):
-    """The issuer's present keys."""
+    """The issuer's current keys."""
 
     @property
     def value(self) -> SigningKeys:
@@ -66,7 +66,7 @@ class TokenVerifier:
         self._claims = claims
 
     def verified(self, token: bytes) -> VerifiedToken:
-        """Return what a valid token says; raise :class:`TokenError` for any other.
+        """Return the claims of a valid token; raise :class:`TokenError` for any other.
 
         Takes well below a millisecond for common algorithms, so it runs on the event loop.
         """
@@ -76,7 +76,9 @@ class TokenVerifier:
             return self._verified(token)
         except TokenError:
             raise
-        except Exception as error:  # whatever a parser makes of hostile bytes, the token is not valid
+        except (
+            Exception
+        ) as error:  # Any error of a parser on hostile bytes means that the token is not valid.
             found = (reason for kind, reason in _REASONS if isinstance(error, kind))
             raise TokenError(next(found, "the token is not valid")) from None
 
@@ -117,7 +119,7 @@ class TokenVerifier:
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
     """Return a claim by its name or a path with dots, such as ``realm_access.roles``; ``None`` without it."""
     if name in claims:
-        return claims[name]  # names may be URLs, with dots of their own
+        return claims[name]  # Names may be URLs, which contain dots.
     found: Any = claims
     for part in name.split("."):
         found = found.get(part) if isinstance(found, dict) else None

@@ -1,8 +1,8 @@
 """Users and their passwords, from a file of one of three formats.
 
-A file of this registry has a line ``NAME:HASH[:GROUP,GROUP…]`` for each user, with an argon2id hash. Files
-of Confluent (Jetty's property file) and of Karapace (JSON) are read as they are. The content decides which
-of them it is.
+A file of this registry has a line ``NAME:HASH[:GROUP,GROUP…]`` for each user, with an argon2id hash. Files of
+Confluent (Jetty's property file) and of Karapace (JSON) are read as they are. The format is detected by the
+content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .passwords import Argon2, Password
 NAME_BYTES_MAX = 255
 LINE_CHARACTERS_MAX = 4096
 _HASH = "$argon2"
-# What separates the parts of a line, and characters that do not print.
+# Separators of a line's parts, and characters that do not print.
 _NOT_IN_NAMES = re.compile(r"[:,\x00-\x1f\x7f]")
 
 
@@ -50,13 +50,13 @@ class Users:
     def decoy(self, name: bytes) -> Password:
         """Return the password of some user, always the same for an unknown name.
 
-        Comparing it takes as long as for a user's own name, so that time does not tell which names exist.
+        Comparing it takes as long as for an existing name, so timing does not reveal which names exist.
         """
         return self._passwords[hash(name) % len(self._passwords)]
 
 
 def parse_users(content: bytes) -> Users:
-    """Return the users in a file's content; raise :class:`FileError` if a part of it is not understood."""
+    """Return the users in a file's content; raise :class:`FileError` if any part is invalid."""
     content = content.removeprefix(codecs.BOM_UTF8)
     if content.lstrip().startswith(b"{"):
         found = karapace_file.parse(content)

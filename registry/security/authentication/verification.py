@@ -40,5 +40,5 @@ class Verifier:
         return user if matches else None
 
     def close(self) -> None:
-        """End the threads; what waits is dropped."""
+        """End the threads and drop waiting passwords."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The rule that decides if a principal may do something."""
+"""Explanation of a decision by the rule that makes it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Karapace's permissions: the same file as its users, read as rules.
 
-A resource there is a regular expression that has to match the beginning of ``Subject:NAME`` or ``Config:``.
-Lists of what may be read need ranges of names, so an expression must be plain text with an optional ``.*`` or
-``$`` at its end; others are refused.
+A resource in it is a regular expression that has to match the beginning of ``Subject:NAME`` or ``Config:``.
+Lists of readable subjects need ranges of names, so an expression must be plain text with an optional ``.*``
+or ``$`` at its end; others are refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .patterns import Pattern, parse_pattern
 from .roles import ROLES
 from .rules import PATTERNS_MAX, Rule, Rules
 
-# Checks of compatibility take Read there, deletes and configs of subjects take Write.
+# Compatibility checks need Read there, deletes and configs of subjects need Write.
 _SUBJECT: Final = {"Read": ROLES["reader"], "Write": ROLES["operator"]}
 # The top-level config and mode: to see, or to change.
 _TOP: Final = {

@@ -1,4 +1,4 @@
-"""The access that rules give to one principal."""
+"""The access of one principal by rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .patterns import Pattern, union
 
 
 class RuleAccess:
-    """The union of allow rules: what no rule allows is denied. Immutable."""
+    """The union of allow rules: everything else is denied. Immutable."""
 
     def __init__(self, granted: Iterable[tuple[frozenset[Permission], tuple[Pattern, ...]]]) -> None:
         """``granted``: pairs of permissions and the subjects to which they apply."""

@@ -12,7 +12,7 @@
     operations = ["read", "config"]
     subjects = "*"
 
-Rules only allow; what no rule allows is denied.
+Rules only allow; everything else is denied.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from .rule_access import RuleAccess
 
 ANYONE: Final = "*"
 RULES_MAX: Final = 10_000
-PATTERNS_MAX: Final = 100_000  # in all rules together
-_ACCESS_MAX: Final = 4096  # principals whose access is kept
+PATTERNS_MAX: Final = 100_000  # In all rules together.
+_ACCESS_MAX: Final = 4096  # Principals whose access is cached.
 _KEYS: Final = ("principal", "group", "role", "operations", "subjects")
 _TABLE: Final = re.compile(rb"^[ \t]*\[\[[ \t]*(?:allow|\"allow\"|'allow')[ \t]*\]\]", re.MULTILINE)
 _AT_LINE: Final = re.compile(r" \(at line (\d+), column \d+\)$")
@@ -53,7 +53,7 @@ class Rule(NamedTuple):
 
 
 class Rules:
-    """All rules of a file. Immutable, but for the accesses that it caches."""
+    """All rules of a file. Immutable, except for the accesses that it caches."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
@@ -67,7 +67,7 @@ class Rules:
         self._accesses: OrderedDict[Principal, Access] = OrderedDict()
 
     def access(self, principal: Principal) -> Access:
-        """Return what a principal may do; the same object each time, as long as it is in use."""
+        """Return the access of a principal; the same object each time, as long as it is in use."""
         found = self._accesses.get(principal)
         if found is None:
             mine = self.concerning(principal)

@@ -130,8 +130,8 @@ def test_passwords_of_a_property_file_have_jetty_s_forms(stored: str, password: 
 @pytest.mark.parametrize(
     ("stored", "reason"),
     [
-        ("CRYPT:ad1ks..kc.1Ug", "is in the form CRYPT:, which is not supported"),
-        ("MD5:5ebe", "is no MD5 hash of 32 hexadecimal digits"),
+        ("CRYPT:ad1ks..kc.1Ug", "is in the format CRYPT:, which is not supported"),
+        ("MD5:5ebe", "is not an MD5 hash of 32 hexadecimal digits"),
         ("OBF:zzzz", "is not obfuscated as Jetty does it"),
         ("OBF:", "is not obfuscated as Jetty does it"),
         (SECRET, "is an argon2 hash; such a file must begin with a line NAME:HASH"),
