@@ -79,7 +79,7 @@ class BatchWriter:
         self._barrier: int | None = None
         self._appended_at = clock()
         # True if the log could not be reached by the last batch.
-        self.unreachable = False
+        self._unreachable = False
         # Records and versions appended so far.
         self.records = self.versions = 0
 
@@ -107,6 +107,13 @@ class BatchWriter:
         :class:`Fenced`, :class:`Unreachable`, :class:`RecordTooLarge`, :class:`StoreError` and
         ``RegistryError`` for all of the batch, and :class:`OutcomeUnknown` after the replies.
         """
+        try:
+            return self._write(commands)
+        except Unreachable:
+            self._unreachable = True
+            raise
+
+    def _write(self, commands: list[PendingCommand]) -> list[Outcome | Postponed] | None:
         ids = self._decider.ids.saved()
         try:
             self._check_reachable()
@@ -139,9 +146,9 @@ class BatchWriter:
         An append would be retried for long. Without one, commands whose deadline passes can still be refused
         with certainty that nothing was written.
         """
-        if self.unreachable:
+        if self._unreachable:
             self._log.query_end(LOOK_S)
-            self.unreachable = False
+            self._unreachable = False
 
     def _reach(self, end: int) -> None:
         """Follow the log up to ``end``, because no command may be decided over rows that lag behind it."""

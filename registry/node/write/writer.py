@@ -167,7 +167,6 @@ class Writer:
             self._queue.reply(commands, [NotPrimary()] * len(commands))
             raise
         except Unreachable as error:
-            self._batch_writer.unreachable = True
             self._decider.ids.restore(ids)
             self._queue.put_back(commands, str(error))
             raise
