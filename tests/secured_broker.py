@@ -74,9 +74,11 @@ class SecuredBroker(Broker):
             "listener.name.tokens.oauthbearer.sasl.server.callback.handler.class": (
                 f"{_MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
             ),
-            "listener.name.tokens.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": jwks,
-            "listener.name.tokens.oauthbearer.sasl.oauthbearer.expected.audience": AUDIENCE,
-            "listener.name.tokens.oauthbearer.sasl.oauthbearer.clock.skew.seconds": "0",
+            # By default a validator is used that checks no signature.
+            "sasl.oauthbearer.jwt.validator.class": f"{_MODULES}.oauthbearer.BrokerJwtValidator",
+            "sasl.oauthbearer.jwks.endpoint.url": jwks,
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+            "sasl.oauthbearer.clock.skew.seconds": "0",
         }
 
     def for_tls(self, **others: Any) -> Security:

@@ -44,7 +44,7 @@ class TokenEndpoint(Process):
         self.environment = {"PYTHONPATH": str(ROOT)}
 
     def answer(self, **behaviour: Any) -> None:
-        """Answer differently from now on: ``lifetime_s``, ``expired``, ``status``, ``body``, ``silent``."""
+        """Answer differently from now on, see the handler below."""
         written = self.folder / "behaviour.new"
         written.write_text(json.dumps({"lifetime_s": 300.0} | behaviour))
         written.rename(self.folder / "behaviour.json")
@@ -113,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
         now = time.time() - (1000 if behaviour.get("expired") else 0)
         claims = {
             "sub": CLIENT_ID,
-            "aud": AUDIENCE,
+            "aud": behaviour.get("audience", AUDIENCE),
             "iat": now,
             "exp": now + behaviour["lifetime_s"],
         }

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from aiokafka.conn import AIOKafkaConnection
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import KafkaConnectionError, SaslAuthenticationFailed
 from aiokafka.protocol.admin import ApiVersionRequest, SaslAuthenticateRequest, SaslHandShakeRequest
 
 from registry.log.contract import LogError
@@ -183,10 +183,12 @@ class BrokerConnection(AIOKafkaConnection):  # type: ignore[misc] # aiokafka has
 
     async def _raise_refused(self, error: Exception) -> None:
         """Raise the error that names the setting, unless ``error`` is no matter of the login."""
-        security, detail = self._login.security, ""
-        if self._bearer is not None and self._bearer.error:
-            detail = self._bearer.refused(self._login.tokens)
+        security = self._login.security
+        detail = "" if self._bearer is None else self._bearer.refused()
         explained = refused(error, security, offered=self._offered, detail=detail)
+        if explained is None and detail and isinstance(error, HANGS_UP):
+            # Some brokers accept an expired token, and end its session with the first request.
+            explained = refused(SaslAuthenticationFailed(), security, detail=detail)
         if explained is None and isinstance(error, HANGS_UP):
             explained = await self._hung_up(error)
         if explained is not None:
@@ -225,12 +227,12 @@ class _Bearer:
             return b"\x01", True
         return None
 
-    def refused(self, tokens: TokenSource | None) -> str:
-        """Return why the token was refused, and have the next login fetch another one."""
-        if tokens is not None:
-            tokens.discard(self._token)
-        expiry = expired(expiry_of(self._token), time.time())
-        return ", ".join(filter(None, [self.error, expiry]))
+    def refused(self) -> str:
+        """Return why the token is refused, and have the next login fetch another one; empty if it is not."""
+        reasons = [self.error, expired(expiry_of(self._token), time.time())]
+        if any(reasons):
+            self._tokens.discard(self._token)
+        return ", ".join(filter(None, reasons))
 
 
 def _plain(error: BaseException) -> str:

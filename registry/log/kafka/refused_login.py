@@ -20,7 +20,6 @@ from .tokens import TokenRefused, TokenUnavailable
 _EXPIRED, _NOT_YET_VALID, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
 _NAMES = {_OTHER_NAME, _OTHER_ADDRESS}
 _DATES = {_EXPIRED, _NOT_YET_VALID}
-_PROTOCOL = "see kafka_security_protocol"
 _CERTIFICATE = "see kafka_ssl_certificate_location and kafka_ssl_key_location"
 # By mechanism, if it has no password.
 _SEE = {
@@ -53,8 +52,7 @@ def refused(
         case TokenUnavailable():
             return LoginRefused(str(error), final=isinstance(error, TokenRefused))
         case IllegalSaslStateError():
-            text = f"this listener uses no SASL, but kafka_security_protocol = {security.security_protocol}"
-            return LoginRefused(f"{text}; {_PROTOCOL}", final=False)
+            return LoginRefused(mismatch(Listener(security.tls, ()), security), final=False)
         case UnsupportedSaslMechanismError():
             mechanism = f"it does not offer the SASL mechanism {security.mechanism} here"
             others = f", but {', '.join(offered)}" if offered else ""
@@ -92,7 +90,8 @@ def mismatch(found: Listener | None, security: Security) -> str:
         uses = f"uses SASL ({', '.join(found.mechanisms)})" if found.mechanisms else "uses no SASL"
     else:
         return ""
-    return f"this listener {uses}, but {given}; {_PROTOCOL} ({found.protocol} is its protocol)"
+    here = f"see kafka_security_protocol ({found.protocol} is its protocol)"
+    return f"this listener {uses}, but {given}; {here}"
 
 
 def _see(security: Security) -> str:

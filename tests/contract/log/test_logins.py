@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from deploy.local.process import free_port, until
+from election.kafka.wire import Coordinator, RequestFailed, Timeouts
 from registry.domain.log_format.records import Entry
+from registry.log.contract import LogError
+from registry.log.kafka.broker_connection import login_with
 from registry.log.kafka.connection import Purpose
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from tests.certificates import Authority
 from tests.contract.log.conftest import Opened
 from tests.kafka_topics import make_topic
@@ -78,3 +86,150 @@ def test_a_session_that_the_broker_limits_is_renewed_on_the_same_connection(
     end = time.monotonic() + 2 * SESSION_S
     append_until(log, lambda: time.monotonic() > end)
     assert times_opened(log, broker.users) == 1
+
+
+def refusal(broker: SecuredBroker, address: str, security: Security) -> str:
+    """Return the message of a refused start, which must also be that of the election."""
+
+    def at_start() -> str:
+        """Empty if a busy machine did not answer in time."""
+        options = {"transactional_id": "", "append_timeout_s": 1.0, "start_timeout_s": 0.0}
+        with pytest.raises(LogError) as caught:
+            KafkaLog(security, address, "schemas", **options)
+        return str(caught.value).partition(f"{address}: ")[2]
+
+    async def in_election() -> str:
+        connect, timeouts = login_with(security).connection, Timeouts(session_s=30.0, rebalance_s=30.0)
+        with pytest.raises(RequestFailed) as caught:
+            await Coordinator.find(address, connect, "group", timeouts)
+        return str(caught.value)
+
+    text: str = until(at_start, 30, "the login to be refused")
+    assert asyncio.run(in_election()).endswith(f": {text}")
+    return text
+
+
+MISMATCHES = {
+    "SASL at a listener without it": ("address", "users", "uses no SASL", "PLAINTEXT"),
+    "no SASL at a listener with it": ("users", "plain", "uses SASL (PLAIN)", "SASL_PLAINTEXT"),
+    "TLS at a listener without it": ("address", "tls", "uses no TLS", "PLAINTEXT"),
+    "no TLS at a listener with it": ("tls", "plain", "uses TLS", "SSL"),
+    "TLS without SASL at a listener with it": ("users", "tls", "uses no TLS", "SASL_PLAINTEXT"),
+}
+
+
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_a_listener_of_another_protocol_is_told_apart(broker: SecuredBroker, case: str) -> None:
+    listener, login, uses, protocol = MISMATCHES[case]
+    logins = {"users": broker.for_users(), "tls": broker.for_tls(), "plain": Security(client_id="plain")}
+    # A login of its own, because listeners that have worked are not told apart again.
+    security = replace(logins[login], client_id=f"mismatch-{listener}-{login}")
+    text = refusal(broker, getattr(broker, listener), security)
+    assert text == (
+        f"this listener {uses}, but kafka_security_protocol = {security.security_protocol}; "
+        f"see kafka_security_protocol ({protocol} is its protocol)"
+    )
+
+
+def test_a_wrong_password_names_its_settings(broker: SecuredBroker) -> None:
+    text = refusal(broker, broker.users, broker.for_users(sasl_password="wrong"))
+    assert text == (
+        "Authentication failed: Invalid username or password; see kafka_sasl_username and kafka_sasl_password"
+    )
+
+
+def test_a_mechanism_that_is_not_offered_names_those_that_are(broker: SecuredBroker) -> None:
+    text = refusal(broker, broker.users, broker.for_users(sasl_mechanism="SCRAM-SHA-512"))
+    assert text == (
+        "it does not offer the SASL mechanism SCRAM-SHA-512 here, but PLAIN; see kafka_sasl_mechanism"
+    )
+
+
+def test_a_broker_of_another_authority_names_the_ca(broker: SecuredBroker, tmp_path: Path) -> None:
+    other = Authority("Other CA").write(tmp_path, "other")
+    text = refusal(broker, broker.tls, broker.for_tls(ssl_ca_location=str(other)))
+    assert text.startswith("its certificate is not trusted: ")
+    assert text.endswith("see kafka_ssl_ca_location")
+
+
+def test_a_certificate_of_another_host_names_the_check(broker: SecuredBroker) -> None:
+    text = refusal(broker, broker.tls.replace("127.0.0.1", "localhost"), broker.for_tls())
+    assert text.startswith("its certificate is for another host: ")
+    assert text.endswith("see kafka and kafka_ssl_endpoint_identification_algorithm")
+
+
+def test_a_missing_client_certificate_names_its_settings(broker: SecuredBroker) -> None:
+    text = refusal(broker, broker.mutual, broker.for_tls())
+    assert text.startswith("its TLS demands a client certificate")
+    assert text.endswith("see kafka_ssl_certificate_location and kafka_ssl_key_location")
+
+
+def test_a_client_certificate_of_another_authority_names_its_settings(
+    broker: SecuredBroker, tmp_path: Path
+) -> None:
+    certificate, key = map(str, Authority("Other CA").issue("CN=client").write(tmp_path, "client"))
+    security = broker.for_tls(ssl_certificate_location=certificate, ssl_key_location=key)
+    text = refusal(broker, broker.mutual, security)
+    assert text.startswith("its TLS refuses the client certificate")
+    assert text.endswith("see kafka_ssl_certificate_location and kafka_ssl_key_location")
+
+
+def test_a_token_that_has_expired_is_told(broker: SecuredBroker, endpoint: TokenEndpoint) -> None:
+    endpoint.answer(expired=True)
+    text = refusal(broker, broker.tokens, broker.for_tokens(client_id="expired"))
+    assert text.startswith('it refuses the token ({"status":"invalid_token"}, the token expired at 2')
+    assert text.endswith(
+        "see kafka_sasl_oauthbearer_token_endpoint_url, kafka_sasl_oauthbearer_scope and the clocks"
+    )
+
+
+def test_a_token_for_others_is_told(broker: SecuredBroker, endpoint: TokenEndpoint) -> None:
+    endpoint.answer(audience="others")
+    text = refusal(broker, broker.tokens, broker.for_tokens(client_id="others"))
+    assert text.startswith('it refuses the token ({"status":"invalid_token"}); see kafka_sasl_oauthbearer_')
+
+
+def test_a_client_that_the_token_endpoint_refuses_names_its_settings(broker: SecuredBroker) -> None:
+    text = refusal(broker, broker.tokens, broker.for_tokens(sasl_oauthbearer_client_secret="wrong"))
+    assert text == (
+        f"the token endpoint {broker.endpoint.url} refused the client: invalid_client: unknown client; "
+        "see kafka_sasl_oauthbearer_client_id and kafka_sasl_oauthbearer_client_secret"
+    )
+
+
+def test_a_token_endpoint_that_is_away_names_its_setting(broker: SecuredBroker) -> None:
+    url = f"http://127.0.0.1:{free_port()}/token"
+    text = refusal(broker, broker.tokens, broker.for_tokens(sasl_oauthbearer_token_endpoint_url=url))
+    assert text.startswith(f"the token endpoint {url} cannot be reached: ")
+    assert text.endswith("Connection refused; see kafka_sasl_oauthbearer_token_endpoint_url")
+
+
+def test_a_client_certificate_that_is_renewed_is_used_for_new_connections(
+    broker: SecuredBroker, opened: Opened, tmp_path: Path
+) -> None:
+    certificate, key = map(str, Authority("Other CA").issue("CN=client").write(tmp_path, "client"))
+    security = broker.for_tls(ssl_certificate_location=certificate, ssl_key_location=key)
+    topic = make_topic(broker.address)
+    with pytest.raises(LogError, match="refuses the client certificate"):
+        opened(broker.mutual, topic, security)
+    Path(certificate).write_text("half of a certificate")
+    with pytest.raises(LogError, match="refuses the client certificate"):
+        opened(broker.mutual, topic, security)
+    broker.authority.issue("CN=client").write(tmp_path, "client")
+    log = opened(broker.mutual, topic, security)
+    log.claim()
+    assert log.append(ONE) == 0
+
+
+def test_a_key_without_its_password_is_refused_and_nobody_is_asked(
+    broker: SecuredBroker, opened: Opened, tmp_path: Path
+) -> None:
+    client = broker.authority.issue("CN=client")
+    certificate, key = client.write(tmp_path, "client")
+    key.write_bytes(client.key_pem("secret"))
+    security = broker.for_tls(ssl_certificate_location=str(certificate), ssl_key_location=str(key))
+    with pytest.raises(LogError, match=r"kafka_ssl_key_location .* cannot be used"):
+        opened(broker.mutual, "schemas", security)
+    log = opened(broker.mutual, make_topic(broker.address), replace(security, ssl_key_password="secret"))
+    log.claim()
+    assert log.append(ONE) == 0
