@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import VERSION
-from .commands import schemas, snapshot
+from .commands import schemas, snapshot, user
 from .config.loading import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
 from .config.setting_types import SWITCH
 
@@ -21,10 +21,11 @@ _ABOUT = """\
 A schema registry that speaks Confluent's REST API, so that producers and consumers need no change.
 
   registrar serve                              serve on http://127.0.0.1:8081, data in ./data
-  registrar serve --listen 0.0.0.0:8081        serve other machines (there is no access control)
+  registrar serve --listen 0.0.0.0:8081        serve other machines (see --users for passwords)
   registrar serve --kafka HOST:PORT            run one of several nodes that share a Kafka topic
   registrar check-config --config FILE.toml    print the settings in force and where each comes from
   registrar log reseed --kafka HOST:PORT       write the contents of the store into a new, empty topic
+  registrar user add NAME --users FILE         add a user; clients have to authenticate with --users FILE
   registrar snapshot build                     build a snapshot, to start nodes from or as a backup
   registrar schemas duplicates URL             list schemas that are equal once they are normalised
 
@@ -112,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     snapshot.add_commands(commands, _add_command)
     schemas.add_commands(commands, _add_command)
+    user.add_commands(commands, _add_command)
     return parser
 
 

@@ -45,8 +45,7 @@ _KAFKA_FILES = (
     "kafka_ssl_certificate_location",
     "kafka_ssl_key_location",
 )
-_ACCESS_FILES = ("users", "jwt_jwks")
-_FILES = (*_PEER_TLS, *_TLS_FILES, *_ACCESS_FILES, *_KAFKA_FILES)
+_FILES = (*_PEER_TLS, *_TLS_FILES, "jwt_jwks", *_KAFKA_FILES)
 
 
 def disagreements(loaded: Loaded) -> list[str]:

@@ -43,6 +43,10 @@ class Users:
         """Return the number of users."""
         return len(self._users)
 
+    def __iter__(self) -> Iterator[User]:
+        """Return the users."""
+        return iter(self._users.values())
+
     def get(self, name: bytes) -> User | None:
         """Return the user of this name."""
         return self._users.get(name)
@@ -82,6 +86,12 @@ def check_name(name: str, what: str = "name") -> None:
         raise ValueError(
             f"a {what} has no colon, comma or control character, and begins with none of # ! {{ $"
         )
+
+
+def is_own_format(content: bytes) -> bool:
+    """Return true if the content has this registry's own format, or names nobody yet."""
+    content = content.removeprefix(codecs.BOM_UTF8)
+    return not (content.lstrip().startswith(b"{") or _is_property_file(content))
 
 
 def _is_property_file(content: bytes) -> bool:

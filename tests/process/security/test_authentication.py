@@ -173,7 +173,7 @@ def test_credentials_in_two_headers_are_refused(site: Site) -> None:
     ("content", "reason"),
     [
         ("alice:secret\nbob:$argon2id$", "line 2: the password of 'bob' is an argon2 hash"),
-        (None, "is not a file"),
+        (None, "cannot be read: No such file or directory"),
     ],
 )
 def test_a_registry_does_not_start_with_a_file_of_users_that_it_cannot_use(
