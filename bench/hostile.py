@@ -180,13 +180,13 @@ def half_bodies(target: Target) -> str:
 
 TRIALS: dict[str, Callable[[Target], str]] = {
     "an endless trailer": endless_trailer,
-    "trailers without number": many_trailers,
+    "endless trailers": many_trailers,
     "chunks of 2 bytes": tiny_chunks,
-    "lists that nobody reads": unread_lists,
-    "schemas that nobody reads": unread_schemas,
+    "unread lists": unread_lists,
+    "unread schemas": unread_schemas,
     "requests sent ahead": sent_ahead,
     "large bodies": large_bodies,
-    "bodies without their end": half_bodies,
+    "unfinished bodies": half_bodies,
 }
 
 
