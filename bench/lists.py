@@ -28,7 +28,8 @@ from bench.bystander import Bystander
 from bench.fold import entry
 from deploy.local.node import Node
 from registry.domain.log_format.records import Entry
-from registry.domain.rows.layout import VERSION, after
+from registry.domain.model import DEFAULT_CONTEXT
+from registry.domain.rows.layout import VERSION, after, id_prefix
 from registry.log.embedded.log import EmbeddedLog
 from registry.store.reader import StoreReader
 
@@ -117,14 +118,16 @@ def measured(node: Node, target: str) -> Row:
 
 
 def counted(node: Node) -> bool:
-    """Return true once all versions in the node's store are counted."""
+    """Return true once all versions in the node's store, and the rows of the shared id, are counted."""
     reader = StoreReader(node.data / "store")
     try:
         with reader.view() as view:
             at = VERSION
             while at < after(VERSION) and (block := view.block(at)) is not None:
                 at = block.end
-            return at == after(VERSION)
+            shared = view.seek(id_prefix(DEFAULT_CONTEXT, SHARED_ID))
+            assert shared is not None
+            return at == after(VERSION) and view.block(shared[0]) is not None
     finally:
         reader.close()
 
