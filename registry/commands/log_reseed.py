@@ -13,7 +13,7 @@ from contextlib import closing
 from registry.config.settings import Settings
 from registry.domain.queries.sensitive_metadata import has_encoded
 from registry.encoder.keyset_storage import KeysetFile, carry
-from registry.encoder.open import keyset_place
+from registry.encoder.open import keyset_store
 from registry.log.contract import LogError
 from registry.log.kafka.open_topic import open_topic_for_command
 from registry.store.layout import StoreError
@@ -56,7 +56,7 @@ def _carry_keyset(settings: Settings, store: OfflineStore) -> None:
     with store.view() as view:
         if not has_encoded(view):
             return
-    place, copy = keyset_place(settings), KeysetFile(settings.data)
+    place, copy = keyset_store(settings), KeysetFile(settings.data)
     keyset = copy.read()
     if keyset is not None:
         carry(keyset, place)

@@ -15,7 +15,7 @@ from registry.domain.rows.version_row import ENCODED_MARK
 from registry.log.contract import LogError, Unreachable
 
 from .keyset import BadKeyset, Keyset, WrongSecret, key_id
-from .keyset_storage import KeysetFile, Place
+from .keyset_storage import KeysetFile, KeysetStore
 
 _AGAIN_S = 5.0  # minimum time between reloads for a missing key
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Secrets(NamedTuple):
         """Return a text without the secrets."""
         return "Secrets(***)"
 
-    def opened(self, data: bytes, place: str) -> tuple[Keyset, bool]:
+    def opened(self, data: bytes, location: str) -> tuple[Keyset, bool]:
         """Return a keyset, and true if only the old secret opens it. Raises :class:`LogError`."""
         try:
             for secret, is_old in ((self.new, False), (self.old, True)):
@@ -42,12 +42,12 @@ class Secrets(NamedTuple):
                         continue
         except BadKeyset as error:
             raise LogError(
-                f"the keyset in {place} cannot be read: {error}; nothing was overwritten"
+                f"the keyset in {location} cannot be read: {error}; nothing was overwritten"
             ) from error
         also = ", nor does metadata_encoder_old_secret" if self.old else ""
         raise LogError(
-            f"metadata_encoder_secret does not open the keyset in {place}{also}: set the secret that it was "
-            "written with; nothing was overwritten"
+            f"metadata_encoder_secret does not open the keyset in {location}{also}: set the secret that it "
+            "was written with; nothing was overwritten"
         )
 
 
@@ -84,17 +84,17 @@ class ReaderCipher:
 
 
 class NodeCipher:
-    """Encrypts and decrypts with the keyset in ``place``, and maintains the copy for readers.
+    """Encrypts and decrypts with the keyset in ``store``, and maintains the copy for readers.
 
     Only the writer thread encrypts; any thread may decrypt. ``has_encoded`` returns true if the log has
     encrypted metadata.
     """
 
     def __init__(
-        self, secrets: Secrets, place: Place, copy: KeysetFile, *, has_encoded: Callable[[], bool]
+        self, secrets: Secrets, store: KeysetStore, copy: KeysetFile, *, has_encoded: Callable[[], bool]
     ) -> None:
         self._secrets = secrets
-        self._place = place
+        self._store = store
         self._copy = copy
         self._has_encoded = has_encoded
         self._alone = threading.Lock()
@@ -117,7 +117,7 @@ class NodeCipher:
         """
         with self._alone:
             try:
-                self._place.make()
+                self._store.make()
                 self._refresh()
             except Unreachable as error:
                 _log.warning("cannot read the keyset of encrypted metadata yet: %s", error)
@@ -141,7 +141,7 @@ class NodeCipher:
             if self._keyset is not None and self._stale:
                 self._write(self._keyset.rotated())
                 _log.info(
-                    "the keyset in %s got a new key and was rewritten with the new secret", self._place.name
+                    "the keyset in %s got a new key and was rewritten with the new secret", self._store.name
                 )
 
     def seen(self, records: Iterable[Record]) -> None:
@@ -182,11 +182,11 @@ class NodeCipher:
         if self._has_encoded():
             raise LogError(self._lost())
         self._write(Keyset.new())
-        _log.info("wrote a keyset for sensitive metadata to %s", self._place.name)
+        _log.info("wrote a keyset for sensitive metadata to %s", self._store.name)
 
     def _lost(self) -> str:
         return (
-            f"the log has encrypted metadata, but {self._place.name} holds no keyset: restore it, or set the "
+            f"the log has encrypted metadata, but {self._store.name} holds no keyset: restore it, or set the "
             "right location"
         )
 
@@ -208,10 +208,10 @@ class NodeCipher:
         self._missing.update(dict.fromkeys(missing, now + _AGAIN_S))
 
     def _refresh(self) -> None:
-        data = self._place.read()
+        data = self._store.read()
         if data is None:
             return
-        self._keyset, self._stale = self._secrets.opened(data, self._place.name)
+        self._keyset, self._stale = self._secrets.opened(data, self._store.name)
         self._error = ""
         self._keep(data)
 
@@ -219,13 +219,13 @@ class NodeCipher:
         """Write a keyset, merging the keys of any that another writer added meanwhile."""
         while True:
             data = keyset.dumps(self._secrets.new)
-            others = self._place.write(data)
+            others = self._store.write(data)
             # Readers must have the key before any record needs it.
             self._keep(data)
             self._keyset, self._stale = keyset, False
             united = keyset
             for other in others:
-                united = united.united(self._secrets.opened(other, self._place.name)[0])
+                united = united.united(self._secrets.opened(other, self._store.name)[0])
             if united == keyset:
                 return
             keyset = united

@@ -13,7 +13,7 @@ from .keyset import BadKeyset, key_ids
 FILE = "encoder-keyset.json"
 
 
-class Place(Protocol):
+class KeysetStore(Protocol):
     """Storage of the encrypted keyset. All calls raise :class:`registry.log.contract.LogError`."""
 
     @property
@@ -74,21 +74,21 @@ class KeysetFile:
         return stat.st_ino, stat.st_mtime_ns
 
 
-def carry(data: bytes, place: Place) -> None:
+def carry(data: bytes, store: KeysetStore) -> None:
     """Copy an encrypted keyset, unchanged, to another storage.
 
     Raises :class:`registry.log.contract.LogError`, also if that holds another keyset that lacks its keys.
     """
-    found = place.read()
+    found = store.read()
     if found is None:
-        place.write(data)
+        store.write(data)
         return
     try:
         missing = key_ids(data) - key_ids(found)
     except BadKeyset as error:
-        raise LogError(f"the keyset in {place.name} cannot be compared: {error}") from error
+        raise LogError(f"the keyset in {store.name} cannot be compared: {error}") from error
     if missing:
         raise LogError(
-            f"{place.name} holds another keyset, without the keys of this state's encrypted metadata; name "
-            "another place (metadata_encoder_topic, or another data folder)"
+            f"{store.name} holds another keyset, without the keys of this state's encrypted metadata; name "
+            "another location (metadata_encoder_topic, or another data folder)"
         )

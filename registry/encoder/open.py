@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from registry.config.settings import Settings
 
-from .keyset_storage import KeysetFile, Place
+from .keyset_storage import KeysetFile, KeysetStore
 
 if TYPE_CHECKING:
     from registry.domain.queries.sensitive_metadata import Cipher
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .ciphers import NodeCipher
 
 
-def keyset_place(settings: Settings) -> Place:
+def keyset_store(settings: Settings) -> KeysetStore:
     """Return the storage of the keyset, without any I/O."""
     if not settings.kafka:
         return KeysetFile(settings.data)
@@ -44,4 +44,4 @@ def node_cipher(settings: Settings, has_encoded: Callable[[], bool]) -> NodeCiph
     from .ciphers import NodeCipher, Secrets  # noqa: PLC0415 (as above)
 
     secrets = Secrets(settings.metadata_encoder_secret, settings.metadata_encoder_old_secret)
-    return NodeCipher(secrets, keyset_place(settings), KeysetFile(settings.data), has_encoded=has_encoded)
+    return NodeCipher(secrets, keyset_store(settings), KeysetFile(settings.data), has_encoded=has_encoded)

@@ -18,7 +18,7 @@ from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 from registry.encoder.keyset_storage import carry
-from registry.encoder.open import keyset_place
+from registry.encoder.open import keyset_store
 from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.open_topic import open_topic_for_command
 from snapshots.building.task import Progress, workspace
@@ -52,7 +52,7 @@ def restore(
                 return
             if manifest.keyset and not dry_run:
                 # The keyset must be there before the records that need it.
-                carry(manifest.keyset.encode(), keyset_place(settings))
+                carry(manifest.keyset.encode(), keyset_store(settings))
             if publish_state(store, plan, target, dry_run=dry_run, conflicts=conflicts):
                 _say_what_is_next(settings, manifest, plan)
 

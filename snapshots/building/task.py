@@ -16,7 +16,7 @@ from registry.config.settings import Settings
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.lineage import too_long
 from registry.domain.rows import layout
-from registry.encoder.open import keyset_place
+from registry.encoder.open import keyset_store
 from registry.log.embedded.log import now_ms
 from registry.processes import file_lock
 from snapshots.format.location import Location
@@ -113,7 +113,7 @@ def with_keyset(task: Task, about: ManifestHeader, written: WrittenRows) -> Mani
     """
     if not written.counts.get(layout.ENCODED.decode()):
         return about
-    place = keyset_place(task.settings)
+    place = keyset_store(task.settings)
     keyset = place.read()
     if keyset is None:
         _log.warning("%s has no keyset; the snapshot's encrypted metadata cannot be restored", place.name)

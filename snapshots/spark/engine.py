@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark import StorageLevel
+from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -21,16 +23,15 @@ from snapshots.building.task import BuildFailed, Progress, Task, with_keyset
 from snapshots.format.manifest import Manifest, Part
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import WrittenRows, merge_runs, publish
+from snapshots.spark.tasks.base_rows import BaseQuery, may_be_asked, pick
+from snapshots.spark.tasks.folding import fold
+from snapshots.spark.tasks.tallying import loads
 
 from . import records
-from .progress import report_progress
 from .ranges import ChunkSummary, plan_ranges
 from .reading import records_of, tasks_for
 from .session import open_session
 from .tasks import chunks, writing
-from .tasks.base_rows import BaseQuery, may_be_asked, pick
-from .tasks.folding import fold
-from .tasks.tallying import loads
 
 ENGINE = "spark"
 FINDING, FOLDING, WRITING = "finding changed owners", "folding the log", "writing the parts"
@@ -42,6 +43,7 @@ _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.)(\w+\.)*[A-Z]\w*: ")
 _SHOWN_CHARACTERS = 500
 # Numbers tried for each partition, so that hardly any partition gets none.
 _NUMBERS_TRIED = 20
+_EVERY_S = 0.5
 
 
 def build(task: Task, progress: Progress) -> Manifest:
@@ -197,3 +199,58 @@ def _reason(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = [line for line in lines if _PYTHON_ERROR.match(line)]
     return (found or lines or ["it gave no reason"])[0][:_SHOWN_CHARACTERS]
+
+
+@contextmanager
+def report_progress(context: SparkContext, step: str, group: str, progress: Progress) -> Iterator[None]:
+    """Name the block's jobs in Spark's UI, and report how many of their tasks are done.
+
+    If the block ends with an error, its running jobs are cancelled.
+    """
+    context.setJobGroup(group, step, interruptOnCancel=True)
+    over = threading.Event()
+
+    def tell() -> None:
+        try:
+            while not over.wait(_EVERY_S):
+                done, total = _tasks(context, group)
+                if total:
+                    progress(step, done, total)
+        except Py4JError:
+            return  # Spark has ended; the thread that waits for the job raises the error
+        finally:
+            _disconnect(context)
+
+    thread = threading.Thread(target=tell, name="report_progress", daemon=True)
+    thread.start()
+    finished = False
+    try:
+        yield
+        finished = True
+    finally:
+        over.set()
+        thread.join()
+        if not finished:
+            with suppress(Py4JError):
+                context.cancelJobGroup(group)
+    _, total = _tasks(context, group)
+    progress(step, max(1, total), max(1, total))
+
+
+def _disconnect(context: SparkContext) -> None:
+    """Close this thread's connection to Java, which PySpark leaves open."""
+    gateway: Any = context._gateway  # noqa: SLF001 (there is no other way)
+    if gateway is not None and (connection := gateway._gateway_client.get_thread_connection()):  # noqa: SLF001
+        connection.close()
+
+
+def _tasks(context: SparkContext, group: str) -> tuple[int, int]:
+    tracker = context.statusTracker()
+    done = total = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in info.stageIds if info else ():
+            if found := tracker.getStageInfo(stage):
+                done += found.numCompletedTasks
+                total += found.numTasks
+    return done, total

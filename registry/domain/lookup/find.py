@@ -33,7 +33,7 @@ from .metadata import VERSION_PROPERTY, inherited, property_of, without_version
 from .registration import Content
 
 
-class Found(NamedTuple):
+class Match(NamedTuple):
     """A version that matches the schema of a request."""
 
     registered: Registered
@@ -49,19 +49,19 @@ def find(
     *,
     deleted: bool = False,
     latest_only: bool = False,
-) -> Querying[Found | None]:
+) -> Querying[Match | None]:
     """Return the version under ``subject`` with the same content, else the newest equivalent one."""
     if not latest_only:
         same = of_same_content(view, subject, content)
         if same and (deleted or not same[-1].row.deleted):
-            return Found(same[-1], exact=True)
+            return Match(same[-1], exact=True)
     if latest_only:
         latest = versions.latest(view, subject)
         row = iter([] if latest is None else [latest])
     else:
         row = yield from candidates(view, memory, subject, content, deleted=deleted)
     found = yield from querying.first(_if_equivalent(view, content, each) for each in row)
-    return None if found is None else Found(found, exact=False)
+    return None if found is None else Match(found, exact=False)
 
 
 def _if_equivalent(view: View, content: Content, stored: Registered) -> Querying[Registered | None]:
@@ -168,7 +168,7 @@ def lookup_in(
     request: Register,
     defaults: Defaults,
     deleted: bool = False,
-) -> Querying[Found | None]:
+) -> Querying[Match | None]:
     """Look up the schema of a request in exactly this subject. Raises 42201."""
     if not request.schema.strip():
         # Confluent 8.x: an empty text is not found, rather than invalid.
@@ -252,7 +252,7 @@ def shortcut(
     return entities.registered(row, answer.registered.version, times=not answer.exact)
 
 
-def _as_asked(view: View, found: Found, request: Register) -> Found | None:
+def _as_asked(view: View, found: Match, request: Register) -> Match | None:
     subject, version, row = found.registered
     same_id = request.schema_id == row.schema_id
     if request.version in (0, LATEST):
@@ -267,4 +267,4 @@ def _as_asked(view: View, found: Found, request: Register) -> Found | None:
         or (other.schema_id, other.md5) != (row.schema_id, row.md5)
     ):
         return None
-    return Found(Registered(subject, request.version, other), found.exact)
+    return Match(Registered(subject, request.version, other), found.exact)

@@ -18,7 +18,7 @@ from . import entities, scope, subject_order, versions
 from .associations import Association, Filter
 from .leaping import Leaps, scan_leaping
 from .sorting import Search, held_and_sorted, ordered
-from .subject_order import Found, Prefix
+from .subject_order import Prefix, SubjectEntry
 from .versions import Registered
 
 _NO_FILTER = Filter()
@@ -52,7 +52,7 @@ def subjects(
         yield found[0] if shown else None
 
 
-def _live(view: View, found: Found) -> Search[bool | None]:
+def _live(view: View, found: SubjectEntry) -> Search[bool | None]:
     """Search for the result of :func:`.versions.is_live`."""
     subject, first = found
     return True if not version_row.is_deleted(first) else (yield from versions.is_live(view, subject))
@@ -169,7 +169,7 @@ def _aliases_under(view: View, text: str) -> Iterator[tuple[str, Subject] | None
 
 
 def _with_targets(
-    walk: Iterator[Found | None], targets: Iterable[Subject], after: Subject | None
+    walk: Iterator[SubjectEntry | None], targets: Iterable[Subject], after: Subject | None
 ) -> Iterator[Subject | None]:
     """Merge more subjects into a walk over subjects, without duplicates."""
     rank = subject_order.rank

@@ -27,7 +27,7 @@ _BEYOND = b":/"
 _COLON = ord(":")  # ends a context in a qualified name; no context contains one
 
 # A subject and the value of its first version row.
-Found = tuple[Subject, bytes]
+SubjectEntry = tuple[Subject, bytes]
 
 
 class Prefix(NamedTuple):
@@ -86,7 +86,7 @@ def rank(subject: Subject) -> bytes:
 
 def subjects(
     view: View, prefix: Prefix, after: Subject | None = None, leaps: Leaps | None = None
-) -> Iterator[Found | None]:
+) -> Iterator[SubjectEntry | None]:
     """Yield the subjects under a prefix that have version rows, starting after ``after``.
 
     With ``leaps``, blocks are skipped as a whole if they lie under the prefix as far as keys show.
@@ -164,7 +164,7 @@ def _exists(view: View, context: bytes) -> bool:
 
 def _in_span(
     view: View, span: _Span, name: str, after: Subject | None, leaps: Leaps | None
-) -> Iterator[Found | None]:
+) -> Iterator[SubjectEntry | None]:
     base = layout.VERSION + span.context + b"\0"
     raw = layout.part_prefix(name)
     end = layout.after(base + raw)
@@ -212,10 +212,10 @@ def _has_cut(view: View, group: bytes) -> bool:
     return row is not None and row[0].startswith(group + layout.CUT_MARK)
 
 
-def _group(view: View, group: bytes, after: str | None) -> Iterator[Found | None]:
+def _group(view: View, group: bytes, after: str | None) -> Iterator[SubjectEntry | None]:
     """Yield the subjects that share a beginning as long as cut names keep."""
 
-    def members() -> Iterator[Found | None]:
+    def members() -> Iterator[SubjectEntry | None]:
         row = view.seek(group + b"\x01")
         while row is not None and row[0].startswith(group):
             key, value = row

@@ -162,7 +162,7 @@ def read(view: View, register: Register) -> Querying[registration.Content]:
     return registration.read(view, SUBJECT, register, new=False, normalize=False)
 
 
-def sought_for(view: View, parser: Parser, register: Register) -> Querying[find.Found | None]:
+def sought_for(view: View, parser: Parser, register: Register) -> Querying[find.Match | None]:
     """Return the version that is found for a client's text."""
     content = yield from read(view, register)
     return (yield from find.find(view, parser.memory, SUBJECT, content))

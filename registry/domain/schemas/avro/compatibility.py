@@ -79,7 +79,7 @@ class _SchemaPath(NamedTuple):
 _ROOT: Final = _SchemaPath(None, "")
 
 
-class Found(NamedTuple):
+class Incompatibility(NamedTuple):
     """One reason, and the parts that it was found between."""
 
     type: str
@@ -107,7 +107,7 @@ def differences(
     return [difference(item, reader_is) for item in found]
 
 
-def compare(reader: Node, writer: Node, budget: Budget) -> list[Found]:
+def compare(reader: Node, writer: Node, budget: Budget) -> list[Incompatibility]:
     """Return the reasons as found. Raises :class:`NoVerdictError` and :class:`~.contract.Exhausted`."""
     return run(_Comparison(budget).compare(reader, writer, _ROOT))
 
@@ -117,7 +117,7 @@ def no_verdict(error: NoVerdictError) -> Difference:
     return Difference("UNEXPECTED_EXCEPTION", "", f"Unexpected exception during compatibility check: {error}")
 
 
-def difference(found: Found, reader_is: Literal["new", "old"]) -> Difference:
+def difference(found: Incompatibility, reader_is: Literal["new", "old"]) -> Difference:
     """Return a reason in Confluent's words."""
     writer_is = "old" if reader_is == "new" else "new"
     path = found.position.path()
@@ -139,17 +139,17 @@ class _Comparison:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._verdicts: dict[tuple[int, int], list[Found] | None] = {}
+        self._verdicts: dict[tuple[int, int], list[Incompatibility] | None] = {}
         self._fields: dict[int, dict[str, Field]] = {}
         self._branches: dict[int, dict[str, list[Node]]] = {}
 
-    def compare(self, reader: Node, writer: Node, position: _SchemaPath) -> Walk[list[Found]]:
+    def compare(self, reader: Node, writer: Node, position: _SchemaPath) -> Walk[list[Incompatibility]]:
         if type(reader) is Primitive and type(writer) is Primitive:
             return [] if _promoted(reader, writer) else [_mismatch(reader, writer, position)]
         self._budget.spend()
         # Only named types of the reader can recur; an unnamed one is reached once from each place.
         if type(reader) is Union or type(reader) is Array or type(reader) is Map or type(reader) is Primitive:
-            judged: list[Found] = yield self._judge(reader, writer, position)
+            judged: list[Incompatibility] = yield self._judge(reader, writer, position)
             return judged
         key = (id(reader), id(writer))
         if key in self._verdicts:
@@ -159,12 +159,12 @@ class _Comparison:
         if len(self._verdicts) >= MAX_PAIRS:
             raise NoVerdictError(f"more than {MAX_PAIRS} pairs of types to compare")
         self._verdicts[key] = None
-        found: list[Found] = yield self._judge(reader, writer, position)
+        found: list[Incompatibility] = yield self._judge(reader, writer, position)
         self._verdicts[key] = found
         return found
 
-    def _judge(self, reader: Node, writer: Node, position: _SchemaPath) -> Walk[list[Found]]:
-        found: list[Found]
+    def _judge(self, reader: Node, writer: Node, position: _SchemaPath) -> Walk[list[Incompatibility]]:
+        found: list[Incompatibility]
         if type(writer) is Union and type(reader) is Union:
             found = yield self._unions(reader, writer, position)
         elif type(writer) is Union:
@@ -187,20 +187,22 @@ class _Comparison:
             found = [_mismatch(reader, writer, position)]
         return found
 
-    def _unions(self, reader: Union, writer: Union, position: _SchemaPath) -> Walk[list[Found]]:
+    def _unions(self, reader: Union, writer: Union, position: _SchemaPath) -> Walk[list[Incompatibility]]:
         found = []
         for index, branch in enumerate(writer.branches):
             if (yield self.compare(reader, branch, _ROOT)):
                 found.append(_lacking(reader, branch, _SchemaPath(position, str(index))))
         return found
 
-    def _every_branch(self, reader: Node, writer: Union, position: _SchemaPath) -> Walk[list[Found]]:
-        found: list[Found] = []
+    def _every_branch(
+        self, reader: Node, writer: Union, position: _SchemaPath
+    ) -> Walk[list[Incompatibility]]:
+        found: list[Incompatibility] = []
         for index, branch in enumerate(writer.branches):
             _extend(found, (yield self.compare(reader, branch, _SchemaPath(position, str(index)))))
         return found
 
-    def _some_branch(self, reader: Union, writer: Node, position: _SchemaPath) -> Walk[list[Found]]:
+    def _some_branch(self, reader: Union, writer: Node, position: _SchemaPath) -> Walk[list[Incompatibility]]:
         for branch in self._candidates(reader, writer) if self._is_hasty() else reader.branches:
             if not (yield self.compare(branch, writer, _ROOT)):
                 return []
@@ -224,9 +226,9 @@ class _Comparison:
             ]
         return branches.get("", [])
 
-    def _records(self, reader: Record, writer: Record, position: _SchemaPath) -> Walk[list[Found]]:
+    def _records(self, reader: Record, writer: Record, position: _SchemaPath) -> Walk[list[Incompatibility]]:
         self._budget.spend(len(reader.fields) // 4)
-        found: list[Found] = []
+        found: list[Incompatibility] = []
         fields = _SchemaPath(position, "fields")
         for index, field in enumerate(reader.fields):
             written = self._written(field, index, writer)
@@ -238,7 +240,9 @@ class _Comparison:
                     mismatch = _mismatch(field.type, writer, _SchemaPath(here, "type"))
                     found.append(mismatch._replace(reader=field))
                 else:
-                    found.append(Found("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name, field, writer))
+                    found.append(
+                        Incompatibility("READER_FIELD_MISSING_DEFAULT_VALUE", here, field.name, field, writer)
+                    )
             elif field.type is not written.type or field.type.text is None:
                 here = _SchemaPath(_SchemaPath(fields, str(index)), "type", (field, written))
                 _extend(found, (yield self.compare(field.type, written.type, here)))
@@ -270,21 +274,21 @@ def _readable_names(branch: Node) -> list[str]:
     return [""]
 
 
-def _extend(found: list[Found], more: list[Found]) -> None:
+def _extend(found: list[Incompatibility], more: list[Incompatibility]) -> None:
     found.extend(more[: MAX_DIFFERENCES - len(found)])
 
 
-def _mismatch(reader: Node, writer: Node, position: _SchemaPath) -> Found:
+def _mismatch(reader: Node, writer: Node, position: _SchemaPath) -> Incompatibility:
     info = f"reader type: {reader.kind.upper()} not compatible with writer type: {writer.kind.upper()}"
-    return Found("TYPE_MISMATCH", position, info, reader, writer)
+    return Incompatibility("TYPE_MISMATCH", position, info, reader, writer)
 
 
-def _lacking(reader: Node, writer: Node, position: _SchemaPath) -> Found:
+def _lacking(reader: Node, writer: Node, position: _SchemaPath) -> Incompatibility:
     info = f"reader union lacking writer type: {writer.kind.upper()}"
-    return Found("MISSING_UNION_BRANCH", position, info, reader, writer)
+    return Incompatibility("MISSING_UNION_BRANCH", position, info, reader, writer)
 
 
-def _names(reader: Named, writer: Named, position: _SchemaPath) -> list[Found]:
+def _names(reader: Named, writer: Named, position: _SchemaPath) -> list[Incompatibility]:
     """Compare names without their namespaces; a reader's alias must be the writer's full name."""
     if reader.name.simple == writer.name.simple:
         return []
@@ -292,19 +296,19 @@ def _names(reader: Named, writer: Named, position: _SchemaPath) -> list[Found]:
         if alias.full == writer.name.full and (alias.space is not None or reader.name.space is None):
             return []
     expected = f"expected: {writer.name.full}"
-    return [Found("NAME_MISMATCH", _SchemaPath(position, "name"), expected, reader, writer)]
+    return [Incompatibility("NAME_MISMATCH", _SchemaPath(position, "name"), expected, reader, writer)]
 
 
-def _symbols(reader: Enum, writer: Enum, position: _SchemaPath) -> list[Found]:
+def _symbols(reader: Enum, writer: Enum, position: _SchemaPath) -> list[Incompatibility]:
     missing = set(writer.symbols).difference(reader.symbols)
     if not missing or (reader.default is not None and reader.default in reader.symbols):
         return []
     listed = f"[{', '.join(sorted(missing))}]"
-    return [Found("MISSING_ENUM_SYMBOLS", _SchemaPath(position, "symbols"), listed, reader, writer)]
+    return [Incompatibility("MISSING_ENUM_SYMBOLS", _SchemaPath(position, "symbols"), listed, reader, writer)]
 
 
-def _sizes(reader: Fixed, writer: Fixed, position: _SchemaPath) -> list[Found]:
+def _sizes(reader: Fixed, writer: Fixed, position: _SchemaPath) -> list[Incompatibility]:
     if reader.size == writer.size:
         return []
     info = f"expected: {writer.size}, found: {reader.size}"
-    return [Found("FIXED_SIZE_MISMATCH", _SchemaPath(position, "size"), info, reader, writer)]
+    return [Incompatibility("FIXED_SIZE_MISMATCH", _SchemaPath(position, "size"), info, reader, writer)]

@@ -8,7 +8,7 @@ from registry.domain.schemas.contract import Budget, Change, Part
 from registry.domain.schemas.explaining import Fix, Lines, Spot, excerpt, fix_text
 
 from . import json_source
-from .compatibility import MAX_DIFFERENCES, Found, NoVerdictError, compare, difference, no_verdict
+from .compatibility import MAX_DIFFERENCES, Incompatibility, NoVerdictError, compare, difference, no_verdict
 from .harmless import Harmless, harmless
 from .model import Array, Enum, Field, Fixed, Json, Map, Node, Record, Union, type_name
 
@@ -83,7 +83,7 @@ def changes(writer: Side, reader: Side, reader_is: Literal["new", "old"], budget
     ]
 
 
-def _change(found: Found, writer: Side, reader: Side, reader_is: Literal["new", "old"]) -> Change:
+def _change(found: Incompatibility, writer: Side, reader: Side, reader_is: Literal["new", "old"]) -> Change:
     text = difference(found, reader_is)
     read, written, name = _parts(found, writer, reader)
     old, new = (written, read) if reader_is == "new" else (read, written)
@@ -92,7 +92,7 @@ def _change(found: Found, writer: Side, reader: Side, reader_is: Literal["new", 
     return Change(text.type, text.path, False, text.text, old, new, fix)
 
 
-def _parts(found: Found, writer: Side, reader: Side) -> tuple[Part, Part | None, str]:
+def _parts(found: Incompatibility, writer: Side, reader: Side) -> tuple[Part, Part | None, str]:
     """Return the reader's part, the writer's part, and the name of the difference's subject."""
     if isinstance(found.reader, Field):
         return reader.part(found.reader), None, found.reader.name

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from registry.domain.schemas.trampoline import Walk
 
-from .found import Found, NodeComparison
+from .change_set import ChangeSet, NodeComparison
 from .model import Array, Node
 from .objects import unevaluated
 from .scalars import limit
 
 
-def compare(comparison: NodeComparison, old: Array, new: Array, found: Found) -> Walk[None]:
+def compare(comparison: NodeComparison, old: Array, new: Array, found: ChangeSet) -> Walk[None]:
     """Compare two arrays in Confluent's order."""
     if old.all_items is not None or new.all_items is not None:
         found.include((yield comparison.compare(old.all_items, new.all_items)), "items")
@@ -27,7 +27,7 @@ def compare(comparison: NodeComparison, old: Array, new: Array, found: Found) ->
     limit(found, old.min_contains, new.min_contains, "MIN_CONTAINS", "minContains")
 
 
-def _first_items(comparison: NodeComparison, old: Array, new: Array, found: Found) -> Walk[None]:
+def _first_items(comparison: NodeComparison, old: Array, new: Array, found: ChangeSet) -> Walk[None]:
     both = min(len(old.items), len(new.items))
     for index in range(both):
         found.include((yield comparison.compare(old.items[index], new.items[index])), f"items/{index}")
@@ -37,12 +37,12 @@ def _first_items(comparison: NodeComparison, old: Array, new: Array, found: Foun
         yield _added(comparison, old, after, f"items/{index}", found)
 
 
-def _removed(comparison: NodeComparison, before: Node, new: Array, path: str, found: Found) -> Walk[None]:
+def _removed(comparison: NodeComparison, before: Node, new: Array, path: str, found: ChangeSet) -> Walk[None]:
     covering = _covering(new)
     if _is_open(new):
         found.add("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
     elif covering is not None:
-        inner: Found = yield comparison.compare(before, covering)
+        inner: ChangeSet = yield comparison.compare(before, covering)
         found.include_covered(inner, "ITEM_REMOVED", path)
     elif before.kind == "false":
         found.add("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
@@ -50,13 +50,13 @@ def _removed(comparison: NodeComparison, before: Node, new: Array, path: str, fo
         found.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: NodeComparison, old: Array, after: Node, path: str, found: Found) -> Walk[None]:
+def _added(comparison: NodeComparison, old: Array, after: Node, path: str, found: ChangeSet) -> Walk[None]:
     covering = _covering(old)
     if _is_open(old):
         kind = "ITEM_WITH_EMPTY_SCHEMA" if after.kind == "empty" else "ITEM"
         found.add(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", path)
     elif covering is not None:
-        inner: Found = yield comparison.compare(covering, after)
+        inner: ChangeSet = yield comparison.compare(covering, after)
         found.include_covered(inner, "ITEM_ADDED", path)
     else:
         found.add("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", path)
@@ -78,7 +78,7 @@ def _covering(node: Array) -> Node | None:
     return None if rest is None or rest.kind in ("empty", "false") else rest
 
 
-def _additional(comparison: NodeComparison, old: Array, new: Array, found: Found) -> Walk[None]:
+def _additional(comparison: NodeComparison, old: Array, new: Array, found: ChangeSet) -> Walk[None]:
     path = "additionalItems"
     if old.permits_additional != new.permits_additional:
         found.add("ADDITIONAL_ITEMS_ADDED" if new.permits_additional else "ADDITIONAL_ITEMS_REMOVED", path)

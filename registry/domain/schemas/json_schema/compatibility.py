@@ -14,14 +14,14 @@ from registry.domain.schemas.contract import STRICT, Budget, Difference
 from registry.domain.schemas.trampoline import Walk, run
 
 from . import arrays, objects, scalars
+from .change_set import ChangeSet
 from .changes import difference, harmless_under
-from .found import Found
 from .model import MISSING, Array, Combined, Node, Not, Number, Object, Reference, String, Values
 from .text import same_value
 
 _NOBODY: Final = (None, None)
-_NOTHING: Final = Found()
-_INCOMPATIBLE: Final = Found(compatible=False)
+_NOTHING: Final = ChangeSet()
+_INCOMPATIBLE: Final = ChangeSet(compatible=False)
 _SUMS: Final = ("anyOf", "oneOf")
 
 _Pair = tuple[int, int]
@@ -38,7 +38,7 @@ def differences(
     return [difference(change, path, reader_is) for change, path in reasons]
 
 
-def compare(old: Node, new: Node, budget: Budget, policy: str = STRICT) -> Found:
+def compare(old: Node, new: Node, budget: Budget, policy: str = STRICT) -> ChangeSet:
     """Return all changes, harmless ones too."""
     incompatible: set[_Pair] = set()
     harmless = harmless_under(policy)
@@ -61,18 +61,18 @@ class Comparison:
         self.budget: Final = budget
         self._harmless = harmless
         self._incompatible = incompatible
-        self._found: dict[_Pair, Found | None] = {}
+        self._found: dict[_Pair, ChangeSet | None] = {}
         self._assumed: set[_Pair] = set()
 
     def wrongly_assumed(self) -> set[_Pair]:
         """Return the pairs that were assumed to be compatible but are not."""
         return {pair for pair in self._assumed if not (self._found[pair] or _NOTHING).compatible}
 
-    def compare(self, old: Node | None, new: Node | None) -> Walk[Found]:
+    def compare(self, old: Node | None, new: Node | None) -> Walk[ChangeSet]:
         """Return the changes from ``old`` to ``new``; either may be absent."""
         self.budget.spend()
         if old is None or new is None:
-            found = Found(self._harmless, (old, new))
+            found = ChangeSet(self._harmless, (old, new))
             if old is not new:
                 found.add("SCHEMA_ADDED" if old is None else "SCHEMA_REMOVED")
             return found
@@ -87,22 +87,22 @@ class Comparison:
             self._assumed.add(pair)
             return _NOTHING
         self._found[pair] = None
-        judged: Found = yield self._judge(old, new)
+        judged: ChangeSet = yield self._judge(old, new)
         if judged.pair == _NOBODY:
             judged.pair = (old, new)
         self._found[pair] = judged
         return judged
 
-    def _judge(self, old: Node, new: Node) -> Walk[Found]:
+    def _judge(self, old: Node, new: Node) -> Walk[ChangeSet]:
         if isinstance(new, Combined) and not isinstance(old, Combined):
-            widened: Found | None = yield self._into_branch(old, new)
+            widened: ChangeSet | None = yield self._into_branch(old, new)
             if widened is not None:
                 return widened
         elif isinstance(old, Combined) and not isinstance(new, Combined):
             widened = yield self._out_of_branch(old, new)
             if widened is not None:
                 return widened
-        found = Found(self._harmless, (old, new))
+        found = ChangeSet(self._harmless, (old, new))
         if old.kind != new.kind:
             if old.kind != "false" and new.kind != "empty" and not (old.is_bytes and new.is_bytes):
                 found.add("TYPE_CHANGED")
@@ -117,7 +117,7 @@ class Comparison:
         elif isinstance(old, Combined) and isinstance(new, Combined):
             yield self._combined(old, new, found)
         elif isinstance(old, Not) and isinstance(new, Not):
-            inner: Found = yield self.compare(new.inner, old.inner)
+            inner: ChangeSet = yield self.compare(new.inner, old.inner)
             found.add("NOT_TYPE_NARROWED" if inner.compatible else "NOT_TYPE_EXTENDED", "not")
         elif isinstance(old, Object) and isinstance(new, Object):
             yield objects.compare(self, old, new, found)
@@ -125,31 +125,31 @@ class Comparison:
             yield arrays.compare(self, old, new, found)
         return found
 
-    def _into_branch(self, old: Node, new: Combined) -> Walk[Found | None]:
+    def _into_branch(self, old: Node, new: Combined) -> Walk[ChangeSet | None]:
         """Return the changes if ``old`` becomes one of several branches: the first that accepts its data."""
         alone = len(new.branches) == 1
         for branch in new.branches if alone or new.criterion in _SUMS else ():
-            inner: Found = yield self.compare(old, branch)
+            inner: ChangeSet = yield self.compare(old, branch)
             if inner.compatible:
                 return inner if alone else self._with(inner, "SUM_TYPE_EXTENDED")
         return None
 
-    def _out_of_branch(self, old: Combined, new: Node) -> Walk[Found | None]:
+    def _out_of_branch(self, old: Combined, new: Node) -> Walk[ChangeSet | None]:
         """Return the changes if only one branch of ``old`` remains: the first whose data ``new`` accepts."""
         alone = len(old.branches) == 1
         for branch in old.branches if alone or old.criterion == "allOf" else ():
-            inner: Found = yield self.compare(branch, new)
+            inner: ChangeSet = yield self.compare(branch, new)
             if inner.compatible:
                 return inner if alone else self._with(inner, "PRODUCT_TYPE_NARROWED")
         return None
 
-    def _with(self, inner: Found, change: str) -> Found:
-        found = Found(self._harmless)
+    def _with(self, inner: ChangeSet, change: str) -> ChangeSet:
+        found = ChangeSet(self._harmless)
         found.include(inner)
         found.add(change)
         return found
 
-    def _combined(self, old: Combined, new: Combined, found: Found) -> Walk[None]:
+    def _combined(self, old: Combined, new: Combined, found: ChangeSet) -> Walk[None]:
         if old.criterion != new.criterion:
             if not _is_widened(old, new):
                 found.add("COMBINED_TYPE_CHANGED")
@@ -163,10 +163,10 @@ class Comparison:
         smaller = min(len(before), len(after))
         # Most branches are unchanged. If their pairs suffice, the others are not compared: recursive unions
         # of hundreds of types have too many pairs.
-        edges: list[dict[int, Found]] = [{} for _ in before]
+        edges: list[dict[int, ChangeSet]] = [{} for _ in before]
         tried = _likely(before, after)
         for index, other in tried.items():
-            inner: Found = yield self.compare(before[index], after[other])
+            inner: ChangeSet = yield self.compare(before[index], after[other])
             if inner.compatible:
                 edges[index][other] = inner
         if sum(map(len, edges)) < smaller:
@@ -203,7 +203,7 @@ def _target(node: Node) -> Node:
     return node.target if isinstance(node, Reference) else node
 
 
-def _notes(old: Node, new: Node, found: Found) -> None:
+def _notes(old: Node, new: Node, found: ChangeSet) -> None:
     if old.id != new.id:
         found.add("ID_CHANGED")
     if old.title != new.title:

@@ -8,9 +8,9 @@ from registry.domain.schemas.contract import Budget, Change, Part
 from registry.domain.schemas.explaining import Fix, Lines, Spot, excerpt, fix_text
 from registry.domain.schemas.json_scanner import Json
 
+from .change_set import LocatedChange
 from .changes import difference
 from .compatibility import compare
-from .found import LocatedChange
 from .model import MISSING, Node
 
 _CRITERIA: Final = ("allOf", "anyOf", "oneOf", "type", "$ref")

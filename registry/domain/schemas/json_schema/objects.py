@@ -10,7 +10,7 @@ import re2
 
 from registry.domain.schemas.trampoline import Walk
 
-from .found import Found, NodeComparison
+from .change_set import ChangeSet, NodeComparison
 from .model import MISSING, Node, Object
 from .scalars import limit
 
@@ -22,7 +22,7 @@ _NESTED: Final = re.compile(r"\)[*+{]")
 _REPEAT: Final = re.compile(r"[*+]|\{\d+,")
 
 
-def compare(comparison: NodeComparison, old: Object, new: Object, found: Found) -> Walk[None]:
+def compare(comparison: NodeComparison, old: Object, new: Object, found: ChangeSet) -> Walk[None]:
     """Compare two objects in Confluent's order: properties of the old schema first, then new ones."""
     comparison.budget.spend(len(old.properties) + len(new.properties))
     _required(old, new, found)
@@ -38,7 +38,7 @@ def compare(comparison: NodeComparison, old: Object, new: Object, found: Found) 
     limit(found, old.min_properties, new.min_properties, "MIN_PROPERTIES", "minProperties")
 
 
-def _required(old: Object, new: Object, found: Found) -> None:
+def _required(old: Object, new: Object, found: ChangeSet) -> None:
     for name in old.properties:
         if name not in new.properties:
             continue
@@ -50,7 +50,9 @@ def _required(old: Object, new: Object, found: Found) -> None:
             found.add(change, f"required/{name}")
 
 
-def _property(comparison: NodeComparison, old: Object, new: Object, name: str, found: Found) -> Walk[None]:
+def _property(
+    comparison: NodeComparison, old: Object, new: Object, name: str, found: ChangeSet
+) -> Walk[None]:
     before, after, path = old.properties.get(name), new.properties.get(name), f"properties/{name}"
     if before is None:
         yield _added(comparison, old, new, name, found)
@@ -60,14 +62,16 @@ def _property(comparison: NodeComparison, old: Object, new: Object, name: str, f
         found.include((yield comparison.compare(before, after)), path)
 
 
-def _removed(comparison: NodeComparison, before: Node, new: Object, name: str, found: Found) -> Walk[None]:
+def _removed(
+    comparison: NodeComparison, before: Node, new: Object, name: str, found: ChangeSet
+) -> Walk[None]:
     path = f"properties/{name}"
     if _is_open(new):
         found.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
         return
     covering = _covering(comparison, new, name)
     if covering is not None:
-        inner: Found = yield comparison.compare(before, covering)
+        inner: ChangeSet = yield comparison.compare(before, covering)
         found.include_covered(inner, "PROPERTY_REMOVED", path)
     elif before.kind == "false":
         found.add("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
@@ -75,7 +79,7 @@ def _removed(comparison: NodeComparison, before: Node, new: Object, name: str, f
         found.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: NodeComparison, old: Object, new: Object, name: str, found: Found) -> Walk[None]:
+def _added(comparison: NodeComparison, old: Object, new: Object, name: str, found: ChangeSet) -> Walk[None]:
     path, after = f"properties/{name}", new.properties[name]
     kind = _addition(new, name)
     if _is_open(old):
@@ -85,7 +89,7 @@ def _added(comparison: NodeComparison, old: Object, new: Object, name: str, foun
         return
     covering = _covering(comparison, old, name)
     if covering is not None:
-        inner: Found = yield comparison.compare(covering, after)
+        inner: ChangeSet = yield comparison.compare(covering, after)
         found.include_covered(inner, "PROPERTY_ADDED", path)
     found.add(f"{kind}_ADDED_TO_UNOPEN_CONTENT_MODEL", path)
 
@@ -119,7 +123,7 @@ def _covering(comparison: NodeComparison, node: Object, name: str) -> Node | Non
     return None if rest is None or rest.kind in ("empty", "false") else rest
 
 
-def _dependent_names(old: Object, new: Object, found: Found) -> None:
+def _dependent_names(old: Object, new: Object, found: ChangeSet) -> None:
     for name in {**old.dependent_names, **new.dependent_names}:
         before, after, path = (
             old.dependent_names.get(name),
@@ -138,7 +142,7 @@ def _dependent_names(old: Object, new: Object, found: Found) -> None:
             found.add("DEPENDENCY_ARRAY_CHANGED", path)
 
 
-def _dependent_schemas(comparison: NodeComparison, old: Object, new: Object, found: Found) -> Walk[None]:
+def _dependent_schemas(comparison: NodeComparison, old: Object, new: Object, found: ChangeSet) -> Walk[None]:
     for name in {**old.dependent_schemas, **new.dependent_schemas}:
         before, after = old.dependent_schemas.get(name), new.dependent_schemas.get(name)
         path = f"dependencies/{name}"
@@ -150,7 +154,7 @@ def _dependent_schemas(comparison: NodeComparison, old: Object, new: Object, fou
             found.include((yield comparison.compare(before, after)), path)
 
 
-def _additional(comparison: NodeComparison, old: Object, new: Object, found: Found) -> Walk[None]:
+def _additional(comparison: NodeComparison, old: Object, new: Object, found: ChangeSet) -> Walk[None]:
     path = "additionalProperties"
     if old.permits_additional != new.permits_additional:
         change = "ADDITIONAL_PROPERTIES_ADDED" if new.permits_additional else "ADDITIONAL_PROPERTIES_REMOVED"
@@ -164,7 +168,7 @@ def _additional(comparison: NodeComparison, old: Object, new: Object, found: Fou
 
 
 def unevaluated(
-    comparison: NodeComparison, old: Node | None, new: Node | None, name: str, path: str, found: Found
+    comparison: NodeComparison, old: Node | None, new: Node | None, name: str, path: str, found: ChangeSet
 ) -> Walk[None]:
     """Compare ``unevaluatedProperties`` or ``unevaluatedItems`` by what they permit, else by their schemas.
 

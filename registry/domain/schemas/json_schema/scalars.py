@@ -7,13 +7,13 @@ from typing import Final
 
 from registry.domain.schemas.json_scanner import MAX_NUMBER, Json
 
-from .found import Found
+from .change_set import ChangeSet
 from .model import Number, String, Values
 
 _EXACT: Final = Context(prec=2 * MAX_NUMBER, traps=[InvalidOperation])
 
 
-def limit(found: Found, old: Json, new: Json, name: str, keyword: str) -> None:
+def limit(found: ChangeSet, old: Json, new: Json, name: str, keyword: str) -> None:
     """Add the change if a limit was added, removed, raised or lowered, as doubles (Confluent 8.x)."""
     if old is None and new is None:
         return
@@ -37,7 +37,7 @@ def double(value: int | Decimal) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def strings(old: String, new: String, found: Found) -> None:
+def strings(old: String, new: String, found: ChangeSet) -> None:
     """Compare length limits and patterns; patterns are compared as texts."""
     limit(found, old.max_length, new.max_length, "MAX_LENGTH", "maxLength")
     limit(found, old.min_length, new.min_length, "MIN_LENGTH", "minLength")
@@ -51,7 +51,7 @@ def strings(old: String, new: String, found: Found) -> None:
         found.add("PATTERN_CHANGED", "pattern")
 
 
-def numbers(old: Number, new: Number, found: Found) -> None:
+def numbers(old: Number, new: Number, found: ChangeSet) -> None:
     """Compare limits, multiples, and whether only integers are valid."""
     limit(found, old.maximum, new.maximum, "MAXIMUM", "maximum")
     limit(found, old.minimum, new.minimum, "MINIMUM", "minimum")
@@ -62,7 +62,7 @@ def numbers(old: Number, new: Number, found: Found) -> None:
         found.add("TYPE_EXTENDED" if old.is_integer else "TYPE_NARROWED")
 
 
-def _multiples(old: Json, new: Json, found: Found) -> None:
+def _multiples(old: Json, new: Json, found: ChangeSet) -> None:
     if old is None and new is None:
         return
     if old is None:
@@ -86,7 +86,7 @@ def _is_multiple(value: int | Decimal, of: int | Decimal) -> bool:
         return False
 
 
-def values(old: Values, new: Values, found: Found) -> None:
+def values(old: Values, new: Values, found: ChangeSet) -> None:
     """Compare ``enum`` and ``const``."""
     if old.values == new.values:
         return

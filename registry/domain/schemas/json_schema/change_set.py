@@ -32,7 +32,7 @@ class LocatedChange(NamedTuple):
     pairs: tuple[tuple[Pair, str], ...]
 
 
-class Found:
+class ChangeSet:
     """Changes by their path inside the compared pair, in the order of discovery."""
 
     __slots__ = ("_harmless", "compatible", "pair", "parts")
@@ -45,7 +45,7 @@ class Found:
         compatible: bool = True,
     ) -> None:
         """``harmless``: kinds of change that do no harm; ``pair``: the old and the new node."""
-        self.parts: list[tuple[str, str | Found]] = []
+        self.parts: list[tuple[str, str | ChangeSet]] = []
         # True if all changes are harmless.
         self.compatible = compatible
         self.pair = pair
@@ -57,13 +57,13 @@ class Found:
         if change not in self._harmless:
             self.compatible = False
 
-    def include(self, other: Found, path: str = "") -> None:
+    def include(self, other: ChangeSet, path: str = "") -> None:
         """Add all changes between the parts at ``path``."""
         if other.parts or not other.compatible:
             self.parts.append((path, other))
             self.compatible = self.compatible and other.compatible
 
-    def include_covered(self, other: Found, change: str, path: str) -> None:
+    def include_covered(self, other: ChangeSet, change: str, path: str) -> None:
         """Add the changes of a part, and whether an additional schema covers the part."""
         self.include(other, path)
         covered = "IS" if other.compatible else "NOT"
@@ -78,7 +78,7 @@ class Found:
         located: list[LocatedChange] = []
         characters = 0
         # Pairs link to those that contain them, so paths are only written out for reported changes.
-        stack: list[tuple[Iterator[tuple[str, str | Found]], _PairPath]] = [
+        stack: list[tuple[Iterator[tuple[str, str | ChangeSet]], _PairPath]] = [
             (iter(self.parts), _PairPath(None, "", self.pair))
         ]
         while stack and len(located) < MAX_CHANGES and characters < MAX_CHARACTERS:
@@ -89,7 +89,7 @@ class Found:
                 continue
             budget.spend()
             path, change = part
-            if isinstance(change, Found):
+            if isinstance(change, ChangeSet):
                 if harmless or not change.compatible:
                     stack.append((iter(change.parts), _PairPath(above, path, change.pair)))
             elif harmless or change not in self._harmless:
@@ -107,7 +107,7 @@ class NodeComparison(Protocol):
         """The remaining steps of the comparison."""
         ...
 
-    def compare(self, old: Node | None, new: Node | None) -> Walk[Found]:
+    def compare(self, old: Node | None, new: Node | None) -> Walk[ChangeSet]:
         """Return the changes from ``old`` to ``new``; either may be absent."""
         ...
 
