@@ -11,7 +11,7 @@ from typing import Any
 
 from . import VERSION
 from .commands import schemas, snapshot, user
-from .config.loading import CONFIG_VARIABLE, Loaded, Setting, SettingsError, as_toml, load, table
+from .config.loading import CONFIG_VARIABLE, Loaded, Setting, SettingsError, load, table
 from .config.setting_types import SWITCH
 
 # A command: takes the settings and its own options, and returns the exit code.
@@ -75,8 +75,9 @@ def _serve(loaded: Loaded, options: dict[str, Any]) -> int:
 
 
 def _check_config(loaded: Loaded, options: dict[str, Any]) -> int:
-    print(as_toml(loaded), end="")
-    return 0
+    from .commands.check_config import check_config  # noqa: PLC0415 - as above
+
+    return check_config(loaded)
 
 
 def _log_reseed(loaded: Loaded, options: dict[str, Any]) -> int:
@@ -96,7 +97,8 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         "check-config",
         _check_config,
-        "Print the settings in force as TOML, each with its origin. Exit status: 1 if one is invalid.",
+        "Print the settings in force as TOML, each with its origin, and check certificates. "
+        "Exit status: 1 if a setting or a certificate is not valid.",
     )
     does = "Maintain a log while no node uses it."
     log = commands.add_parser("log", help=does, description=does)

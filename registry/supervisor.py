@@ -29,7 +29,6 @@ from .config.loading import Settings
 from .observe.logs import start_logging
 from .processes.parent_channel import REFUSED
 from .processes.sockets import ListenError, listen_on_all
-from .security.tls.errors import TlsError
 from .security.watched_file import FileError
 
 # Together less than the five seconds in which everything has to stop.
@@ -53,7 +52,7 @@ def serve(settings: Settings) -> int:
     start_logging(settings.log_level, settings.log_format, "parent")
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if settings.https:
+        if settings.https or settings.peer_tls_certificate:
             _check_tls(settings)
         if settings.authenticates:
             _check_gate(settings)
@@ -97,12 +96,10 @@ def _reserve(settings: Settings) -> contextlib.ExitStack:
 
 def _check_tls(settings: Settings) -> None:
     """Refuse to start with certificates that cannot be used; a child would fail again and again."""
-    from .security.tls.server_tls import ServerTls  # noqa: PLC0415 (its library costs time and memory)
+    from .security.tls.expiry import problems  # noqa: PLC0415 (its library costs time and memory)
 
-    try:
-        ServerTls(settings)
-    except TlsError as error:
-        raise _StartRefused(str(error)) from None
+    for problem in problems(settings):
+        raise _StartRefused(problem)
 
 
 def _check_gate(settings: Settings) -> None:

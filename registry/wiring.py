@@ -15,6 +15,7 @@ from .domain.queries.scope import Defaults
 from .security.gate import OPEN_GATE, WatchedGate
 
 if TYPE_CHECKING:
+    from .security.tls.expiry import ExpiryGauges
     from .security.tls.server_tls import ServerTls
 
 
@@ -73,6 +74,16 @@ def configured_gate(settings: Settings) -> WatchedGate:
     from .security.configured_gate import ConfiguredGate  # noqa: PLC0415 (its libraries cost time and memory)
 
     return ConfiguredGate(settings)
+
+
+def certificate_gauges(settings: Settings) -> ExpiryGauges | None:
+    """Return the gauges of certificates; ``None`` if no setting names any."""
+    named = settings.https, settings.peer_tls_certificate, settings.kafka_ssl_certificate_location
+    if not any((*named, settings.kafka_ssl_ca_location)):
+        return None
+    from .security.tls.expiry import ExpiryGauges  # noqa: PLC0415 (its library costs time and memory)
+
+    return ExpiryGauges(settings)
 
 
 def _words(listed: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.observe.metrics import Processes
 from registry.observe.pulse import Pulse
 from registry.store.lmdb import Store
-from registry.wiring import defaults
+from registry.wiring import certificate_gauges, defaults
 from registry.workers.pool import Pool
 
 from .callbacks import Callbacks
@@ -93,6 +93,7 @@ class Node:
             nudge=self.following.nudge, on_reply=self.following.on_reply,
             stuck=lambda: bool(self.following.store_error),
         )  # fmt: skip
+        self.certificates = certificate_gauges(settings)
         # Workers that parse and compare large schemas, for the writer and for requests served here.
         self.pool = Pool(settings.compatibility_budget_s)
         self.writer = Writer(

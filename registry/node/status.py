@@ -111,6 +111,8 @@ def metrics(node: Node) -> bytes:
             Gauge("registrar_heartbeat_gap_seconds", _GAP, node.candidate.heartbeats.longest_s()),
         ]
     gauges += node.snapshots.entries.gauges()
+    if node.certificates is not None:
+        gauges += node.certificates.gauges()
     gauges += [
         Gauge("registrar_restarts", "Processes restarted", count, counter=True, labels={"process": kind})
         for kind, count in node.restarts.items()

@@ -1,0 +1,108 @@
+"""When certificates expire, and files that cannot be used, for people and for Prometheus."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from registry.config.loading import Settings
+from registry.observe.metrics import Gauge
+from registry.security.watched_file import FileError, WatchedFile
+
+from .errors import TlsError
+from .peer_tls import PeerTls, peer_tls_settings
+from .server_tls import ServerTls, tls_settings
+from .tls_files import FileSetting, TlsSettings
+
+_SOON = dt.timedelta(days=30)
+_READ_EVERY_S = 10.0
+_HELP = "Time until the first certificate of a file expires, negative after that"
+
+
+class Expiry(NamedTuple):
+    """The first moment at which one of a file's certificates is no longer valid."""
+
+    file: FileSetting
+    moment: dt.datetime
+
+    def left(self) -> dt.timedelta:
+        """Return the time until then, negative after it."""
+        return self.moment - dt.datetime.now(dt.UTC)
+
+
+class ExpiryGauges:
+    """Gauges of the certificates that settings name; files are read again every few seconds at most."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._expiries: list[Expiry] = []
+        self._next_s = float("-inf")
+
+    def gauges(self) -> list[Gauge]:
+        """Return a gauge for each file; unreadable files have none."""
+        if time.monotonic() >= self._next_s:
+            self._expiries = list(expiries(self._settings))
+            self._next_s = time.monotonic() + _READ_EVERY_S
+        return [
+            Gauge(
+                "registrar_certificate_expiry_seconds",
+                _HELP,
+                each.left().total_seconds(),
+                labels={"file": each.file.name},
+            )
+            for each in self._expiries
+        ]
+
+
+def expiries(settings: Settings) -> Iterator[Expiry]:
+    """Yield when each file of certificates expires; unreadable files are left out."""
+    for tls in _endpoints(settings):
+        for file in tls.files():
+            try:
+                found = WatchedFile(file.path, partial(tls.certificates_in, file)).value
+            except FileError:
+                continue
+            yield Expiry(file, min(each.not_valid_after_utc for each in found))
+
+
+def problems(settings: Settings) -> list[str]:
+    """Return why certificates, keys and rules cannot be used; empty if all can."""
+    found = []
+    checks: tuple[tuple[bool, Callable[[], object]], ...] = (
+        (settings.https, lambda: ServerTls(settings)),
+        (bool(settings.peer_tls_certificate), lambda: PeerTls(_of_peers(settings))),
+    )
+    for used, check in checks:
+        try:
+            if used:
+                check()
+        except TlsError as error:
+            found.append(str(error))
+    return found
+
+
+def warnings(settings: Settings) -> list[str]:
+    """Return a sentence for each file with a certificate that expires soon or has expired."""
+    return [
+        f"{each.file}: a certificate {'expires' if each.left() > dt.timedelta() else 'expired'} on "
+        f"{each.moment:%Y-%m-%d}"
+        for each in expiries(settings)
+        if each.left() < _SOON
+    ]
+
+
+def _endpoints(settings: Settings) -> Iterator[TlsSettings]:
+    if settings.https:
+        yield tls_settings(settings)
+    yield _of_peers(settings)
+    yield TlsSettings(
+        FileSetting("kafka_ssl_certificate_location", settings.kafka_ssl_certificate_location),
+        authorities=FileSetting("kafka_ssl_ca_location", settings.kafka_ssl_ca_location),
+    )
+
+
+def _of_peers(settings: Settings) -> TlsSettings:
+    return peer_tls_settings(settings.peer_tls_certificate, settings.peer_tls_key, settings.peer_tls_ca)

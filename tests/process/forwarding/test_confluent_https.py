@@ -1,0 +1,45 @@
+"""Writes forwarded to the public https port of a primary that has no peer endpoint, as Confluent's nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from registry.domain.commands import NotPrimary, Outcome, Register
+from registry.forwarding.confluent_client import ConfluentClient
+from registry.node.leadership.identity import identity_of
+from tests.certificates import Authority
+from tests.pending import pending
+from tests.process.forwarding.members import Member
+from tests.running import Registry, free_port
+
+
+def test_a_write_is_forwarded_over_https_to_a_primary_that_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, port, plain = Authority(), free_port(), free_port()
+    certificate, key = authority.issue().write(tmp_path, "server")
+    listeners = f"http://127.0.0.1:{plain},https://127.0.0.1:{port}"
+    tls = ("--tls-certificate", str(certificate), "--tls-key", str(key))
+    primary = Registry(tmp_path / "data", "--listeners", listeners, *tls, "--readers", "0", port=plain)
+    try:
+        primary.wait()
+        first = asyncio.run(forwarded(f"https://localhost:{port}"))
+        assert isinstance(first, NotPrimary), "the system does not trust this authority"
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.write(tmp_path, "ca")))
+        second = asyncio.run(forwarded(f"https://localhost:{port}"))
+        assert b'"id":1' in getattr(second, "body", b""), second
+    finally:
+        primary.stop()
+
+
+async def forwarded(url: str) -> Outcome:
+    """Forward one registration to the node at ``url``."""
+    client = ConfluentClient(identity_of(url), Member("secondary", []))
+    deadline = asyncio.get_running_loop().time() + 30.0
+    try:
+        return await client.ask(pending(Register("s", '"string"'), deadline=deadline))
+    finally:
+        await client.retire(0)
