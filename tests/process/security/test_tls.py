@@ -100,7 +100,8 @@ def test_http_and_https_are_served_side_by_side(site: Site, readers: str) -> Non
             plain.request("GET", "/schemas/ids/1")
             assert SCHEMA in plain.getresponse().read()
             plain.request("GET", "/metrics")
-            assert b'registrar_certificate_expiry_seconds{file="tls_certificate"}' in plain.getresponse().read()
+            gauge = b'registrar_certificate_expiry_seconds{file="tls_certificate"}'
+            assert gauge in plain.getresponse().read()
         until(lambda: "Registrar" in registry.output, 10.0, "the banner")
         assert f"http://127.0.0.1:{site.plain} and https://127.0.0.1:{site.port}\n" in registry.output
 
