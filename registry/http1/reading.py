@@ -16,8 +16,8 @@ from .parsing import RequestParser, Stage
 from .request import Header, Limits, Request
 
 _BLOCK_BYTES_MAX = 1024
-_BLOCKS_MAX = 4  # per connection: a client's headers differ by the length of its bodies
-_TARGET_BYTES_MAX = 2048  # longer ones are left to the parser, which checks the limit of all headers
+_BLOCKS_MAX = 4  # Per connection: a client's headers differ by the length of its bodies.
+_TARGET_BYTES_MAX = 2048  # Longer ones are left to the parser, which checks the limit of all headers.
 # Characters that need no validation in a target.
 _PLAIN = b"-._~/?&=%:,+!*'();@$" + (string.ascii_letters + string.digits).encode()
 # A request with one of these may be more than its head and a body of known length.

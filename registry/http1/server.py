@@ -62,7 +62,7 @@ class Server:
 
     @property
     def addresses(self) -> list[tuple[str, int] | None]:
-        """The addresses on which the server listens; ``None`` for one that is no IP address."""
+        """The addresses on which the server listens; ``None`` for one that is not an IP address."""
         return [each.endpoint.address for each in self._listeners]
 
     async def start(self, listener: socket.socket, tls: Tls | None = None) -> None:

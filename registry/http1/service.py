@@ -28,7 +28,7 @@ CommonHeaders = Callable[[Iterable[Header]], Iterable[Header]]
 
 
 class Tls(handshakes.Tls, Protocol):
-    """The certificate of a listener, and what it knows of clients."""
+    """The certificate of a listener, and the principals of its clients' certificates."""
 
     def principal(self, certificate: bytes) -> str:
         """Return the principal's name for a verified client certificate in DER; empty if it names none."""
@@ -36,7 +36,7 @@ class Tls(handshakes.Tls, Protocol):
 
 
 class Endpoint(NamedTuple):
-    """A listener, as the connections that it accepts see it."""
+    """A listener, as seen by the connections that it accepts."""
 
     address: tuple[str, int] | None
     # Returns the principal's name for a client certificate; ``None`` without TLS.
