@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import VERSION
-from .commands import schemas, snapshot, user
+from .commands import acl, schemas, snapshot, user
 from .config.loading import CONFIG_VARIABLE, Loaded, Setting, SettingsError, load, table
 from .config.setting_types import SWITCH
 
@@ -28,6 +28,7 @@ A schema registry that speaks Confluent's REST API, so that producers and consum
   registrar user add NAME --users FILE         add a user; clients have to authenticate with --users FILE
   registrar snapshot build                     build a snapshot, to start nodes from or as a backup
   registrar schemas duplicates URL             list schemas that are equal once they are normalised
+  registrar acl explain USER OP SUBJECT        print if a rule permits an operation, and which one
 
 Every setting can be given in a TOML file, in the environment or on the command line; later ones win.
 """
@@ -37,7 +38,7 @@ _GROUPS = {
     "cluster": "cluster: several nodes on a Kafka topic",
     "security": "security between nodes and with Kafka",
     "tls": "TLS on the public port",
-    "access": "authentication",
+    "access": "authentication and authorisation",
     "rules": "rules for schemas",
     "encoder": "sensitive metadata",
     "limits": "limits",
@@ -116,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     snapshot.add_commands(commands, _add_command)
     schemas.add_commands(commands, _add_command)
     user.add_commands(commands, _add_command)
+    acl.add_commands(commands, _add_command)
     return parser
 
 

@@ -12,7 +12,7 @@ _GROUPS = {
     "cluster": "Cluster: several nodes on a Kafka topic",
     "security": "Security between nodes and with Kafka",
     "tls": "TLS on the public port",
-    "access": "Authentication",
+    "access": "Authentication and authorisation",
     "rules": "Rules for schemas",
     "encoder": "Sensitive metadata",
     "limits": "Limits",

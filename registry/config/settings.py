@@ -350,6 +350,10 @@ class Settings:
     jwt_clock_skew_s: float = _setting(
         30.0, seconds(0, 600), "access", "Difference allowed between this clock and the issuer's"
     )
+    rules: str = _file(
+        "File of rules that say which principals may do what, in TOML; empty: everyone may do everything",
+        "access",
+    )
     open_paths: bool = _setting(
         True, SWITCH, "access", "Answer health checks, /metrics and /openapi.json without authentication"
     )
@@ -602,7 +606,7 @@ class Settings:
     @property
     def authenticates(self) -> bool:
         """True if clients have to authenticate."""
-        return bool(self.users or self.jwt_jwks or self.tls_client_auth == "required")
+        return bool(self.users or self.jwt_jwks or self.rules or self.tls_client_auth == "required")
 
     @property
     def jwt_jwks_is_url(self) -> bool:

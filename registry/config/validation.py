@@ -45,7 +45,7 @@ _KAFKA_FILES = (
     "kafka_ssl_certificate_location",
     "kafka_ssl_key_location",
 )
-_FILES = (*_PEER_TLS, *_TLS_FILES, "jwt_jwks", *_KAFKA_FILES)
+_FILES = (*_PEER_TLS, *_TLS_FILES, "jwt_jwks", "rules", *_KAFKA_FILES)
 
 
 def disagreements(loaded: Loaded) -> list[str]:
@@ -151,6 +151,8 @@ def _tls(given: _GivenSettings) -> Iterator[str]:
 
 def _tokens(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
+    if settings.rules and not (settings.users or settings.jwt_jwks) and settings.tls_client_auth == "none":
+        yield f"{given.shown('rules')} needs clients with names: set users, jwt_jwks or tls_client_auth"
     if settings.jwt_jwks:
         missing = [name for name in ("jwt_issuer", "jwt_audience") if not getattr(settings, name)]
         if missing:

@@ -1,4 +1,4 @@
-"""The gate as the settings want it: open, or with authentication."""
+"""The gate as the settings want it: open, or with authentication, and with rules."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from .authentication.key_url import KeyUrl
 from .authentication.signing_keys import SigningKeys, parse_keys
 from .authentication.tokens import Claims, TokenVerifier
 from .authentication.users import Users, parse_users
+from .authorization import rules_file
+from .authorization.rules import Rules
 from .watched_file import WatchedFile
 
 
 class ConfiguredGate(AuthenticationGate):
-    """A gate with the users and keys of the settings, which it keeps up to date."""
+    """A gate with the users, keys and rules of the settings, which it keeps up to date."""
 
     def __init__(self, settings: Settings) -> None:
         """Read the files. Raises :class:`~.watched_file.FileError`."""
         self._watched: list[Callable[[], Awaitable[None]]] = []
         users, keys = self._read_users(settings), self._read_keys(settings)
+        self._rules = self._read_rules(settings)
         super().__init__(
-            _full_access,
+            self._access_of,
             users=users,
             tokens=None if keys is None else TokenVerifier(keys, _claims(settings)),
             keys=keys if isinstance(keys, KeyUrl) else None,
@@ -33,7 +36,7 @@ class ConfiguredGate(AuthenticationGate):
         )
 
     async def watch(self) -> None:
-        """Keep users and keys up to date until cancelled."""
+        """Keep users, keys and rules up to date until cancelled."""
         await asyncio.gather(*(watch() for watch in self._watched))
 
     def _read_users(self, settings: Settings) -> WatchedFile[Users] | None:
@@ -42,6 +45,16 @@ class ConfiguredGate(AuthenticationGate):
         users = WatchedFile(settings.users, parse_users, changed=self.forget)
         self._watched.append(users.watch)
         return users
+
+    def _read_rules(self, settings: Settings) -> WatchedFile[Rules] | None:
+        if not settings.rules:
+            return None
+        rules = WatchedFile(settings.rules, rules_file.parse, changed=self.forget)
+        self._watched.append(rules.watch)
+        return rules
+
+    def _access_of(self, principal: Principal) -> Access:
+        return FULL_ACCESS if self._rules is None else self._rules.value.access(principal)
 
     def _read_keys(self, settings: Settings) -> WatchedFile[SigningKeys] | KeyUrl | None:
         if not settings.jwt_jwks:
@@ -53,10 +66,6 @@ class ConfiguredGate(AuthenticationGate):
             keys = WatchedFile(settings.jwt_jwks, parse_keys, changed=self.forget)
         self._watched.append(keys.watch)
         return keys
-
-
-def _full_access(principal: Principal) -> Access:
-    return FULL_ACCESS
 
 
 def _claims(settings: Settings) -> Claims:

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from registry.reader.fast_path.latest_version import is_latest, latest_version
 from registry.reader.fast_path.register import Bodies, repeated_registration
 from registry.reader.fast_path.schema_by_id import schema_by_id
+from registry.security.authorization.patterns import parse_pattern
+from registry.security.authorization.roles import ROLES
+from registry.security.authorization.rule_access import RuleAccess
 from tests.api.driver import Api, record
 
 SUBJECTS = ("a", "b", "a%2Fb", ":.c:a", ":.c:", "%C3%BC" * 60, "__EMPTY")
@@ -186,3 +189,17 @@ def test_bodies_are_forgotten_oldest_first() -> None:
     for each in BODIES * 3:
         assert bodies.content(each) == Bodies().content(each)
     assert 0 < len(bodies._contents) < len(BODIES)
+
+
+def test_plain_cases_of_subjects_that_are_not_permitted_are_left_to_the_application() -> None:
+    nobody = RuleAccess([])
+    reader = RuleAccess([(ROLES["reader"], (parse_pattern("a"),))])
+    developer = RuleAccess([(ROLES["developer"], (parse_pattern("a"),))])
+    with Api() as api:
+        api.register("a", '"string"')
+        rows, latest, path = api.backend.rows, b"/subjects/a/versions/latest", b"/subjects/a/versions"
+        assert latest_version(rows, latest, b"", nobody) is None
+        assert latest_version(rows, latest, b"", reader) == latest_version(rows, latest, b"")
+        for access in (nobody, reader):
+            assert repeated_registration(rows, path, b"", BODIES[0], Bodies(), access) is None
+        assert repeated_registration(rows, path, b"", BODIES[0], Bodies(), developer) is not None

@@ -24,6 +24,7 @@ from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines
 from registry.http1.request import Client, Header, Request
 from registry.reader.read_barrier import ReadBarrier
+from registry.security.access import FULL_ACCESS, Access, Permission
 from registry.security.gate import OPEN_GATE, Credentials, Gate
 from registry.store.views import AppliedView
 
@@ -52,6 +53,7 @@ class _Preferences(NamedTuple):
     request_id: bytes  # the client's own; empty until one is generated
     gzip: bool
     authorization: bytes = b""
+    access: Access = FULL_ACCESS  # of the principal that sends the request
 
 
 class Rows(Protocol):
@@ -114,7 +116,8 @@ class FastPaths:
 
     def _by_id(self, request: Request, client: Client) -> Answer | None:
         preferences = self._preferences_of(request, client)
-        if preferences is None:
+        # The row of an id may be another subject's than those that may be read.
+        if preferences is None or not preferences.access.everywhere(Permission.READ):
             return None
         path, _, query = request.target.partition(b"?")
         try:
@@ -140,7 +143,8 @@ class FastPaths:
     def _latest(self, request: Request, preferences: _Preferences, *, fresh: bool) -> Answer | None:
         try:
             with self._rows.view() as view:
-                body, applied = latest_version(view, request.target, b""), view.applied()
+                body = latest_version(view, request.target, b"", preferences.access)
+                applied = view.applied()
         except RegistryError:
             return None
         route = "/subjects/{subject}/versions/{version}"
@@ -160,7 +164,9 @@ class FastPaths:
         path, _, query = request.target.partition(b"?")
         try:
             with self._rows.view() as view:
-                body = repeated_registration(view, path, query, request.body, self._bodies)
+                body = repeated_registration(
+                    view, path, query, request.body, self._bodies, preferences.access
+                )
                 applied = view.applied()
         except RegistryError:
             return None
@@ -187,15 +193,14 @@ class FastPaths:
         preferences = self._preferences
         if preferences is None:
             return None
+        access = FULL_ACCESS
         if self._gate is not None:
-            credentials = Credentials(preferences.authorization, client.certificate)
-            if self._gate.known(credentials) is None:
+            admission = self._gate.known(Credentials(preferences.authorization, client.certificate))
+            if admission is None:
                 return None
-        if preferences.request_id:
-            return preferences
-        return _Preferences(
-            preferences.media_type, b"%b%012x" % (self._identity, next(self._numbers)), preferences.gzip
-        )
+            access = admission.access
+        request_id = preferences.request_id or b"%b%012x" % (self._identity, next(self._numbers))
+        return _Preferences(preferences.media_type, request_id, preferences.gzip, access=access)
 
     def _read(self, headers: list[Header]) -> _Preferences | None:
         accept, gzip = b"", False

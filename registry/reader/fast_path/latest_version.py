@@ -16,28 +16,32 @@ from registry.domain.queries import entities
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View
+from registry.security.access import FULL_ACCESS, Access, Permission
 
 _PATH_BYTES_MAX = 1024
 _TAIL = ("versions", "latest")
 
 
 class _Keys(NamedTuple):
-    """The keys of a subject's rows."""
+    """A subject and the keys of its rows."""
 
+    subject: Subject
     config: bytes
     versions: bytes
     after: bytes  # sorts behind all its versions
 
 
-def latest_version(view: View, path: bytes, query: bytes) -> bytes | None:
+def latest_version(view: View, path: bytes, query: bytes, access: Access = FULL_ACCESS) -> bytes | None:
     """Return the body of the answer, or ``None`` if this is not a plain case. Takes two reads.
 
     ``path`` and ``query`` are raw, as in the request line. The caller has checked that the method is GET,
     that ``Content-Type`` and ``Accept`` are supported (:mod:`registry.api.media_types`), that the request has
     neither ``If-None-Match`` nor ``X-Registry-Min-Offset``, and that the rows are as new as required.
+    ``access``: of the principal that sent the request.
     """
     keys = None if query else _keys(path)
-    if keys is None or view.get(keys.config) is not None:
+    # A subject without a config has no alias, so it is the only one that has to be permitted.
+    if keys is None or not access.may(Permission.READ, keys.subject) or view.get(keys.config) is not None:
         return None
     row = view.seek_back(keys.after)
     if row is None or not row[0].startswith(keys.versions) or version_row.is_deleted(row[1]):
@@ -62,4 +66,4 @@ def _keys(path: bytes) -> _Keys | None:
         return None
     subject = Subject.parse(segments[1])
     versions = layout.scope_key(layout.VERSION, subject)
-    return _Keys(layout.scope_key(layout.CONFIG, subject), versions, layout.after(versions))
+    return _Keys(subject, layout.scope_key(layout.CONFIG, subject), versions, layout.after(versions))

@@ -26,6 +26,7 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, InvalidSchema
+from registry.security.access import FULL_ACCESS, Access, Permission
 from registry.workers.pool import TEXT_AT_ONCE_MAX
 
 _BODY_BYTES_MAX = TEXT_AT_ONCE_MAX
@@ -82,7 +83,9 @@ def _content(body: bytes) -> _Content:
         return _NOT_PLAIN
 
 
-def repeated_registration(view: View, path: bytes, query: bytes, body: bytes, bodies: Bodies) -> bytes | None:
+def repeated_registration(
+    view: View, path: bytes, query: bytes, body: bytes, bodies: Bodies, access: Access = FULL_ACCESS
+) -> bytes | None:
     """Return the body of the answer, or ``None`` if this is not a plain case.
 
     ``path`` and ``query`` are raw, as in the request line. The caller has checked that the method is POST,
@@ -91,6 +94,9 @@ def repeated_registration(view: View, path: bytes, query: bytes, body: bytes, bo
     """
     keys = _keys(path)
     if keys is None or (query and not _plain_query(query)) or len(body) > _BODY_BYTES_MAX:
+        return None
+    # A config with an alias is not plain, so this is the only subject that has to be permitted.
+    if not access.may(Permission.WRITE, keys.subject):
         return None
     if not _has_rows(view, keys.versions):
         return None  # before the body is parsed, which the application would do again
@@ -122,8 +128,9 @@ def _has_rows(view: View, prefix: bytes) -> bool:
 
 
 class _Keys(NamedTuple):
-    """Parts of the keys of a subject's rows."""
+    """A subject, and parts of the keys of its rows."""
 
+    subject: Subject
     configs: tuple[bytes, ...]
     contents: bytes
     name: bytes
@@ -145,6 +152,7 @@ def _keys(path: bytes) -> _Keys | None:
         return None
     scopes = dict.fromkeys((subject, Subject(subject.context, ""), EVERYWHERE, TOP))
     return _Keys(
+        subject,
         tuple(layout.scope_key(layout.CONFIG, scope) for scope in scopes),
         layout.context_key(layout.GUID, subject.context),
         layout.part(subject.name),

@@ -1,0 +1,103 @@
+"""Rules in real servers: readers with their shortcuts, and a node that serves by itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from tests.running import PATIENT, Registry, until
+
+# Of the password "secret", with parameters that make it fast.
+SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
+STRING = json.dumps({"schema": '"string"'})
+ROOT = '[[allow]]\nprincipal = "root"\nrole = "admin"\nsubjects = "*"\n'
+OWN = '[[allow]]\ngroup = "team"\nrole = "developer"\nsubjects = "{}-*"\n'
+
+
+class Site(NamedTuple):
+    registry: Registry
+    rules: Path
+
+    def write_rules(self, text: str) -> None:
+        new = self.rules.with_name("new")
+        new.write_text(text)
+        new.replace(self.rules)
+
+    def status(self, target: str, user: str = "alice", content: str | None = None) -> int:
+        method = "GET" if content is None else "POST"
+        url, auth = self.registry.url + target, (user, "secret")
+        return httpx.request(method, url, content=content, auth=auth, timeout=PATIENT).status_code
+
+    def names(self, user: str = "alice") -> list[str]:
+        auth = (user, "secret")
+        found: list[str] = httpx.get(f"{self.registry.url}/subjects", auth=auth, timeout=PATIENT).json()
+        return found
+
+
+@pytest.fixture(scope="module", params=["0", "2"], ids=["node alone", "two readers"])
+def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("authorization")
+    users, rules = folder / "users", folder / "rules.toml"
+    users.write_text(f"root:{SECRET}\nalice:{SECRET}:team\n")
+    rules.write_text(ROOT + OWN.format("own"))
+    registry = Registry(
+        folder / "data", "--readers", request.param, "--users", str(users), "--rules", str(rules)
+    )
+    registry.headers["Authorization"] = "Basic " + base64.b64encode(b"root:secret").decode()
+    try:
+        registry.wait()
+        found = Site(registry, rules)
+        for subject, schema in (("own-value", '"string"'), ("other-value", '"int"')):
+            target = f"/subjects/{subject}/versions"
+            assert found.status(target, "root", json.dumps({"schema": schema})) == 200
+        yield found
+        assert registry.stop() == 0, registry.output
+    finally:
+        registry.kill()
+    assert "Traceback" not in registry.output
+
+
+def test_the_shortcuts_of_readers_honour_rules(site: Site) -> None:
+    for _ in range(6):  # by all processes
+        assert site.status("/schemas/ids/1") == 200
+        assert site.status("/schemas/ids/2") == 404
+        assert site.status("/schemas/ids/2", "root") == 200
+        assert site.status("/subjects/own-value/versions/latest") == 200
+        assert site.status("/subjects/other-value/versions/latest") == 403
+        assert site.status("/subjects/missing/versions/latest") == 403
+        assert site.status("/subjects/own-value/versions", content=STRING) == 200
+        assert site.status("/subjects/other-value/versions", content=json.dumps({"schema": '"int"'})) == 403
+        assert site.names() == ["own-value"]
+        assert site.names("root") == ["other-value", "own-value"]
+    assert site.status("/node") == 403
+    assert site.status("/node", "root") == 200
+
+
+def test_changed_rules_apply_without_a_restart_and_broken_ones_do_not(site: Site) -> None:
+    site.write_rules(ROOT + OWN.format("other"))
+    until(lambda: all(site.names() == ["other-value"] for _ in range(8)), 10.0, "the new rules")
+    assert site.status("/schemas/ids/1") == 404
+    assert site.status("/subjects/own-value/versions/latest") == 403
+    site.write_rules(ROOT + OWN.format("own").replace("developer", "develper"))
+    reason = f"{site.rules}, line 5: [[allow]] number 2: 'role': 'develper' is not one of reader"
+    until(lambda: reason in site.registry.output, 10.0, "the broken rule to be logged")
+    assert site.names() == ["other-value"]
+    site.write_rules(ROOT + OWN.format("own"))
+    until(lambda: all(site.names() == ["own-value"] for _ in range(8)), 10.0, "the first rules")
+
+
+def test_rules_need_clients_with_names(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(ROOT)
+    registry = Registry(tmp_path / "data", "--rules", str(rules))
+    try:
+        assert registry.process.wait(30) == 1
+        assert "needs clients with names" in registry.output
+    finally:
+        registry.kill()

@@ -1,0 +1,61 @@
+"""The commands that examine rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from registry.__main__ import main
+
+RULES = """
+[[allow]]
+group = "team"
+role = "reader"
+subjects = "orders-*"
+"""
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> str:
+    path = tmp_path / "rules.toml"
+    path.write_text(RULES)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["alice", "read", "orders-value", "--groups", "other,team"], 0, "[[allow]] number 1, line 2"),
+        (["alice", "read", "orders-value"], 1, "no rule names this principal"),
+        (
+            ["alice", "write", "orders-value", "--groups", "team"],
+            1,
+            "no rule for this principal allows 'write'",
+        ),
+        (["alice", "read", "payments", "--groups", "team"], 1, "are for other subjects"),
+        (["alice", "read", ":.c:orders-value", "--groups", "team"], 1, "are for other subjects"),
+    ],
+)
+def test_an_operation_is_explained_by_the_rule_that_decides(
+    rules: str, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["acl", "explain", *arguments, "--rules", rules]) == code
+    assert said in capsys.readouterr().out
+
+
+def test_a_broken_file_of_rules_is_named_with_its_line(
+    rules: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["acl", "check", "--rules", rules]) == 0
+    assert "rules: 1" in capsys.readouterr().out
+    Path(rules).write_text(RULES.replace("reader", "raeder"))
+    assert main(["acl", "check", "--rules", rules]) == 2
+    assert f"{rules}, line 2: [[allow]] number 1: 'role': 'raeder'" in capsys.readouterr().err
+    assert main(["acl", "explain", "alice", "read", "x", "--rules", rules]) == 2
+    assert main(["acl", "check"]) == 2
+
+
+def test_an_unknown_operation_is_refused(rules: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["acl", "explain", "alice", "reed", "x", "--rules", rules])
