@@ -26,7 +26,7 @@ from registry.domain.schemas.avro.explaining import FIXES as AVRO_FIXES
 from registry.domain.schemas.explaining import CHARACTERS_MAX, LINE_MAX, Lines, Spot, excerpt
 from registry.domain.schemas.json_schema import changes as json_changes
 from registry.domain.schemas.json_schema.explaining import FIXES as JSON_FIXES
-from registry.domain.schemas.protobuf import compatibility as protobuf
+from registry.domain.schemas.protobuf import changes
 from registry.domain.schemas.protobuf.explaining import FIXES as PROTOBUF_FIXES
 from tests.unit.schemas.test_json_schema_properties import Builder
 
@@ -94,7 +94,7 @@ def check_explained(change: Change) -> None:
 def test_every_kind_of_change_that_does_harm_has_a_fix_for_both_directions():
     assert set(AVRO_FIXES) == {*avro._DESCRIPTIONS, "UNEXPECTED_EXCEPTION"}
     assert set(JSON_FIXES) == {*json_changes._SENTENCES, "SCHEMA_ADDED"}
-    assert set(PROTOBUF_FIXES) == set(protobuf._SENTENCES)
+    assert set(PROTOBUF_FIXES) == set(changes._SENTENCES)
     for fixes in (AVRO_FIXES, JSON_FIXES, PROTOBUF_FIXES):
         for kind, fix in fixes.items():
             for sentence in fix:

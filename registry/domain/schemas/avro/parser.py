@@ -7,15 +7,23 @@ text.
 
 from __future__ import annotations
 
-import math
-import re
-from typing import Final, NoReturn
+from typing import Final
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.json_text import clipped, printed
+from registry.domain.schemas.json_text import printed
 from registry.domain.schemas.trampoline import Walk, run
 
 from . import json_source
+from .attributes import (
+    accept_any_name,
+    alias_texts,
+    check_unique_fields,
+    field_order,
+    has_wide_integer,
+    java_double,
+    refuse,
+    text_attribute,
+)
 from .canonical import canonical_text
 from .defaults import DefaultChecks
 from .equality import same_definition
@@ -48,14 +56,8 @@ ENUM_RESERVED: Final = RESERVED | {"default"}
 FIELD_RESERVED: Final = frozenset({"default", "doc", "name", "order", "type", "aliases"})
 RECORDS: Final = frozenset({"record", "error"})
 _NESTED: Final = RECORDS | {"array", "map"}
-_ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
 _FLOATING: Final = frozenset({"float", "double"})
 _MAX_FIXED: Final = 2**31 - 1 - 8
-_JAVA_DOUBLE: Final = re.compile(
-    r"[\x00-\x20]*(?P<sign>[+-]?)(?:(?P<word>NaN|Infinity)"
-    r"|(?P<decimal>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
-    r"|(?P<hex>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)[\x00-\x20]*"
-)
 
 
 class _NotExact(Exception):
@@ -111,7 +113,7 @@ class Parser:
             raise InvalidSchema(f"Schema not yet supported: {printed(value)}")
         kind = value.get("type")
         if type(kind) is not str:
-            _no("No type", value)
+            refuse("No type", value)
         if kind in PRIMITIVES:
             props = self._props(value, RESERVED)
             return Primitive(kind, props) if props else PRIMITIVES[kind]
@@ -144,7 +146,7 @@ class Parser:
         key = "items" if kind == "array" else "values"
         inner = value.get(key, MISSING)
         if inner is MISSING:
-            _no(f"{kind.capitalize()} has no {key} type", value)
+            refuse(f"{kind.capitalize()} has no {key} type", value)
         node: Node = self._leaf(inner, space) or (yield self._nested(inner, space))
         props = self._container_props(value)
         return Array(node, props) if kind == "array" else Map(node, props)
@@ -175,25 +177,25 @@ class Parser:
 
     def _record(self, value: dict[str, Json], space: str | None, is_error: bool) -> Walk[Node]:
         name = self._name(value, space)
-        doc = _text(value, "doc")
+        doc = text_attribute(value, "doc")
         raw_fields = value.get("fields")
         if type(raw_fields) is not list:
-            _no("Record has no fields", value)
+            refuse("Record has no fields", value)
         fields: list[Field] = []
         inner = name.space
         for raw in raw_fields:
             if type(raw) is not dict or type(raw.get("name")) is not str:
-                _no("No field name", raw)
+                refuse("No field name", raw)
             raw_type = raw.get("type", MISSING)
             node: Node | None = PRIMITIVES.get(raw_type) if type(raw_type) is str else None
             if node is None:
                 if raw_type is MISSING:
-                    _no("No field type", raw)
+                    refuse("No field type", raw)
                 node = self._leaf(raw_type, inner)
                 if node is None:
                     node = yield self._nested(raw_type, inner)
             fields.append(self._field(raw, node))
-        _check_unique(fields, name)
+        check_unique_fields(fields, name)
         record = Record(
             name, doc, fields, self._aliases(value, inner), self._container_props(value), is_error
         )
@@ -210,8 +212,8 @@ class Parser:
             default = self._default(name, node, default)
         if len(raw) == 2 + (doc is not None) + (default is not MISSING) and (doc is None or type(doc) is str):
             return Field(name, node, doc, default)
-        order = _order(raw["order"]) if "order" in raw else "ascending"
-        aliases = tuple(dict.fromkeys(_alias_texts(raw))) if "aliases" in raw else ()
+        order = field_order(raw["order"]) if "order" in raw else "ascending"
+        aliases = tuple(dict.fromkeys(alias_texts(raw))) if "aliases" in raw else ()
         props = self._props(raw, FIELD_RESERVED)
         return Field(name, node, doc if type(doc) is str else None, default, order, aliases, props)
 
@@ -219,7 +221,7 @@ class Parser:
         """Return a field's default after checking it, with a number in place of its text."""
         if default is not None:
             if type(default) is str and node.kind in _FLOATING:
-                default = _java_double(default)
+                default = java_double(default)
             self._check_exact(default)
         if self._checks:
             self._checks.check(name, node, default)
@@ -227,17 +229,17 @@ class Parser:
 
     def _enum(self, value: dict[str, Json], space: str | None) -> Enum:
         name = self._name(value, space)
-        doc = _text(value, "doc")
+        doc = text_attribute(value, "doc")
         symbols = value.get("symbols")
         if type(symbols) is not list:
-            _no("Enum has no symbols", value)
+            refuse("Enum has no symbols", value)
         seen = set()
         for symbol in symbols:
             self._check_name(symbol)
             if symbol in seen:
                 raise InvalidSchema(f"Duplicate enum symbol: {symbol}")
             seen.add(symbol)
-        default = _text(value, "default")
+        default = text_attribute(value, "default")
         if default is not None and default not in seen:
             listed = ", ".join(symbols)
             raise InvalidSchema(f"The Enum Default: {default} is not in the enum symbol set: [{listed}]")
@@ -248,10 +250,10 @@ class Parser:
 
     def _fixed(self, value: dict[str, Json], space: str | None) -> Fixed:
         name = self._name(value, space)
-        doc = _text(value, "doc")
+        doc = text_attribute(value, "doc")
         size = value.get("size")
         if type(size) is not int or not -(2**31) <= size < 2**31:
-            _no("Invalid or no size", value)
+            refuse("Invalid or no size", value)
         if size < 0:
             raise InvalidSchema(f"Malformed data. Length is negative: {size}")
         if size > _MAX_FIXED:
@@ -276,7 +278,7 @@ class Parser:
         own = value.get("namespace")
         text = value.get("name")
         if type(text) is not str:
-            _no("No name in schema", value)
+            refuse("No name in schema", value)
         name = make_name(text, own if type(own) is str else space, self._check_name)
         if name.full in PRIMITIVES:
             raise InvalidSchema(f"Schemas may not be named after primitives: {name.full}")
@@ -285,8 +287,8 @@ class Parser:
     def _aliases(self, value: dict[str, Json], space: str | None) -> tuple[Name, ...]:
         if "aliases" not in value:
             return ()
-        check = check_strict if self._strict else _any_name
-        names = (make_name(text, space, check) for text in _alias_texts(value))
+        check = check_strict if self._strict else accept_any_name
+        names = (make_name(text, space, check) for text in alias_texts(value))
         return tuple({name.full: name for name in names}.values())
 
     def _props(self, value: dict[str, Json], reserved: frozenset[str]) -> dict[str, Json] | None:
@@ -300,84 +302,10 @@ class Parser:
     def _container_props(self, value: dict[str, Json]) -> dict[str, Json] | None:
         """Return the properties of a record, array or map; Java cannot keep integers beyond 64 bits there."""
         props = self._props(value, RESERVED)
-        if props and _has_wide_integer(props):
+        if props and has_wide_integer(props):
             raise InvalidSchema("Can't set a property to an integer beyond 64 bits")
         return props
 
     def _check_exact(self, value: Json) -> None:
         if not self._exact and type(value) is not str and not json_source.is_exact(value):
             raise _NotExact
-
-
-def _no(what: str, value: Json) -> NoReturn:
-    raise InvalidSchema(f"{what}: {clipped(printed(value))}")
-
-
-def _text(value: dict[str, Json], key: str) -> str | None:
-    """Return a text attribute; a value that is not a string counts as absent."""
-    text = value.get(key)
-    return text if type(text) is str else None
-
-
-def _order(value: Json) -> str:
-    if type(value) is not str or value.upper() not in _ORDERS:
-        raise InvalidSchema(f"Invalid order: {printed(value)} is none of {', '.join(_ORDERS.values())}")
-    return _ORDERS[value.upper()]
-
-
-def _alias_texts(value: dict[str, Json]) -> list[str]:
-    texts = value["aliases"]
-    if type(texts) is not list:
-        _no("aliases not an array", value)
-    for text in texts:
-        if type(text) is not str:
-            _no("alias not a string", text)
-    return texts
-
-
-def _any_name(name: object) -> None:
-    """Accept every alias in a stored schema."""
-
-
-def _check_unique(fields: list[Field], record: Name) -> None:
-    if len({field.name for field in fields}) == len(fields):
-        return
-    places: dict[str, int] = {}
-    for place, field in enumerate(fields):
-        if field.name in places:
-            first = places[field.name]
-            one, other = (f"{f.name} type:{f.type.kind.upper()}" for f in (field, fields[first]))
-            raise InvalidSchema(
-                f"Duplicate field {field.name} in record {record.full}:"
-                f" {one} pos:{place} and {other} pos:{first}."
-            )
-        places[field.name] = place
-
-
-def _java_double(text: str) -> float:
-    """Return ``Double.parseDouble`` of the text default of a float or double; may be NaN."""
-    match = _JAVA_DOUBLE.fullmatch(text)
-    if match is None:
-        raise InvalidSchema(f'For input string: "{text}"')
-    sign = -1.0 if match["sign"] == "-" else 1.0
-    if match["word"]:
-        return math.nan if match["word"] == "NaN" else sign * math.inf
-    if match["decimal"]:
-        return sign * float(match["decimal"])
-    try:
-        return sign * float.fromhex(match["hex"])
-    except OverflowError:
-        return sign * math.inf
-
-
-def _has_wide_integer(value: Json) -> bool:
-    todo = [value]
-    while todo:
-        item = todo.pop()
-        if type(item) is dict:
-            todo.extend(item.values())
-        elif type(item) is list:
-            todo.extend(item)
-        elif type(item) is int and not -(2**63) <= item < 2**63:
-            return True
-    return False

@@ -10,7 +10,8 @@ from registry.domain.schemas import contract
 from registry.domain.schemas.contract import Budget, Part
 from registry.domain.schemas.explaining import LINE_MAX, Fix, cut, fix_text
 
-from .compatibility import Change, Item, changes, message
+from .changes import Change, Item, message
+from .compatibility import changes
 from .model import Constant, EnumType, Field, File, Message, OneOf
 from .schema import ProtobufSchema
 

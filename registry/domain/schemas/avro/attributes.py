@@ -1,0 +1,98 @@
+"""Attributes of Avro definitions as Java's parser reads them."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final, NoReturn
+
+from registry.domain.schemas.contract import InvalidSchema
+from registry.domain.schemas.json_text import clipped, printed
+
+from .model import Field, Json, Name
+
+_ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
+_JAVA_DOUBLE: Final = re.compile(
+    r"[\x00-\x20]*(?P<sign>[+-]?)(?:(?P<word>NaN|Infinity)"
+    r"|(?P<decimal>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?"
+    r"|(?P<hex>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?)[\x00-\x20]*"
+)
+
+
+def refuse(what: str, value: Json) -> NoReturn:
+    """Raise :class:`InvalidSchema` with an excerpt of ``value``."""
+    raise InvalidSchema(f"{what}: {clipped(printed(value))}")
+
+
+def text_attribute(value: dict[str, Json], key: str) -> str | None:
+    """Return a text attribute; a value that is not a string counts as absent."""
+    text = value.get(key)
+    return text if type(text) is str else None
+
+
+def field_order(value: Json) -> str:
+    """Return the sort order of a field."""
+    if type(value) is not str or value.upper() not in _ORDERS:
+        raise InvalidSchema(f"Invalid order: {printed(value)} is none of {', '.join(_ORDERS.values())}")
+    return _ORDERS[value.upper()]
+
+
+def alias_texts(value: dict[str, Json]) -> list[str]:
+    """Return the aliases of a definition or a field that has some."""
+    texts = value["aliases"]
+    if type(texts) is not list:
+        refuse("aliases not an array", value)
+    for text in texts:
+        if type(text) is not str:
+            refuse("alias not a string", text)
+    return texts
+
+
+def accept_any_name(name: object) -> None:
+    """Accept every alias in a stored schema."""
+
+
+def check_unique_fields(fields: list[Field], record: Name) -> None:
+    """Refuse two fields of one name."""
+    if len({field.name for field in fields}) == len(fields):
+        return
+    places: dict[str, int] = {}
+    for place, field in enumerate(fields):
+        if field.name in places:
+            first = places[field.name]
+            one, other = (f"{f.name} type:{f.type.kind.upper()}" for f in (field, fields[first]))
+            raise InvalidSchema(
+                f"Duplicate field {field.name} in record {record.full}:"
+                f" {one} pos:{place} and {other} pos:{first}."
+            )
+        places[field.name] = place
+
+
+def java_double(text: str) -> float:
+    """Return ``Double.parseDouble`` of the text default of a float or double; may be NaN."""
+    match = _JAVA_DOUBLE.fullmatch(text)
+    if match is None:
+        raise InvalidSchema(f'For input string: "{text}"')
+    sign = -1.0 if match["sign"] == "-" else 1.0
+    if match["word"]:
+        return math.nan if match["word"] == "NaN" else sign * math.inf
+    if match["decimal"]:
+        return sign * float(match["decimal"])
+    try:
+        return sign * float.fromhex(match["hex"])
+    except OverflowError:
+        return sign * math.inf
+
+
+def has_wide_integer(value: Json) -> bool:
+    """Return true if any integer in ``value`` takes more than 64 bits."""
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if type(item) is dict:
+            todo.extend(item.values())
+        elif type(item) is list:
+            todo.extend(item)
+        elif type(item) is int and not -(2**63) <= item < 2**63:
+            return True
+    return False
