@@ -24,6 +24,7 @@ _FETCH = {
     "kafka.max.partition.fetch.bytes": str(4 << 20),
     "kafka.receive.buffer.bytes": str(1 << 20),
 }
+_TOKENS = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLogin"
 _LOGIN = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -84,15 +85,65 @@ def kafka_options(settings: Settings) -> dict[str, str]:
     protocol = settings.kafka_security_protocol
     options = {"security.protocol": protocol, "client.id": settings.kafka_client_id}
     if protocol.startswith("SASL"):
-        mechanism = settings.kafka_sasl_mechanism or "PLAIN"
-        user, password = (
-            _quoted(text) for text in (settings.kafka_sasl_username, settings.kafka_sasl_password)
-        )
-        options["sasl.mechanism"] = mechanism
-        options["sasl.jaas.config"] = f"{_LOGIN[mechanism]} required username={user} password={password};"
+        options |= _sasl(settings)
     if protocol.endswith("SSL"):
         options |= _tls(settings)
     return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def _sasl(settings: Settings) -> dict[str, str]:
+    """Return the login. Raises :class:`.task.BuildFailed` if Java's client does not have it."""
+    match mechanism := settings.kafka_sasl_mechanism or "PLAIN":
+        case "OAUTHBEARER":
+            return _oauth(settings)
+        case "GSSAPI":
+            jaas = _jaas("com.sun.security.auth.module.Krb5LoginModule", {"useTicketCache": "true"})
+            service = {"sasl.kerberos.service.name": settings.kafka_sasl_kerberos_service_name}
+            return {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas, **service}
+        case "AWS_MSK_IAM":
+            if "aws-msk-iam-auth" not in settings.snapshots_spark_conf + settings.snapshots_spark_packages:
+                raise BuildFailed(
+                    "kafka_sasl_mechanism = AWS_MSK_IAM needs the jar aws-msk-iam-auth in Spark: name it in "
+                    "snapshots_spark_packages or snapshots_spark_conf (docs/security.md), or build with "
+                    "--engine local"
+                )
+            return {
+                "sasl.mechanism": mechanism,
+                "sasl.jaas.config": _jaas("software.amazon.msk.auth.iam.IAMLoginModule", {}),
+                "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+            }
+        case _:
+            login = {"username": settings.kafka_sasl_username, "password": settings.kafka_sasl_password}
+            return {"sasl.mechanism": mechanism, "sasl.jaas.config": _jaas(_LOGIN[mechanism], login)}
+
+
+def _oauth(settings: Settings) -> dict[str, str]:
+    login = {
+        "clientId": settings.kafka_sasl_oauthbearer_client_id,
+        "clientSecret": settings.kafka_sasl_oauthbearer_client_secret,
+    }
+    if settings.kafka_sasl_oauthbearer_scope:
+        login["scope"] = settings.kafka_sasl_oauthbearer_scope
+    pairs = settings.kafka_sasl_oauthbearer_extensions.split(",")
+    login |= {f"extension_{name.strip()}": value for name, is_, value in map(_pair, pairs) if is_}
+    if settings.kafka_https_ca_location:
+        login["ssl.truststore.type"] = "PEM"
+        login["ssl.truststore.certificates"] = _text(settings.kafka_https_ca_location)
+    return {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": _jaas(f"{_TOKENS}Module", login),
+        "sasl.login.callback.handler.class": f"{_TOKENS}CallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": settings.kafka_sasl_oauthbearer_token_endpoint_url,
+    }
+
+
+def _pair(text: str) -> tuple[str, str, str]:
+    return text.partition("=")
+
+
+def _jaas(module: str, options: dict[str, str]) -> str:
+    words = [module, "required", *(f"{name}={_quoted(value)}" for name, value in options.items())]
+    return f"{' '.join(words)};"
 
 
 def _tls(settings: Settings) -> dict[str, str]:
@@ -116,5 +167,5 @@ def _text(file: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "").replace("\n", "\\n")
     return f'"{escaped}"'

@@ -76,7 +76,7 @@ class TokenSource(AbstractTokenProvider):  # type: ignore[misc] # aiokafka has n
         if token is not None and token.fresh:
             return True
         if boot_s() >= self._failed_at + _RETRY_MIN_S:
-            self._next()
+            self._next(token)
         return False
 
     async def token(self, *, fresh: bool = False) -> str:
@@ -89,7 +89,7 @@ class TokenSource(AbstractTokenProvider):  # type: ignore[misc] # aiokafka has n
                 return token.text
         try:
             # Others may wait for the same token, so a caller that is cancelled does not cancel the fetch.
-            return (await asyncio.shield(asyncio.wrap_future(self._next()))).text
+            return (await asyncio.shield(asyncio.wrap_future(self._next(token)))).text
         except TokenUnavailable:
             if token is None or not token.valid:
                 raise
@@ -105,8 +105,13 @@ class TokenSource(AbstractTokenProvider):  # type: ignore[misc] # aiokafka has n
             if self._token is not None and self._token.text == text:
                 self._token = None
 
-    def _next(self) -> Future[Token]:
+    def _next(self, former: Token | None) -> Future[Token]:
+        """Return the fetch of the token after ``former``, which ends at once if there is a newer one."""
         with self._changing:
+            if self._token is not former and self._token is not None:
+                done: Future[Token] = Future()
+                done.set_result(self._token)
+                return done
             if self._fetching is None:
                 self._fetching = Future()
                 threading.Thread(

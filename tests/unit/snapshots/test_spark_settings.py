@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,43 @@ def test_passwords_and_certificates_travel_as_the_options_of_kafka(tmp_path: Pat
         "kafka.security.protocol": "PLAINTEXT",
         "kafka.client.id": "registrar",
     }
+
+
+def test_tokens_and_kerberos_are_logins_of_javas_client(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("the\nca")
+    secured = Settings(kafka="broker:9093", kafka_security_protocol="SASL_PLAINTEXT")
+    tokens = replace(
+        secured,
+        kafka_sasl_mechanism="OAUTHBEARER",
+        kafka_sasl_oauthbearer_token_endpoint_url="https://login.example/token",
+        kafka_sasl_oauthbearer_client_id="registrar",
+        kafka_sasl_oauthbearer_client_secret='a"b',
+        kafka_sasl_oauthbearer_scope="schemas",
+        kafka_sasl_oauthbearer_extensions="a=b, c=d",
+        kafka_https_ca_location=str(tmp_path / "ca.pem"),
+    )
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLogin"
+    options = kafka_options(tokens)
+    assert options["kafka.sasl.mechanism"] == "OAUTHBEARER"
+    assert options["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://login.example/token"
+    assert options["kafka.sasl.login.callback.handler.class"] == f"{module}CallbackHandler"
+    assert options["kafka.sasl.jaas.config"] == (
+        f'{module}Module required clientId="registrar" clientSecret="a\\"b" scope="schemas" extension_a="b" '
+        'extension_c="d" ssl.truststore.type="PEM" ssl.truststore.certificates="the\\nca";'
+    )
+    options = kafka_options(replace(secured, kafka_sasl_mechanism="GSSAPI"))
+    assert options["kafka.sasl.kerberos.service.name"] == "kafka"
+    assert "Krb5LoginModule" in options["kafka.sasl.jaas.config"]
+
+
+def test_msk_iam_asks_for_the_jar_that_java_needs() -> None:
+    given = Settings(
+        kafka="broker:9098", kafka_security_protocol="SASL_SSL", kafka_sasl_mechanism="AWS_MSK_IAM"
+    )
+    with pytest.raises(BuildFailed, match="needs the jar aws-msk-iam-auth in Spark"):
+        kafka_options(given)
+    jar = replace(given, snapshots_spark_packages="software.amazon.msk:aws-msk-iam-auth:2.3.2")
+    assert "IAMLoginModule" in kafka_options(jar)["kafka.sasl.jaas.config"]
 
 
 def test_what_the_user_says_of_spark_counts_most() -> None:
