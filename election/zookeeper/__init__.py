@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from election.zookeeper.candidacy import ZooKeeperElection
+from election.zookeeper.tls import Tls
 
-__all__ = ["ZooKeeperElection"]
+__all__ = ["Tls", "ZooKeeperElection"]

@@ -12,6 +12,8 @@ from election.contract import Announcer, Event, Identity, Lost, NoPrimary, Prima
 from election.rejections import unreachable
 from election.zookeeper.connection import BACKOFF_MIN_S, Connection, ZooKeeperError
 from election.zookeeper.members import Members
+from election.zookeeper.tls import Tls
+from election.zookeeper.tls import unreachable as servers_unreachable
 from election.zookeeper.tree import PRIMARY, Tree, verdict
 
 LOG = logging.getLogger(__name__)
@@ -30,7 +32,7 @@ class ZooKeeperElection:
     reachable one goes first; a primary that some nodes cannot reach is better than none.
 
     ``chroot`` is ``/`` + Confluent's ``schema.registry.zk.namespace``. ``auth`` is ``USER:PASSWORD`` for the
-    scheme "digest"; if it is "", znodes are open to all.
+    scheme "digest"; if it is "", znodes are open to all. ``tls`` is ``None`` for connections without TLS.
     """
 
     def __init__(
@@ -42,14 +44,16 @@ class ZooKeeperElection:
         reachable: Reachable | None = None,
         session_timeout_s: float = SESSION_TIMEOUT_S,
         auth: str = "",
+        tls: Tls | None = None,
     ) -> None:
         self._hosts = hosts
+        self._tls = tls
         self._own = own
         self._reachable = reachable
         self._session_timeout_s = session_timeout_s
         self._announcer = Announcer()
         self._check_now = asyncio.Event()
-        self._connection = Connection(hosts, chroot, session_timeout_s, auth, self._changed)
+        self._connection = Connection(hosts, chroot, session_timeout_s, auth, self._changed, tls)
         self._members = Members(self._connection, own)
         self._tree: Tree | None = None
         self._holding_back_since: float | None = None
@@ -143,7 +147,7 @@ class ZooKeeperElection:
                 await self._check_now.wait()
         except TimeoutError:
             if not self._connection.connected:
-                self._report_error(f"ZooKeeper at {self._hosts} cannot be reached")
+                self._report_error(await servers_unreachable(self._hosts, self._tls))
             elif self._holding_back_since is None:
                 await self._check_now.wait()
         self._check_now.clear()

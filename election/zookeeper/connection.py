@@ -8,8 +8,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadVersionError,
+    InvalidACLError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+)
 from kazoo.security import CREATOR_ALL_ACL
+
+from election.zookeeper.tls import Tls
 
 ANY_VERSION = -1
 BACKOFF_MIN_S = 0.05
@@ -33,12 +43,18 @@ class ZNode(NamedTuple):
 class Connection:
     """A session, used by one event loop. Paths are below ``chroot``, which is created if it is missing.
 
-    ``auth`` is ``USER:PASSWORD`` or "". ``changed`` is called on the event loop whenever the connection state
-    or a watched znode changes.
+    ``auth`` is ``USER:PASSWORD`` or "", ``tls`` is ``None`` for connections without TLS. ``changed`` is
+    called on the event loop whenever the connection state or a watched znode changes.
     """
 
     def __init__(
-        self, hosts: str, chroot: str, session_s: float, auth: str, changed: Callable[[], None]
+        self,
+        hosts: str,
+        chroot: str,
+        session_s: float,
+        auth: str,
+        changed: Callable[[], None],
+        tls: Tls | None = None,
     ) -> None:
         self._root = "/" + chroot.strip("/") if chroot.strip("/") else ""
         self._answer_s = session_s / 3
@@ -55,6 +71,7 @@ class Connection:
             },
             auth_data=[("digest", auth)] if auth else None,
             default_acl=CREATOR_ALL_ACL if auth else None,
+            **(tls.arguments() if tls else {}),
         )
         self._client.add_listener(self._on_state)
 
@@ -145,6 +162,11 @@ class Connection:
             raise ZooKeeperError("ZooKeeper did not answer in time") from error
         except (NoNodeError, NodeExistsError, BadVersionError):
             raise
+        except (AuthFailedError, InvalidACLError, NoAuthError) as error:
+            raise ZooKeeperError(
+                f"ZooKeeper refused the login ({type(error).__name__}): its znodes are another user's; "
+                "see zookeeper_auth"
+            ) from error
         except KazooException as error:
             raise ZooKeeperError(f"ZooKeeper refused: {type(error).__name__} {error}".rstrip()) from error
 

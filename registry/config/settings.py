@@ -245,6 +245,12 @@ class Settings:
         "User and password for ZooKeeper (digest); only this user can then access the registry's znodes",
     )
     zookeeper_auth_file: str = _secret_file("zookeeper_auth")
+    zookeeper_tls: bool = _setting(False, SWITCH, "security", "Use TLS for connections to ZooKeeper")
+    zookeeper_tls_ca: str = _file(
+        "CA certificates that sign the ZooKeeper servers' certificates, PEM; empty for the system's"
+    )
+    zookeeper_tls_certificate: str = _file("Client certificate for ZooKeeper, PEM")
+    zookeeper_tls_key: str = _file("Private key of that client certificate, PEM")
     peer_tls_certificate: str = _file("Certificate of this node for connections between nodes, PEM")
     peer_tls_key: str = _file("Private key of that certificate, PEM")
     peer_tls_ca: str = _file("CA certificates that sign the other nodes' certificates, PEM")

@@ -45,7 +45,8 @@ _KAFKA_FILES = (
     "kafka_ssl_certificate_location",
     "kafka_ssl_key_location",
 )
-_FILES = (*_PEER_TLS, *_TLS_FILES, "jwt_jwks", "rules", *_KAFKA_FILES)
+_ZOOKEEPER_FILES = ("zookeeper_tls_ca", "zookeeper_tls_certificate", "zookeeper_tls_key")
+_FILES = (*_PEER_TLS, *_TLS_FILES, "jwt_jwks", "rules", *_ZOOKEEPER_FILES, *_KAFKA_FILES)
 
 
 def disagreements(loaded: Loaded) -> list[str]:
@@ -104,10 +105,22 @@ def _election(given: _GivenSettings) -> Iterator[str]:
         yield f"{given.shown('zookeeper_auth')} is used only with election = zookeeper"
     if settings.zookeeper_auth and not all(settings.zookeeper_auth.partition(":")):
         yield f"{given.shown('zookeeper_auth')} must be USER:PASSWORD"
+    yield from _zookeeper_tls(given)
     if settings.primary and settings.election != "static":
         yield f"{given.shown('primary')} is used only with election = static"
     if settings.election == "static" and not settings.primary and not settings.eligible:
         yield f"{given.shown('eligible')} with election = static needs primary = URL to have a primary"
+
+
+def _zookeeper_tls(given: _GivenSettings) -> Iterator[str]:
+    settings = given.settings
+    if settings.zookeeper_tls and settings.election != "zookeeper":
+        yield f"{given.shown('zookeeper_tls')} is used only with election = zookeeper"
+    if not settings.zookeeper_tls:
+        for name in given.all_chosen(_ZOOKEEPER_FILES):
+            yield f"{given.shown(name)} is used only with zookeeper_tls = true"
+    elif settings.zookeeper_tls_key and not settings.zookeeper_tls_certificate:
+        yield f"{given.shown('zookeeper_tls_key')} also needs zookeeper_tls_certificate"
 
 
 def _peer_endpoint(given: _GivenSettings) -> Iterator[str]:

@@ -25,7 +25,9 @@ def made_by_settings(
         case "static":
             return StaticElection(own, identity_of(settings.primary) if settings.primary else None)
         case "zookeeper":
-            from election.zookeeper import ZooKeeperElection  # noqa: PLC0415 (imports kazoo only if needed)
+            from election.zookeeper import Tls, ZooKeeperElection  # noqa: PLC0415 (imports kazoo only if needed)
+
+            files = settings.zookeeper_tls_ca, settings.zookeeper_tls_certificate, settings.zookeeper_tls_key
 
             return ZooKeeperElection(
                 settings.zookeeper_hosts,
@@ -34,6 +36,7 @@ def made_by_settings(
                 reachable=reachable,
                 session_timeout_s=settings.session_timeout_s,
                 auth=settings.zookeeper_auth,
+                tls=Tls(*files) if settings.zookeeper_tls else None,
             )
         case _:
             return KafkaElection(

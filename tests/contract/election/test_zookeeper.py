@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import gc
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deploy.local.process import free_port
 from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
 from election.contract import Event, Identity, NoPrimary, PrimaryIs, Won
 from election.zookeeper.connection import Connection, ZooKeeperError
+from election.zookeeper.tls import Tls
 from election.zookeeper.tree import PRIMARY, Tree, decode, encode, stale_sessions, verdict
+from tests.certificates import Authority as CertificateAuthority
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import identity, until, until_agreed
 
@@ -167,3 +172,85 @@ def test_at_most_one_has_the_office(nodes: list[Identity], holder: int) -> None:
         session: verdict(tree(session, members, primary), own) for session, own in members.items()
     }
     assert [session for session, event in heard.items() if event == Won()] in ([], [primary])
+
+
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Tls]]:
+    """The address of a server that uses TLS and demands a client certificate, and the files of a client."""
+    folder, authority = tmp_path_factory.mktemp("encrypted"), CertificateAuthority()
+    ca = authority.write(folder, "ca")
+    issued = authority.issue()
+    both = folder / "server.pem"
+    both.write_bytes(issued.key_pem() + issued.pem)
+    port = free_port()
+    settings = {
+        "secureClientPort": str(port),
+        "secureClientPortAddress": "127.0.0.1",
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "ssl.keyStore.location": str(both),
+        "ssl.keyStore.type": "PEM",
+        "ssl.trustStore.location": str(ca),
+        "ssl.trustStore.type": "PEM",
+    }
+    files = authority.issue("CN=node").write(folder, "client")
+    with ZooKeeper(folder / "server", settings=settings):
+        yield f"127.0.0.1:{port}", Tls(str(ca), *map(str, files))
+
+
+def test_sessions_use_tls_with_a_client_certificate(encrypted: tuple[str, Tls], tmp_path: Path) -> None:
+    async def scenario() -> None:
+        address, tls = encrypted
+        async with Authority("zookeeper", address, tmp_path) as ensemble:
+            await until_agreed([ensemble.node(A, tls=tls), ensemble.node(B, tls=tls)])
+
+    asyncio.run(scenario())
+
+
+# kazoo leaves the socket of a failed handshake to the garbage collector.
+leaves_sockets = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
+
+
+@leaves_sockets
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (lambda tls, other: None, "it uses TLS; see zookeeper_tls"),
+        (lambda tls, other: tls._replace(ca=other), "; see zookeeper_tls_ca"),
+        (lambda tls, other: Tls(tls.ca), "see zookeeper_tls_certificate, if it demands one"),
+    ],
+    ids=["no TLS", "another authority", "no client certificate"],
+)
+def test_a_server_that_uses_tls_names_the_setting(
+    encrypted: tuple[str, Tls], tmp_path: Path, given: Callable[[Tls, str], Tls | None], said: str
+) -> None:
+    async def scenario() -> None:
+        address, tls = encrypted
+        other = str(CertificateAuthority("Other CA").write(tmp_path, "other"))
+        async with Authority("zookeeper", address, tmp_path) as ensemble:
+            node = ensemble.node(A, tls=given(tls, other), session_timeout_s=2.0)
+            await until(lambda: node.refused.endswith(said), "the reason")
+
+    asyncio.run(scenario())
+    gc.collect()
+
+
+@leaves_sockets
+def test_tls_with_a_server_without_it_names_the_setting(ensemble: Authority) -> None:
+    async def scenario() -> None:
+        async with ensemble:
+            node = ensemble.node(A, tls=Tls(), session_timeout_s=2.0)
+            await until(lambda: node.refused.endswith("it uses no TLS; see zookeeper_tls"), "the reason")
+
+    asyncio.run(scenario())
+    gc.collect()
+
+
+def test_znodes_of_another_user_name_the_setting(ensemble: Authority) -> None:
+    async def scenario() -> None:
+        async with ensemble:
+            owner = ensemble.node(A, auth="alice:secret")
+            await until(lambda: owner.won, "the owner to be primary")
+            node = ensemble.node(B, auth="bob:secret")
+            await until(lambda: node.refused.endswith("see zookeeper_auth"), "the reason")
+
+    asyncio.run(scenario())
