@@ -125,7 +125,7 @@ def _responses(operation: Operation) -> Json:
         good["content"] = {kind: {"schema": reference} for kind in kinds} | plain
     out: Json = {str(operation.status): good}
     by_status: dict[int, list[str]] = {}
-    for kind in operation.errors:
+    for kind in (*operation.errors, *operation.permission.errors):
         status = kind.code if kind.code < 1000 else kind.code // 100
         by_status.setdefault(status, []).append(f"{kind.code}: {kind.template}")
     for status, texts in sorted(by_status.items()):

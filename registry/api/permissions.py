@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
-from registry.domain.errors import DENIED, DENIED_IN_ALL
+from registry.domain.errors import DENIED, DENIED_IN_ALL, ErrorKind
 from registry.domain.model import Reference, Subject
 from registry.domain.parsing.stored import DEPENDENCIES_MAX
 from registry.domain.queries import entities, versions
@@ -35,6 +35,13 @@ class Needed(NamedTuple):
     on: On
     any_of: tuple[Permission, ...] = ()
     of_context: tuple[Permission, ...] = ()  # instead, if the path names a context
+
+    @property
+    def errors(self) -> tuple[ErrorKind, ...]:
+        """The errors of requests that are not permitted."""
+        if self.on is On.REGISTRY:
+            return (DENIED_IN_ALL,)
+        return (DENIED,) if self.on in (On.SUBJECT, On.HANDLER) else ()
 
 
 OPEN: Final = Needed(On.NOTHING)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from registry.api.openapi import document
 from registry.api.operations import Operation
 from registry.api.routes import operations
 from registry.security.authorization.roles import ROLES
@@ -99,6 +100,14 @@ GRANTED = {role: {each.value for each in permissions} for role, permissions in R
 
 def test_every_operation_of_the_table_has_a_permission() -> None:
     assert {(each.method, each.path) for each in TABLE} == set(NEEDED)
+
+
+def test_the_description_names_the_refusal_of_operations_that_need_a_permission() -> None:
+    paths = document(TABLE, "1")["paths"]
+    for each in TABLE:
+        needs = NEEDED[each.method, each.path] not in (OPEN, SHOWN) or each.path == "/compatibility/explain"
+        described = paths[each.path][each.method.lower()]["responses"].get("403", {"description": ""})
+        assert ("40301" in described["description"]) is needs
 
 
 class Place(NamedTuple):
