@@ -15,7 +15,7 @@ from registry.domain.errors import RegistryError
 from .parsing import RequestParser, Stage
 from .request import Header, Limits, Request
 
-_BLOCK_BYTES_MAX = 1024
+_BLOCKS_BYTES_MAX = 4096  # Of all blocks of a connection; one with a bearer token may take most of it.
 _BLOCKS_MAX = 4  # Per connection: a client's headers differ by the length of its bodies.
 _TARGET_BYTES_MAX = 2048  # Longer ones are left to the parser, which checks the limit of all headers.
 # Characters that need no validation in a target.
@@ -40,10 +40,11 @@ class _Block(NamedTuple):
 class HeaderCache:
     """The header blocks of one connection's last plain requests."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_bytes", "_known")
 
     def __init__(self) -> None:
         self._known: dict[bytes, _Block] = {}
+        self._bytes = 0
 
     def read(self, data: bytes) -> Request | None:
         """Return the request in ``data`` if it is exactly one, with a known header block."""
@@ -71,7 +72,7 @@ class HeaderCache:
         block = data[len(line) : len(data) - len(body)]
         if method not in (b"GET", b"POST") or version != "1.1" or not keep_alive:
             return
-        if len(block) > _BLOCK_BYTES_MAX or not data.startswith(line):
+        if len(block) > _BLOCKS_BYTES_MAX or not data.startswith(line):
             return
         if block.find(_HEAD_END) != len(block) - len(_HEAD_END) or not data.endswith(body):
             return
@@ -79,9 +80,18 @@ class HeaderCache:
         if lengths not in ([], [b"%d" % len(body)]) or not (lengths or not body):
             return
         if _UNCACHEABLE.isdisjoint([name for name, _ in headers]):
-            if len(self._known) >= _BLOCKS_MAX:
-                del self._known[next(iter(self._known))]
-            self._known[block] = _Block(headers, len(body))
+            self._add(block, _Block(headers, len(body)))
+
+    def _add(self, block: bytes, parsed: _Block) -> None:
+        known = self._known
+        if block in known:
+            return
+        while len(known) >= _BLOCKS_MAX or self._bytes + len(block) > _BLOCKS_BYTES_MAX:
+            oldest = next(iter(known))
+            del known[oldest]
+            self._bytes -= len(oldest)
+        known[block] = parsed
+        self._bytes += len(block)
 
 
 class RequestReader:
