@@ -218,6 +218,39 @@ def test_client_certificates_are_verified(site: Site, auth: str) -> None:
         assert refused(site, site.context()) == (auth == "required")
 
 
+@READERS
+def test_the_name_in_a_certificate_admits_a_client_and_the_plain_port_nobody(
+    site: Site, readers: str
+) -> None:
+    alice = site.context(site.authority.issue("CN=alice").write(site.folder, "alice"))
+    bob = site.context(site.authority.issue("CN=bob").write(site.folder, "bob"))
+    rules = ("--tls-principal-rules", "RULE:^CN=(alice)$/$1/")
+    with running(site.serve(*client_flags(site, "required"), *rules, "--readers", readers)):
+        with closing(site.connection(alice)) as connection:
+            connection.request("POST", PATH, BODY, KIND)
+            assert connection.getresponse().read().startswith(b'{"id":1')
+        session = None
+        for _ in range(3):  # the later connections resume the session of the first
+            answer, session = resumed(site, alice, session)
+            assert answer.startswith(b"HTTP/1.1 200 ")
+        assert site.get("/schemas/ids/1", bob)[0] == 401, "no rule gives it a name"
+        with closing(http.client.HTTPConnection("127.0.0.1", site.plain)) as plain:
+            plain.request("GET", "/schemas/ids/1")
+            assert plain.getresponse().status == 401
+
+
+def resumed(
+    site: Site, context: ssl.SSLContext, session: ssl.SSLSession | None
+) -> tuple[bytes, ssl.SSLSession | None]:
+    """Ask on a connection that resumes ``session``; return the answer's first bytes and the session."""
+    with (
+        socket.create_connection(("127.0.0.1", site.port), timeout=30.0) as plain,
+        context.wrap_socket(plain, server_hostname="localhost", session=session) as secured,
+    ):
+        secured.sendall(b"GET /schemas/ids/1 HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        return secured.recv(100), secured.session
+
+
 def test_client_certificates_are_not_asked_for_by_default(site: Site) -> None:
     foreign = site.context(Authority("Other").issue("CN=eve").write(site.folder, "eve"))
     with running(site.serve(*site.pem, "--readers", "1")):
