@@ -15,7 +15,7 @@ from registry.domain.queries.associations import Association
 from registry.domain.rows.view import View
 from registry.security.access import Access, Permission
 
-from .permissions import require, require_references
+from .permissions import require, require_references, require_stored
 
 
 def require_change(access: Access, view: View, request: ResourceRequest, context: str) -> None:
@@ -33,18 +33,22 @@ def require_change(access: Access, view: View, request: ResourceRequest, context
         if wanted.op == DELETE:
             require_removal(access, same, cascade=wanted.cascade)
             continue
-        for subject in {_subject(request, wanted, kind, context), *map(_subject_of, same)}:
-            require(access, Permission.WRITE, subject)
-            if wanted.schema is not None:
+        named = _subject(request, wanted, kind, context)
+        require(access, Permission.WRITE, named)
+        for each in same:
+            require_stored(access, Permission.WRITE, _subject_of(each), request.resource_id or "")
+        if wanted.schema is not None:
+            for subject in {named, *map(_subject_of, same)}:
                 require_references(access, view, subject, wanted.schema.references or ())
 
 
 def require_removal(access: Access, found: Iterable[Association], *, cascade: bool) -> None:
     """Raise 403 unless the principal may remove stored associations, and with ``cascade`` their subjects."""
     for each in found:
-        require(access, Permission.WRITE, _subject_of(each))
+        resource = each.resource_id or ""
+        require_stored(access, Permission.WRITE, _subject_of(each), resource)
         if cascade and each.strong:
-            require(access, Permission.DELETE, _subject_of(each))
+            require_stored(access, Permission.DELETE, _subject_of(each), resource)
 
 
 def permitted(

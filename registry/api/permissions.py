@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
-from registry.domain.errors import DENIED, DENIED_IN_ALL, ErrorKind
+from registry.domain.errors import DENIED, DENIED_IN_ALL, DENIED_ON_RESOURCE, ErrorKind
 from registry.domain.model import Reference, Subject
 from registry.domain.parsing.stored import DEPENDENCIES_MAX
 from registry.domain.queries import entities, versions
@@ -99,6 +99,15 @@ def require_alias(access: Access, alias: Subject, target: Subject) -> None:
     for permission in Permission:
         if access.may(permission, alias):
             require(access, permission, target)
+
+
+def require_stored(access: Access, permission: Permission, subject: Subject, resource: str) -> None:
+    """Raise 403 if this is not permitted on a subject that rows name and the client did not.
+
+    The message names the ``resource`` through which it was found, so that it does not tell the name.
+    """
+    if not access.may(permission, subject):
+        raise DENIED_ON_RESOURCE(_shown(permission), resource)
 
 
 def require_references(access: Access, view: View, subject: Subject, references: Iterable[Reference]) -> None:

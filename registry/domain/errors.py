@@ -42,6 +42,7 @@ class RegistryError(Exception):
 
 # As by Confluent's security plugin. The operation, and the subject or context as the client named it.
 DENIED = ErrorKind(40301, "User is denied operation %s on Subject: %s")
+DENIED_ON_RESOURCE = ErrorKind(40301, "User is denied operation %s on the associations of resource '%s'")
 DENIED_IN_ALL = ErrorKind(40301, "User is denied operation %s on this registry")
 SUBJECT_NOT_FOUND = ErrorKind(40401, "Subject '%s' not found.")
 VERSION_NOT_FOUND = ErrorKind(40402, "Version %s not found.")

@@ -215,6 +215,19 @@ def test_an_alias_needs_the_permission_on_itself_and_on_its_target() -> None:
             assert own.request(method, target, body, user="bob").status == 200
 
 
+def test_a_refused_change_of_a_resource_does_not_tell_the_subjects_of_its_associations(
+    api: PermittingApi,
+) -> None:
+    for method, body in (
+        ("DELETE", None),
+        ("PUT", {"resourceName": "t-a1", "resourceNamespace": "n", "associations": [{"subject": "b7"}]}),
+    ):
+        reply = api.request(method, "/associations/resources/a1", body, user="bob")
+        message = "User is denied operation Write on the associations of resource 'a1'"
+        assert reply.error == (403, 40301, message)
+    assert get(api, "/associations/resources/a1").json != []
+
+
 def test_configs_of_contexts_are_for_those_who_may_change_them() -> None:
     rules = rule("alice", "reader", "*") + rule("bob", "config", ":.:")
     with PermittingApi(rules) as own:
