@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from registry.domain.errors import UNAVAILABLE
-from registry.domain.principal import ANONYMOUS, Principal
+from registry.domain.principal import Principal
 from registry.security.access import Access
 from registry.security.gate import Admission, Credentials, Refused
 
@@ -76,19 +76,16 @@ class AuthenticationGate:
         tokens: TokenVerifier | None = None,
         keys: KeyRefresh | None = None,
         certificates: bool = False,
-        anonymous: bool = False,
     ) -> None:
         """Every method of authentication is disabled by default.
 
         ``access`` returns what a principal may do. ``keys``: those of ``tokens``, if they come from a URL.
-        ``anonymous``: admit requests without credentials, as the anonymous principal.
         """
         self._access = access
         self._users = users
         self._tokens = tokens
         self._keys = keys
         self._certificates = certificates
-        self._anonymous = anonymous
         self._reads_header = users is not None or tokens is not None
         self._verifier = Verifier()
         self._throttle = Throttle()
@@ -159,8 +156,6 @@ class AuthenticationGate:
         name = credentials.certificate if self._certificates else ""
         if name:
             return self._remember(name, Principal(name), math.inf)
-        if self._anonymous:
-            return self._remember("", ANONYMOUS, math.inf)
         raise self._unauthorized()
 
     # --- passwords

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from registry.api.admission import Entrance
 from registry.api.app import Gateway
 from registry.api.browsers import Cors, PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.http1.server import Server
+from registry.security.client_address import TrustedProxies
 from registry.security.gate import OPEN_GATE
 from tests.running import until_async
 from tests.unit.http1.clients import BUFFER, Run, asking, behind, head, loops, serving
@@ -178,8 +180,14 @@ def test_a_client_that_goes_ends_a_producer_that_does_not_wait_for_it(
 
     async def main() -> None:
         producer = Producer(1_000_000, b"little")
-        parts = Applied(), Cors(()), PageGuard(), ResponseHeaders(), OPEN_GATE
-        app: Any = Gateway(producer, *parts)  # type: ignore[arg-type]
+        app: Any = Gateway(
+            producer,
+            backend=Applied(),  # type: ignore[arg-type]
+            cors=Cors(()),
+            guard=PageGuard(),
+            extra=ResponseHeaders(),
+            entrance=Entrance(OPEN_GATE, open_paths=True, proxies=TrustedProxies()),
+        )
         async with serving(app) as server:
             async with asking(server, get()) as (reader, _):
                 await head(reader)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from registry.domain.errors import RegistryError
-from registry.domain.principal import ANONYMOUS, Principal
+from registry.domain.principal import Principal
 from registry.security.access import FULL_ACCESS, Access
 from registry.security.authentication.gate import AuthenticationGate
 from registry.security.authentication.key_url import KeyUrl
@@ -210,7 +210,7 @@ def test_what_is_remembered_holds_no_secret() -> None:
     run(main())
 
 
-# --- certificates and anonymous clients
+# --- certificates
 
 
 def test_a_certificate_names_its_principal() -> None:
@@ -242,19 +242,6 @@ def test_no_certificate_is_believed_unless_it_is_a_way_to_authenticate() -> None
         gate = AuthenticationGate(Rules(), users=UserFile())
         await refused(gate, Credentials(b"", "CN=alice", HERE))
         gate.close()
-
-    run(main())
-
-
-def test_anonymous_clients_are_admitted_only_where_nothing_else_is_set() -> None:
-    async def main() -> None:
-        rules = Rules()
-        gate = AuthenticationGate(rules, anonymous=True)
-        assert (await gate.admit(Credentials())).principal == ANONYMOUS
-        admission = gate.known(RIGHT)
-        assert admission is not None
-        assert admission.principal == ANONYMOUS
-        assert rules.asked == [ANONYMOUS]
 
     run(main())
 
