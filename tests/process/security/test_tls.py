@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
+import signal
 import socket
 import ssl
 import threading
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.certificates import DAY, Authority, replace
+from tests.process.test_lifecycle import children
 from tests.running import Registry, free_port, until
 
 PATH = "/subjects/tls-value/versions"
@@ -177,6 +180,17 @@ def test_a_broken_replacement_leaves_the_certificate_in_use(site: Site) -> None:
         assert site.served() == before
         site.renew()
         until(site.serves_the_present_one, 30.0, "the new certificate")
+
+
+def test_a_reader_that_dies_while_the_files_are_broken_comes_back_when_they_are_mended(site: Site) -> None:
+    with running(site.serve(*site.pem, "--readers", "1")) as registry:
+        replace(site.certificate, b"nothing")
+        (reader,) = (pid for pid, module in children(registry).items() if "reader" in module)
+        os.kill(reader, signal.SIGKILL)
+        until(lambda: "the reader ended (exit code 1)" in registry.output, 30.0, "a start to fail")
+        assert registry.process.poll() is None
+        site.renew()
+        until(lambda: answered(site) == 200, 30.0, "an answer again")
 
 
 @pytest.mark.parametrize(("version", "accepted"), [("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)])
