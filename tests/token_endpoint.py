@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
             print("issued", flush=True)
 
     def _token(self, behaviour: dict[str, Any], scope: str) -> dict[str, Any]:
-        now = time.time() - (1000 if behaviour.get("expired") else 0)
+        now = behaviour.get("now", time.time())
         claims = {
             "sub": CLIENT_ID,
             "aud": behaviour.get("audience", AUDIENCE),
