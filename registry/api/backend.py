@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -10,6 +11,7 @@ import msgspec
 
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import INCOMPATIBLE
+from registry.domain.governance import NO_GOVERNANCE, Governance
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
@@ -115,6 +117,8 @@ class ApiSettings:
     keep_rule_sets: bool = True  # false: rule sets in requests are ignored
     # Headers for every answer: action, name and value; see :mod:`.response_headers`.
     response_headers: tuple[tuple[str, str, str], ...] = ()
+    # The policies in force; the primary applies them, readers only warn.
+    governance: Callable[[], Governance] = lambda: NO_GOVERNANCE
     allowed_hosts: tuple[str, ...] = ()  # names allowed in ``Host``; empty: all
     open_paths: bool = True  # health, metrics and the API's description need no authentication
     trusted_proxies: tuple[str, ...] = ()  # networks whose ``X-Forwarded-For`` is believed

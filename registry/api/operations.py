@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from registry.domain import errors
 from registry.domain.commands import Command
@@ -63,7 +63,14 @@ class PendingSearch(Generic[_T]):
     answer: Callable[[View, _T], Computation]
 
 
-Result = Answer | Command | Listing[Any] | PendingSearch[Any]
+class Write(NamedTuple):
+    """A command, and headers for the answer if it is done."""
+
+    command: Command
+    headers: tuple[Header, ...]
+
+
+Result = Answer | Command | Write | Listing[Any] | PendingSearch[Any]
 # The result itself, or the computation of it, which may query schemas.
 Computation = Result | Querying[Result]
 # Answers from rows, or returns the list, search or command that answers. It never waits.

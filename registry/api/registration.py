@@ -12,12 +12,13 @@ import msgspec
 from registry.domain import errors as e
 from registry.domain.commands import Command, Register
 from registry.domain.decide.decision import check_subject
-from registry.domain.lookup import duplicates, find
+from registry.domain.lookup import duplicates, find, registration
 from registry.domain.lookup.metadata import tidy_rules
 from registry.domain.model import Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
+from registry.domain.principal import ANONYMOUS
 from registry.domain.queries import entities, versions
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
@@ -26,10 +27,12 @@ from registry.security.access import Permission
 
 from .answers import Answer, Header
 from .bodies import schema_request
-from .operations import BODY_ERRORS, REGISTER_ERRORS, Call, Freshness, Operation, PendingSearch
+from .operations import BODY_ERRORS, REGISTER_ERRORS, Call, Freshness, Operation, PendingSearch, Write
 from .parameters import DELETED, FORCE, FORMAT, NORMALIZE
 from .permissions import on_subject, readable, require, require_references
 
+# Clients accept some kilobytes of headers.
+WARNINGS_MAX = 8
 _VERSION = re.compile(rb'\{"id":-?[0-9]+,"version":([0-9]+),')
 
 
@@ -59,7 +62,7 @@ def _next_context(call: Call, after: str | None, view: View) -> Search[str]:
     return find.next_context(rows, call.subject, after, deleted=call.args["deleted"])
 
 
-def register(call: Call, view: View) -> Querying[Answer | Command]:
+def register(call: Call, view: View) -> Querying[Answer | Command | Write]:
     """``POST /subjects/{subject}/versions``: answered here if the schema is registered already."""
     defaults = call.settings.defaults
     request = _request(call, force=call.args["force"])
@@ -73,7 +76,23 @@ def register(call: Call, view: View) -> Querying[Answer | Command]:
         reply = yield from find.already_registered(view, call.memory, request, defaults)
         if reply is not None:
             return Answer(reply)
-    return msgspec.structs.replace(request, subject=call.requested_subject.qualified)
+    command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
+    warnings = yield from _lint_warnings(call, view, request)
+    return Write(command, warnings) if warnings else command
+
+
+def _lint_warnings(call: Call, view: View, request: Register) -> Querying[tuple[Header, ...]]:
+    """Return what breaks rules that the policy only warns about; nothing if the schema is not valid."""
+    rules = call.settings.governance().policy(call.subject, ANONYMOUS).lint_warnings
+    if not rules or not request.schema.strip():
+        return ()
+    try:
+        content = yield from registration.read(view, call.subject, request, new=False, normalize=False)
+        findings = yield from querying.lint(content.source, rules)
+    except (InvalidSchema, e.RegistryError):
+        return ()  # the primary refuses it
+    # Names in JSON schemas may hold any character, also line breaks.
+    return tuple((b"x-registry-lint", str(each).encode("unicode_escape")) for each in findings[:WARNINGS_MAX])
 
 
 def _check_uses(call: Call, view: View, request: Register) -> None:

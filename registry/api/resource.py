@@ -29,7 +29,7 @@ from .backend import ApiSettings, Backend
 from .bodies import without_rule_sets
 from .list_slices import Lists
 from .listing import Listing
-from .operations import Call, Operation, PendingSearch
+from .operations import Call, Operation, PendingSearch, Write
 from .parameters import arguments
 from .permissions import check_registry
 from .row_handlers import RowHandlers
@@ -127,7 +127,9 @@ class Resource:
             query, rows = scope.get("query_string", b""), self._handlers.rows(operation, call)
             return await self._lists.answer(result, path.partition(b"?")[0], query, rows)
         if not isinstance(result, Answer):
-            answer = await self._submit(result, operation.status, _origin(scope, headers))
+            command, more = result if isinstance(result, Write) else (result, ())
+            answer = await self._submit(command, operation.status, _origin(scope, headers))
+            answer = answer._replace(headers=(*answer.headers, *more))
             answer = _with_location(answer, operation.location) if operation.location else answer
             return self._handlers.with_headers(operation, call, answer)
         etag = next((value for name, value in result.headers if name == b"etag"), None)

@@ -13,6 +13,8 @@ from typing import Final, Literal, NamedTuple
 
 # The maximum number of findings reported for one schema.
 FINDINGS_MAX: Final = 20
+# Characters of a name or path that are shown.
+SHOWN_MAX: Final = 200
 
 # An object is a type without a name.
 Kind = Literal["schema", "type", "object", "field", "enum", "symbol"]
@@ -120,8 +122,13 @@ def findings(elements: Iterable[Element], rules: Sequence[str]) -> tuple[Finding
         for name in rules:
             rule = RULES[name]
             if element.kind in rule.kinds and rule.broken(element):
-                quoted = f"`{element.name}`" if element.name else f"the {element.kind}"
-                found.append(Finding(name, element.path or "#", rule.message.format(name=quoted), rule.fix))
+                quoted = f"`{_cut(element.name)}`" if element.name else f"the {element.kind}"
+                path = _cut(element.path) or "#"
+                found.append(Finding(name, path, rule.message.format(name=quoted), rule.fix))
                 if len(found) == FINDINGS_MAX:
                     return tuple(found)
     return tuple(found)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_MAX else text[: SHOWN_MAX - 1] + "…"
