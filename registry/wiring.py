@@ -13,6 +13,7 @@ from .config.response_headers import parse
 from .domain.queries.association_rules import ASSOCIATION_RULES
 from .domain.queries.scope import Defaults
 from .security.gate import OPEN_GATE, WatchedGate
+from .security.policies import Policies
 
 if TYPE_CHECKING:
     from .security.tls.expiry import ExpiryGauges
@@ -31,7 +32,7 @@ def defaults(settings: Settings) -> Defaults:
     )
 
 
-def api_settings(settings: Settings, version: str) -> ApiSettings:
+def api_settings(settings: Settings, version: str, policies: Policies) -> ApiSettings:
     """Return the options of the API."""
     return ApiSettings(
         defaults=defaults(settings),
@@ -51,6 +52,7 @@ def api_settings(settings: Settings, version: str) -> ApiSettings:
         ),
         open_paths=settings.open_paths,
         trusted_proxies=_words(settings.trusted_proxies),
+        governance=policies.current,
     )
 
 

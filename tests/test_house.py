@@ -30,9 +30,9 @@ _HOST = ("registry.config", "registry.observe", "registry.processes")
 _STATE = ("registry.domain", "registry.log", "registry.store")
 _SNAPSHOTS = ("snapshots.format", "snapshots.catalogue")
 _SERVING = (
-    *_HOST, *_STATE, "registry.__init__", "registry.api", "registry.encoder", "registry.http1",
-    "registry.ipc", "registry.public_server", "registry.security", "registry.wiring", "registry.workers",
-    "snapshots.catalogue",
+    *_HOST, *_STATE, "registry.__init__", "registry.api", "registry.audit", "registry.encoder",
+    "registry.http1", "registry.ipc", "registry.public_server", "registry.security",
+    "registry.wiring", "registry.workers", "snapshots.catalogue",
 )  # fmt: skip
 _BUILDING = (*_HOST, *_STATE, *_SNAPSHOTS, "registry.encoder", "snapshots.loading")
 
@@ -76,10 +76,12 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # The API, and its transport between processes and nodes.
     "registry.workers": ("registry.domain", "registry.processes"),
     "registry.http1": ("registry.domain", "registry.processes"),
+    # What was done, by whom.
+    "registry.audit": (*_HOST, "registry.domain", "registry.log", "registry.security"),
     # Who sends a request, and what that principal may do.
     "registry.security": (*_HOST, "registry.domain"),
     "registry.api": (
-        "registry.__init__", "registry.domain", "registry.security", "registry.workers",
+        "registry.__init__", "registry.audit", "registry.domain", "registry.security", "registry.workers",
         "snapshots.catalogue",
     ),
     "registry.ipc": ("registry.api", "registry.domain", "registry.observe", "snapshots.catalogue"),

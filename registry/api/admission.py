@@ -22,6 +22,11 @@ class Entrance:
         self._open = OPEN_PATHS if open_paths else frozenset()
         self._proxies = proxies
 
+    def address(self, scope: Scope) -> str:
+        """Return the client's address, as trusted proxies name it; empty if it has none."""
+        client = scope.get("client")
+        return self._proxies.client(client[0], scope["headers"]) if client else ""
+
     async def admit(self, scope: Scope, segments: tuple[str, ...]) -> Admission:
         """Return the admission of a request. Raises :class:`~registry.domain.errors.RegistryError`."""
         if segments in self._open:

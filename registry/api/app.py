@@ -14,9 +14,10 @@ from registry.security.client_address import TrustedProxies
 from registry.security.gate import OPEN_GATE, Gate, Refused
 from registry.workers.pool import Pool
 
-from . import request_target
+from . import auditing, request_target
 from .admission import Entrance
 from .answers import STANDARD_HEADERS, Answer, Disconnected, error_body, refusal, request_id, send_answer
+from .auditing import ERROR_CODE, Audit
 from .backend import ApiSettings, Backend
 from .browsers import Cors, PageGuard
 from .list_slices import Lists
@@ -37,11 +38,12 @@ def create_app(
     metrics: Metrics | None = None,
     pool: Pool | None = None,
     gate: Gate = OPEN_GATE,
+    audit: Audit | None = None,
 ) -> ASGIApp:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
     ``pool`` runs what would block the event loop; by default it is a pool of its own. ``gate`` admits
-    requests.
+    requests. ``audit`` takes the entries of writes and refusals.
     """
     settings = settings or ApiSettings()
     worker_queries = WorkerQueries(pool or Pool(settings.compatibility_budget_s))
@@ -56,7 +58,15 @@ def create_app(
     extra = ResponseHeaders(settings.response_headers)
     proxies = TrustedProxies(settings.trusted_proxies)
     entrance = Entrance(gate, open_paths=settings.open_paths, proxies=proxies)
-    return Gateway(Router(resources), backend=backend, cors=cors, guard=guard, extra=extra, entrance=entrance)
+    return Gateway(
+        Router(resources),
+        backend=backend,
+        cors=cors,
+        guard=guard,
+        extra=extra,
+        entrance=entrance,
+        audit=audit,
+    )
 
 
 def route_of(scope: Mapping[str, Any]) -> str:
@@ -80,6 +90,7 @@ class Gateway:
         guard: PageGuard,
         extra: ResponseHeaders,
         entrance: Entrance,
+        audit: Audit | None,
     ) -> None:
         self._app = app
         self._extra = extra
@@ -87,6 +98,7 @@ class Gateway:
         self._cors = cors
         self._guard = guard
         self._entrance = entrance
+        self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
@@ -100,6 +112,14 @@ class Gateway:
             if sender.started:
                 raise
             await send_answer(_INTERNAL_ERROR, scope, sender)
+        finally:
+            if self._audit is not None:
+                self._record(self._audit, scope, sender.status)
+
+    def _record(self, audit: Audit, scope: Scope, status: int) -> None:
+        found = auditing.entry(scope, scope[STATE], status, self._entrance.address(scope))
+        if found is not None:
+            audit(found)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw_path = scope.get("raw_path") or scope["path"].encode()
@@ -110,6 +130,7 @@ class Gateway:
             if scope["method"] != "OPTIONS":  # browsers send no credentials with a preflight
                 scope[STATE]["admission"] = await self._entrance.admit(scope, wanted.segments)
         except RegistryError as error:
+            scope[STATE][ERROR_CODE] = error.code
             headers = error.headers if isinstance(error, Refused) else ()
             await send_answer(refusal(error, headers), scope, send)
             return
@@ -126,6 +147,7 @@ class _Sender:
         self, scope: Scope, backend: Backend, cors: Cors, extra: ResponseHeaders, send: Send
     ) -> None:
         self.started = False
+        self.status = 0  # of the answer, once it has begun
         self._extra = extra
         self._send = send
         self._backend = backend
@@ -135,7 +157,7 @@ class _Sender:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started = True
+            self.started, self.status = True, message["status"]
             headers = list(message["headers"])
             names = {name for name, _ in headers}
             headers += (each for each in STANDARD_HEADERS if each[0] not in names)

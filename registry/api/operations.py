@@ -15,7 +15,7 @@ from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
-from registry.security.access import FULL_ACCESS, Access
+from registry.security.access import FULL_ACCESS, Access, Permission
 
 from .answers import Answer, Header
 from .backend import ApiSettings, Backend
@@ -41,6 +41,9 @@ class Call:
     # False if a write must not be answered from rows, because they may be stale.
     confirmed: bool = True
     access: Access = FULL_ACCESS  # of the principal that sent the request
+
+
+_READING = frozenset({Permission.READ, Permission.COMPATIBILITY})
 
 
 class Freshness(Enum):
@@ -106,6 +109,11 @@ class Operation:
     # The handler sees rows of all subjects, and shows only what it has checked; if false, it sees only what
     # the principal may read.
     sees_all: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """True if the operation changes something."""
+        return self.method != "GET" and not _READING.issuperset(self.permission.any_of)
 
 
 VERSION_MISSING = (errors.INVALID_VERSION, errors.SUBJECT_NOT_FOUND, errors.VERSION_NOT_FOUND)

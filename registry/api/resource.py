@@ -25,6 +25,7 @@ from registry.security.access import Access
 
 from . import media_types
 from .answers import Answer, Disconnected, refusal, send_answer
+from .auditing import ERROR_CODE, WRITES
 from .backend import ApiSettings, Backend
 from .bodies import without_rule_sets
 from .list_slices import Lists
@@ -72,6 +73,7 @@ class Resource:
             if operation is None:
                 answer = Answer(headers=(self._allow,))
             else:
+                state[WRITES] = operation.writes
                 headers = Headers(scope=scope)
                 content_type = _bytes(headers.get("content-type"))
                 if operation.needs_json:
@@ -84,6 +86,7 @@ class Resource:
                 answer = await self._answer(operation, scope, headers, receive, plain=plain)
         except RegistryError as error:
             allow = (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ()
+            state[ERROR_CODE] = error.code
             answer = refusal(self._coded(error), allow)
         if answer.offset is not None:
             state["offset"] = answer.offset
@@ -132,6 +135,7 @@ class Resource:
             answer = answer._replace(headers=(*answer.headers, *more))
             answer = _with_location(answer, operation.location) if operation.location else answer
             return self._handlers.with_headers(operation, call, answer)
+        scope[STATE][WRITES] = False  # what is registered already is answered from rows
         etag = next((value for name, value in result.headers if name == b"etag"), None)
         if etag is not None and _matches(headers.get("if-none-match"), etag.decode()):
             return result._replace(status=304, body=b"")

@@ -95,6 +95,9 @@ _LOCATION = Kind(
     "without credentials; or empty",
     quoted,
 )
+_AUDIT_LOG = text(
+    rf"(?!kafka:)[^\0\r\n]{{0,4096}}|kafka:{_NAME}", "the path of a file, stdout, kafka:TOPIC, or empty"
+)
 _DAY = 86_400
 _MIB = 2**20
 _GIB = 2**30
@@ -397,6 +400,12 @@ class Settings:
     mode_mutability: bool = _setting(True, SWITCH, "rules", "Allow changes of the mode through the API")
     reject_empty_subject: bool = _setting(
         False, SWITCH, "rules", "Reject registrations under an empty subject"
+    )
+    audit_log: str = _setting(
+        "",
+        _AUDIT_LOG,
+        "access",
+        "Record each write and each refusal as a line of JSON: a file, stdout, or kafka:TOPIC",
     )
     policies: str = _file(
         "TOML file of policies: who creates subjects, lint rules, limits; read again when it changes", "rules"

@@ -9,12 +9,14 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from registry.audit.file_changes import FileChanges
+from registry.audit.log import AuditLogError, open_audit_log
 from registry.config.loading import Settings
 from registry.domain.pending_command import Submit
 from registry.log.contract import LogError
 from registry.processes.parent_channel import REFUSED, Parent
 from registry.processes.sockets import ListenError
-from registry.security.policies import watched_policies
+from registry.security.policies import Policies
 from registry.security.tls.errors import TlsError
 from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
@@ -40,6 +42,8 @@ STOP_SERVING_S = 3.0
 GIVE_UP_S = 1.8
 # Time that a node without readers waits for the end of the log before it starts serving anyway.
 FIRST_WAIT_S = 2.0
+# Time for audit entries that wait for their destination when the process stops.
+STOP_AUDIT_S = 0.5
 # Time for opening log and store to end if the process is stopped meanwhile.
 STOP_OPENING_S = 1.0
 # Time for requests of peers in progress when the process stops. The node has resigned by then, so no new
@@ -90,8 +94,8 @@ async def run(parent: Parent, opening: Opening) -> int:
 
     node.starting = opening.starting
     try:
-        policies = _policies(parent.settings.policies, node)
-    except FileError as error:
+        watching = _watching(parent.settings, node)
+    except (FileError, AuditLogError) as error:
         await asyncio.to_thread(node.stop)
         parent.report(refused=str(error))
         return REFUSED
@@ -147,8 +151,7 @@ async def run(parent: Parent, opening: Opening) -> int:
         _log.error("%s", error)
         return 1
     finally:
-        if policies is not None:
-            policies.cancel()
+        watching.cancel()
         loop.call_later(GIVE_UP_S, router.give_up)
         await asyncio.to_thread(node.resign)
         if serving is not None:
@@ -165,13 +168,25 @@ async def run(parent: Parent, opening: Opening) -> int:
     return 1 if failure else 0
 
 
-def _policies(path: str, node: Node) -> asyncio.Task[None] | None:
-    """Apply the policies in the file at ``path``, now and after each change. Raises :class:`FileError`."""
-    if not path:
-        return None
-    policies = watched_policies(path, lambda: node.writer.govern(policies.value))
-    node.writer.govern(policies.value)
-    return asyncio.get_running_loop().create_task(policies.watch())
+def _watching(settings: Settings, node: Node) -> asyncio.Task[None]:
+    """Apply the policies of the settings and record changes of files, until cancelled.
+
+    Raises :class:`FileError` for the file of policies, :class:`AuditLogError` for the audit log.
+    """
+    policies = Policies(settings.policies, lambda: node.writer.govern(policies.current()))
+    node.writer.govern(policies.current())
+    audit = open_audit_log(settings)
+
+    async def watch() -> None:
+        if audit is None:
+            await policies.watch()
+            return
+        try:
+            await asyncio.gather(policies.watch(), FileChanges(settings, audit).watch())
+        finally:
+            await audit.close(STOP_AUDIT_S)
+
+    return asyncio.get_running_loop().create_task(watch())
 
 
 async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event) -> StartupEndpoint | None:

@@ -13,12 +13,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from registry import VERSION
 from registry.api.app import create_app
 from registry.api.backend import Backend
+from registry.audit.log import open_audit_log, recorder
 from registry.config.loading import Settings
 from registry.http1.server import Server
 from registry.observe.metrics import Observed, Tally
 from registry.processes.sockets import listen_on_all
 from registry.public_server import public_server, start_listening
 from registry.security.gate import WatchedGate
+from registry.security.policies import Policies
 from registry.wiring import api_settings, configured_gate, limits, server_tls
 from registry.workers.pool import Pool
 
@@ -29,8 +31,11 @@ class Serving:
     """Server for the public port, whose backend can be replaced while it runs."""
 
     def __init__(self, settings: Settings) -> None:
+        """Raises :class:`FileError` for a file of policies, :class:`AuditLogError` for the audit log."""
         self._settings = settings
-        self._of_api = api_settings(settings, VERSION)
+        self._policies = Policies(settings.policies)
+        self._audit = open_audit_log(settings)
+        self._of_api = api_settings(settings, VERSION, self._policies)
         self._observed = Observed(access_log=settings.access_log)
         self._server: Server | None = None
         self._gate: WatchedGate | None = None
@@ -49,7 +54,14 @@ class Serving:
         if self._gate is None:
             self._gate = configured_gate(self._settings)
         self._backend = backend
-        self._app = create_app(backend, self._of_api, metrics=metrics, pool=pool, gate=self._gate)
+        self._app = create_app(
+            backend,
+            self._of_api,
+            metrics=metrics,
+            pool=pool,
+            gate=self._gate,
+            audit=recorder(self._audit),
+        )
         if self._server is None:
             # Keep the server only if it listens, so that the next call tries again after a failure.
             tls = server_tls(self._settings)
@@ -64,7 +76,10 @@ class Serving:
             await start_listening(server, listeners, tls)
             self._server = server
             loop = asyncio.get_running_loop()
-            self._watching = [loop.create_task(self._gate.watch())]
+            self._watching = [
+                loop.create_task(self._gate.watch()),
+                loop.create_task(self._policies.watch()),
+            ]
             if tls is not None:
                 self._watching.append(loop.create_task(tls.watch()))
 
@@ -84,3 +99,5 @@ class Serving:
             task.cancel()
         if self._server is not None:
             await self._server.stop(grace_s)
+        if self._audit is not None:
+            await self._audit.close(grace_s)

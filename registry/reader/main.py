@@ -12,6 +12,7 @@ from registry import VERSION
 from registry.api.app import create_app
 from registry.api.browsers import PageGuard
 from registry.api.response_headers import ResponseHeaders
+from registry.audit.log import AuditLogError, open_audit_log, recorder
 from registry.encoder.open import reader_cipher
 from registry.http1.server import Server
 from registry.observe.metrics import Observed
@@ -19,6 +20,7 @@ from registry.observe.pulse import Pulse
 from registry.processes.parent_channel import REFUSED, Parent, started_by_parent
 from registry.processes.sockets import ListenError, listen_on_all
 from registry.public_server import public_server, start_listening
+from registry.security.policies import Policies
 from registry.security.tls.errors import TlsError
 from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
@@ -29,6 +31,7 @@ from .fast_path.dispatch import FastPaths
 from .node_client import NodeClient
 
 STOP_SERVING_S = 2.5
+STOP_AUDIT_S = 1.0
 NODE_WAIT_S = 10.0  # Seconds that a call waits for a node that is down: a little longer than a restart takes.
 NODE_FIRST_WAIT_S = 2.0  # Seconds that a starting reader waits for its node before it serves without it.
 REPORT_EVERY_S = 1.0
@@ -46,9 +49,13 @@ async def _run(parent: Parent) -> int:
     stopping = asyncio.Event()
     parent.listen(stopping.set)
     try:
-        tls, gate = server_tls(settings), configured_gate(settings)
+        tls, gate, policies = server_tls(settings), configured_gate(settings), Policies(settings.policies)
+        audit = open_audit_log(settings)
         listeners = listen_on_all(settings.addresses, shared=True)
     except ListenError as error:
+        parent.report(refused=str(error))
+        return REFUSED
+    except AuditLogError as error:
         parent.report(refused=str(error))
         return REFUSED
     except (TlsError, FileError) as error:
@@ -81,8 +88,8 @@ async def _run(parent: Parent) -> int:
     async def metrics() -> bytes:
         return await backend.node.metrics(observed.tally(server.connections, pulse.lag_s()))
 
-    api = api_settings(settings, VERSION)
-    app = create_app(backend, api, metrics=metrics, gate=gate)
+    api = api_settings(settings, VERSION, policies)
+    app = create_app(backend, api, metrics=metrics, gate=gate, audit=recorder(audit))
     fast_paths = FastPaths(
         backend,
         cache_max_age_s=settings.cache_max_age_s,
@@ -109,11 +116,14 @@ async def _run(parent: Parent) -> int:
     background = [
         loop.create_task(_report(backend.node, observed, server, pulse)),
         loop.create_task(gate.watch()),
+        loop.create_task(policies.watch()),
     ]
     if tls is not None:
         background.append(loop.create_task(tls.watch()))
     await stopping.wait()
     await server.stop(STOP_SERVING_S)
+    if audit is not None:
+        await audit.close(STOP_AUDIT_S)
     for task in background:
         task.cancel()
     backend.node.report(observed.tally(0))

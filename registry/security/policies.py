@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from registry.domain.governance import Governance, PolicyError, parse
+from registry.domain.governance import NO_GOVERNANCE, Governance, PolicyError, parse
 
 from .watched_file import FileError, WatchedFile
 
 
-def watched_policies(path: str, changed: Callable[[], None] = lambda: None) -> WatchedFile[Governance]:
-    """Return the policies in the file at ``path``; ``changed`` is called after each change.
+class Policies:
+    """The policies in force; without a file there are none."""
 
-    Raises :class:`FileError`.
-    """
-    return WatchedFile(path, _parse, changed=changed)
+    def __init__(self, path: str, changed: Callable[[], None] = lambda: None) -> None:
+        """Read the file at ``path``, if it is not empty; ``changed`` is called after each change.
+
+        Raises :class:`FileError`.
+        """
+        self._file = WatchedFile(path, _parse, changed=changed) if path else None
+
+    def current(self) -> Governance:
+        """Return the policies in force."""
+        return NO_GOVERNANCE if self._file is None else self._file.value
+
+    async def watch(self) -> None:
+        """Read the file again when it changes, until cancelled; without a file, return at once."""
+        if self._file is not None:
+            await self._file.watch()
 
 
 def _parse(content: bytes) -> Governance:

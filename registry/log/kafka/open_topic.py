@@ -34,7 +34,9 @@ def open_topic(
     )
 
 
-def open_unfenced_topic(settings: Settings, topic: str, *, make: bool) -> KafkaLog:
+def open_unfenced_topic(
+    settings: Settings, topic: str, *, make: bool, allow_delete_policy: bool = False
+) -> KafkaLog:
     """Open a topic that several nodes may write at the same time; raises as :func:`open_topic`."""
     return KafkaLog(
         Security(**settings.security),
@@ -43,7 +45,7 @@ def open_unfenced_topic(settings: Settings, topic: str, *, make: bool) -> KafkaL
         transactional_id="",
         append_timeout_s=_UNFENCED_TIMEOUT_S,
         fencing=False,
-        options=TopicOptions(settings.replication_factor, create=make),
+        options=TopicOptions(settings.replication_factor, allow_delete_policy, create=make),
         start_timeout_s=_UNFENCED_TIMEOUT_S,
     )
 

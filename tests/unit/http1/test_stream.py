@@ -187,6 +187,7 @@ def test_a_client_that_goes_ends_a_producer_that_does_not_wait_for_it(
             guard=PageGuard(),
             extra=ResponseHeaders(),
             entrance=Entrance(OPEN_GATE, open_paths=True, proxies=TrustedProxies()),
+            audit=None,
         )
         async with serving(app) as server:
             async with asking(server, get()) as (reader, _):

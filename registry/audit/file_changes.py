@@ -1,0 +1,43 @@
+"""Entries for new contents of the files that decide who may do what."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from hashlib import sha256
+
+from registry.config.loading import Settings
+from registry.security.watched_file import FileError, WatchedFile
+
+from .entry import FileEntry
+from .log import AuditLog
+
+
+class FileChanges:
+    """Records the content of each file at the start, and each new content."""
+
+    def __init__(self, settings: Settings, audit: AuditLog) -> None:
+        self._audit = audit
+        self._watched: list[WatchedFile[str]] = []
+        files = {
+            "users": settings.users,
+            "jwt_jwks": "" if settings.jwt_jwks_is_url else settings.jwt_jwks,
+            "tls_client_ca": settings.tls_client_ca,
+            "policies": settings.policies,
+        }
+        for name, path in files.items():
+            if path:
+                self._add(name, path)
+
+    async def watch(self) -> None:
+        """Watch the files until cancelled."""
+        await asyncio.gather(*(each.watch() for each in self._watched))
+
+    def _add(self, name: str, path: str) -> None:
+        def hashed(content: bytes) -> str:
+            found = sha256(content).hexdigest()
+            self._audit.record(FileEntry(name, path, found))
+            return found
+
+        with suppress(FileError):  # reported by those who use the file
+            self._watched.append(WatchedFile(path, hashed))

@@ -1,0 +1,141 @@
+"""The audit log of running registries: complete, in one place for all processes, through rotation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from confluent_kafka import Consumer
+
+from deploy.local.broker import Broker
+from tests.kafka_topics import make_topic
+from tests.running import PATIENT, Registry, until
+
+HOSTILE = ['x","event":"file', "\u2028{}\u2029", 'x\n{"event":"request"}\x1b[2J']
+POLICIES = '[[policy]]\nsubjects = ["closed"]\nregister = []\n'
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(each) for each in path.read_text().splitlines()]
+
+
+def register(registry: Registry, subject: str, schema: str = '"string"') -> httpx.Response:
+    url = f"{registry.url}/subjects/{subject}/versions"
+    return httpx.post(url, json={"schema": schema}, timeout=PATIENT)
+
+
+@pytest.fixture(params=["0", "2"], ids=["node alone", "two readers"])
+def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry]:
+    policies = tmp_path / "policies.toml"
+    policies.write_text(POLICIES)
+    registry = Registry(
+        tmp_path / "data",
+        *("--readers", request.param, "--policies", str(policies)),
+        *("--audit-log", str(tmp_path / "audit.jsonl")),
+    )
+    try:
+        yield registry.wait()
+        assert registry.stop() == 0, registry.output
+    finally:
+        registry.kill()
+
+
+def test_writes_and_refusals_of_all_processes_are_in_one_file(registry: Registry, tmp_path: Path) -> None:
+    audit = tmp_path / "audit.jsonl"
+    replies = [register(registry, f"s{at}") for at in range(20)] + [register(registry, "closed")]
+    requests = [each for each in entries(audit) if each["event"] == "request"]
+    assert [each["request_id"] for each in requests] == [each.headers["x-request-id"] for each in replies]
+    assert [each["offset"] for each in requests[:20]] == [
+        int(each.headers["x-registry-offset"]) for each in replies[:20]
+    ]
+    assert (requests[20]["subject"], requests[20]["error_code"], requests[20]["outcome"]) == (
+        "closed", 40381, "refused",
+    )  # fmt: skip
+    assert {each["address"] for each in requests} == {"127.0.0.1"}
+
+
+def test_a_new_content_of_a_file_of_rules_is_recorded_once(registry: Registry, tmp_path: Path) -> None:
+    audit, policies = tmp_path / "audit.jsonl", tmp_path / "policies.toml"
+
+    def hashes() -> list[str]:
+        return [each["sha256"] for each in entries(audit) if each["event"] == "file"]
+
+    (first,) = hashes()
+    policies.write_text("")
+    until(lambda: len(hashes()) == 2, 30, "the new content to be recorded")
+    policies.write_text(POLICIES)
+    until(lambda: len(hashes()) == 3, 30, "the old content to be recorded again")
+    assert hashes()[2] == first
+
+
+def test_after_rotation_entries_go_to_the_new_file(registry: Registry, tmp_path: Path) -> None:
+    audit, rotated = tmp_path / "audit.jsonl", tmp_path / "audit.jsonl.1"
+    register(registry, "before")
+    audit.rename(rotated)
+
+    def written() -> bool:
+        register(registry, f"after{len(rotated.read_bytes())}")
+        return audit.exists() and any(each.get("subject") for each in entries(audit))
+
+    until(written, 30, "an entry in the new file")
+    assert "before" in {each.get("subject") for each in entries(rotated)}
+
+
+def test_hostile_names_cannot_forge_an_entry(registry: Registry, tmp_path: Path) -> None:
+    for subject in HOSTILE:
+        register(registry, quote(subject, safe=""))
+    found = [each for each in entries(tmp_path / "audit.jsonl") if each["event"] == "request"]
+    assert [each["subject"] for each in found] == HOSTILE
+
+
+def test_a_file_that_cannot_be_written_refuses_the_start(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "data", "--audit-log", str(tmp_path / "missing" / "audit.jsonl"))
+    until(lambda: registry.process.poll() is not None, 30, "the start to be refused")
+    assert registry.process.returncode != 0
+    assert f"cannot write the audit log {tmp_path}/missing/audit.jsonl: No such file" in registry.output
+
+
+def test_entries_go_to_a_topic(kafka: Broker, tmp_path: Path) -> None:
+    topic = make_topic(kafka.address)
+    audit = make_topic(kafka.address, {"cleanup.policy": "delete"})
+    registry = Registry(
+        tmp_path / "data",
+        *("--kafka", kafka.address, "--topic", topic, "--replication-factor", "1"),
+        *("--audit-log", f"kafka:{audit}"),
+    )
+    try:
+        registry.wait()
+        replies = [register(registry, f"s{at}") for at in range(10)]
+        assert registry.stop() == 0, registry.output
+    finally:
+        registry.kill()
+    found = [json.loads(each) for each in records(kafka.address, audit, len(replies))]
+    assert sorted(each["request_id"] for each in found) == sorted(
+        each.headers["x-request-id"] for each in replies
+    )
+
+
+def records(address: str, topic: str, count: int) -> list[bytes]:
+    """Return the first records of a topic, in the order of the log."""
+    consumer = Consumer(
+        {"bootstrap.servers": address, "group.id": topic, "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    found: list[bytes] = []
+
+    def arrived() -> bool:
+        message = consumer.poll(1.0)
+        if message is not None and not message.error():
+            found.append(message.value() or b"")
+        return len(found) == count
+
+    try:
+        until(arrived, 60, f"{count} records")
+    finally:
+        consumer.close()
+    return found
