@@ -21,6 +21,7 @@ class FileChanges:
         self._watched: list[WatchedFile[str]] = []
         files = {
             "users": settings.users,
+            "rules": settings.rules,
             "jwt_jwks": "" if settings.jwt_jwks_is_url else settings.jwt_jwks,
             "tls_client_ca": settings.tls_client_ca,
             "policies": settings.policies,
