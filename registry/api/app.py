@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -102,7 +103,7 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
-        sender = _Sender(scope, self._backend, self._cors, self._extra, send)
+        sender = _Sender(scope, self._backend, self._cors, self._extra, send, partial(self._record, scope))
         try:
             await self._serve(scope, receive, sender)
         except Disconnected:
@@ -113,13 +114,15 @@ class Gateway:
                 raise
             await send_answer(_INTERNAL_ERROR, scope, sender)
         finally:
-            if self._audit is not None:
-                self._record(self._audit, scope, sender.status)
+            if not sender.started:
+                self._record(scope, 0)
 
-    def _record(self, audit: Audit, scope: Scope, status: int) -> None:
+    def _record(self, scope: Scope, status: int) -> None:
+        if self._audit is None:
+            return
         found = auditing.entry(scope, scope[STATE], status, self._entrance.address(scope))
         if found is not None:
-            audit(found)
+            self._audit(found)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw_path = scope.get("raw_path") or scope["path"].encode()
@@ -141,13 +144,19 @@ _INTERNAL_ERROR = Answer(error_body(500, "Internal Server Error"), 500)
 
 
 class _Sender:
-    """Adds the headers that every answer has."""
+    """Adds the headers that every answer has, and has its status recorded before it is sent."""
 
     def __init__(
-        self, scope: Scope, backend: Backend, cors: Cors, extra: ResponseHeaders, send: Send
+        self,
+        scope: Scope,
+        backend: Backend,
+        cors: Cors,
+        extra: ResponseHeaders,
+        send: Send,
+        record: Callable[[int], None],
     ) -> None:
         self.started = False
-        self.status = 0  # of the answer, once it has begun
+        self._record = record
         self._extra = extra
         self._send = send
         self._backend = backend
@@ -157,7 +166,9 @@ class _Sender:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.started, self.status = True, message["status"]
+            # Before the answer is sent, so that no acknowledged write lacks its entry.
+            self._record(message["status"])
+            self.started = True
             headers = list(message["headers"])
             names = {name for name, _ in headers}
             headers += (each for each in STANDARD_HEADERS if each[0] not in names)
