@@ -112,6 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _token(self, behaviour: dict[str, Any], scope: str) -> dict[str, Any]:
         now = behaviour.get("now", time.time())
         claims = {
+            "iss": f"http://{self.headers['Host']}",
             "sub": CLIENT_ID,
             "aud": behaviour.get("audience", AUDIENCE),
             "iat": now,

@@ -26,10 +26,14 @@ class JavaScriptError(Exception):
 class JavaScript:
     """A JavaScript client in a separate process; calls look like methods."""
 
-    def __init__(self, script: str, url: str) -> None:
+    def __init__(self, script: str, url: str, **config: Any) -> None:
+        """Start it; ``config``: credentials, in the client's own words, and ``tls``."""
         assert (SCRIPTS / "node_modules").is_dir(), "make test installs the JavaScript clients"
         self.process = subprocess.Popen(
-            ["node", SCRIPTS / script, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            ["node", SCRIPTS / script, url, json.dumps(config)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def __getattr__(self, call: str) -> Callable[..., Any]:

@@ -30,6 +30,8 @@ PASSWORD_S = 3600.0
 TOKEN_S = 60.0
 REMEMBERED_MAX = 20_000
 HEADER_BYTES_MAX = 20 * 1024
+# No name and no password: some clients send it if none are configured, also with a certificate.
+_NO_CREDENTIALS = b"Basic Og=="
 _REALM = b'realm="registrar"'
 _TAG_BYTES = 16
 _TRIES = 3  # of one request, while users change
@@ -116,7 +118,7 @@ class AuthenticationGate:
     async def admit(self, credentials: Credentials) -> Admission:
         """Verify credentials. Raises :class:`Refused` (401, 429), or 503 if they cannot be verified now."""
         authorization = credentials.authorization
-        if not (authorization and self._reads_header):
+        if not self._counts(authorization):
             return self._admit_without_header(credentials)
         scheme, _, value = authorization.partition(b" ")
         if len(authorization) <= HEADER_BYTES_MAX:
@@ -135,9 +137,13 @@ class AuthenticationGate:
     def _name(self, credentials: Credentials) -> bytes | str:
         """Return the key of credentials in the cache: a tag (bytes), or a certificate's principal (text)."""
         authorization = credentials.authorization
-        if authorization and self._reads_header:
+        if self._counts(authorization):
             return self._tag(authorization)
         return credentials.certificate if self._certificates else ""
+
+    def _counts(self, authorization: bytes) -> bool:
+        """Return true if a header decides who the client is, and not its certificate."""
+        return self._reads_header and authorization not in (b"", _NO_CREDENTIALS)
 
     def _tag(self, authorization: bytes) -> bytes:
         # Connections keep the headers that they have parsed, so a client that repeats its headers shows the

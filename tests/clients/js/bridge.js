@@ -3,6 +3,8 @@
 // standard output. A request is {"call": name, "arguments": [...]}; a reply has "result" or "error". Bytes travel
 // as {"base64": text} both ways.
 
+const fs = require('node:fs');
+const https = require('node:https');
 const readline = require('node:readline');
 
 function fromJson(key, value) {
@@ -28,4 +30,12 @@ module.exports = async function serve(calls) {
     }
     process.stdout.write(JSON.stringify(reply) + '\n');
   }
+};
+
+// Returns the client's configuration, the second argument. Its `tls` names files, of which an agent is made.
+module.exports.config = function config() {
+  const { tls, ...config } = JSON.parse(process.argv[3]);
+  if (!tls) return { config };
+  const files = Object.entries(tls).map(([name, path]) => [name, fs.readFileSync(path)]);
+  return { config, agent: new https.Agent(Object.fromEntries(files)) };
 };

@@ -9,7 +9,11 @@ const { createFileRegistry, createMutableRegistry, fromBinary, fromJson, toBinar
 const { FileDescriptorSetSchema } = require('@bufbuild/protobuf/wkt');
 const serve = require('./bridge');
 
-const config = { baseURLs: [process.argv[2]], maxRetries: 0 };
+const { config: credentials, agent } = serve.config();
+const config = {
+  baseURLs: [process.argv[2]], maxRetries: 0, ...credentials,
+  ...(agent && { createAxiosDefaults: { httpsAgent: agent } }),
+};
 let client = new SchemaRegistryClient(config);
 
 // Every method of the client under its own name.

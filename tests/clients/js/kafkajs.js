@@ -5,7 +5,8 @@ const { SchemaRegistry } = require('@kafkajs/confluent-schema-registry');
 const serve = require('./bridge');
 
 const host = process.argv[2];
-const options = { host, retry: { retries: 0 } };
+const { config, agent } = serve.config();
+const options = { host, retry: { retries: 0 }, ...config, agent };
 let registry = new SchemaRegistry(options);
 
 serve({

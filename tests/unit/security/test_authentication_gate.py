@@ -237,6 +237,20 @@ def test_credentials_in_a_header_count_before_a_certificate() -> None:
     run(main())
 
 
+def test_basic_credentials_without_a_name_and_a_password_are_none() -> None:
+    """Some clients send them if none are configured."""
+
+    async def main() -> None:
+        gate = AuthenticationGate(Rules(), users=UserFile(), certificates=True)
+        nothing = basic("", "")
+        assert (await gate.admit(nothing._replace(certificate="CN=proxy"))).principal.name == "CN=proxy"
+        assert gate.known(nothing) is None
+        await refused(gate, nothing)
+        gate.close()
+
+    run(main())
+
+
 def test_no_certificate_is_believed_unless_it_is_a_way_to_authenticate() -> None:
     async def main() -> None:
         gate = AuthenticationGate(Rules(), users=UserFile())
