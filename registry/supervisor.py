@@ -29,6 +29,7 @@ from .config.loading import Settings
 from .observe.logs import start_logging
 from .processes.parent_channel import REFUSED
 from .processes.sockets import ListenError, listen_on_all
+from .security.exposure import warnings
 from .security.watched_file import FileError
 
 # Together less than the five seconds in which everything has to stop.
@@ -50,6 +51,8 @@ _log = logging.getLogger(__name__)
 def serve(settings: Settings) -> int:
     """Run until a signal; return the exit code. Why it cannot start is printed on standard error."""
     start_logging(settings.log_level, settings.log_format, "parent")
+    for each in warnings(settings):
+        _log.warning("%s", each)
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         if settings.https or settings.peer_tls_certificate:

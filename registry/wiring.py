@@ -12,6 +12,7 @@ from .config.loading import Settings
 from .config.response_headers import parse
 from .domain.queries.association_rules import ASSOCIATION_RULES
 from .domain.queries.scope import Defaults
+from .security.exposure import warnings
 from .security.gate import OPEN_GATE, WatchedGate
 from .security.policies import Policies
 
@@ -51,6 +52,7 @@ def api_settings(settings: Settings, version: str, policies: Policies) -> ApiSet
             _words(settings.allowed_hosts), [each.host for each in settings.addresses], settings.advertise
         ),
         open_paths=settings.open_paths,
+        warnings=tuple(warnings(settings)),
         trusted_proxies=_words(settings.trusted_proxies),
         governance=policies.current,
     )

@@ -121,4 +121,5 @@ class ApiSettings:
     governance: Callable[[], Governance] = lambda: NO_GOVERNANCE
     allowed_hosts: tuple[str, ...] = ()  # names allowed in ``Host``; empty: all
     open_paths: bool = True  # health, metrics and the API's description need no authentication
+    warnings: tuple[str, ...] = ()  # about the settings, for administrators
     trusted_proxies: tuple[str, ...] = ()  # networks whose ``X-Forwarded-For`` is believed

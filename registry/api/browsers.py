@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
 
 from registry.domain.errors import FORBIDDEN
+from registry.security.exposure import is_loopback
 
 Header = tuple[bytes, bytes]
 
@@ -91,15 +92,10 @@ def hosts_of(allowed: Collection[str], listen_hosts: Collection[str], advertised
 
     ``listen_hosts``: IPv6 addresses without brackets. ``advertised``: a URL with a port, or empty.
     """
-    if allowed or not all(map(_is_loopback, listen_hosts)):
+    if allowed or not all(map(is_loopback, listen_hosts)):
         return tuple(allowed)
     other = urlsplit(advertised).netloc.rpartition(":")[0]
     return tuple(filter(None, (*LOOPBACK_NAMES, *listen_hosts, other)))
-
-
-def _is_loopback(host: str) -> bool:
-    """Return true if ``host`` can be reached from this machine only."""
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 class Cors:

@@ -15,6 +15,9 @@ from registry.domain.model import DEFAULT_CONTEXT
 
 _T = TypeVar("_T")
 _ENTRY_BYTES = 512  # overhead of an entry
+# First segments of paths for administrators. Load balancers keep them from outside by these names, so
+# ``/contexts/{ctx}/…`` must not be a second way to them.
+OF_ADMINISTRATORS = frozenset({"admin", "metrics", "node", "quarantine"})
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 
 
@@ -74,11 +77,14 @@ def in_context(method: str, target: Target) -> Target:
 
     Subjects, prefixes, config and mode are prefixed with ``:.ctx:``; all else is unchanged.
     Nothing is prefixed for the default context, ``.`` or ``:.:``, whose lists hold no other contexts.
+    Paths for administrators do not exist in contexts.
     Raises 400 when the context's name holds a colon.
     """
     if len(target.segments) < 2 or target.segments[0] != "contexts":
         return target
     name, rest = target.segments[1], target.segments[2:]
+    if rest and rest[0] in OF_ADMINISTRATORS:
+        return target
     prefix = _prefix(name)
     if not rest and prefix:
         return Target(("contexts", prefix), target.query)

@@ -91,8 +91,9 @@ def _health(word: str, status: int, reasons: list[str], more: Mapping[str, objec
 
 
 async def node(call: Call, backend: Backend) -> Answer:
-    """``GET /node``: role, epoch, offsets and digest of this host's node."""
-    return Answer(msgspec.json.encode(await backend.status()), headers=_NO_STORE, media_type=_JSON)
+    """``GET /node``: role, epoch, offsets and digest of this host's node, and warnings about its settings."""
+    found = {**msgspec.structs.asdict(await backend.status()), "warnings": call.settings.warnings}
+    return Answer(msgspec.json.encode(found), headers=_NO_STORE, media_type=_JSON)
 
 
 async def karapace_health(call: Call, backend: Backend) -> Answer:

@@ -60,7 +60,5 @@ def line(entry: RequestEntry | FileEntry, moment: datetime) -> bytes:
         members |= {"event": "file", **entry._asdict()}
     else:
         members |= {"event": "request", **entry._asdict(), "outcome": entry.outcome}
-    short = {
-        name: value[:TEXT_MAX] if isinstance(value, str) else value for name, value in members.items()
-    }
+    short = {name: value[:TEXT_MAX] if isinstance(value, str) else value for name, value in members.items()}
     return json.dumps(short, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"

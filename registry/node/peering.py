@@ -54,7 +54,5 @@ async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
     address = settings.peer_advertise or f"{address}:{listener.getsockname()[1]}"
     own = "" if settings.advertise else ", taken from the setting listen: see advertise"
     _log.info("advertising %s to the other nodes%s", node.identity.url, own)
-    if not (security.secret or security.certificate):
-        level = logging.INFO if node.identity.loopback else logging.WARNING
-        _log.log(level, "serving peers at %s; anyone who can connect can write: see peer_secret", address)
+    _log.info("serving peers at %s", address)
     return peers, address

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from registry.api.backend import ApiSettings
+from registry.api.permissions import ADMINS
+from registry.api.routes import operations
 from registry.domain.log_format.records import schema_key
 from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject
@@ -43,6 +45,35 @@ def test_node(api: Api) -> None:
     found = api.get("/node").json
     assert (found["role"], found["epoch"], found["applied"], found["end"]) == ("primary", 0, 1, 1)
     assert found["digest"] == api.backend.digest()
+    assert found["warnings"] == []
+
+
+def test_node_has_the_warnings_about_the_settings() -> None:
+    api = Api(settings=ApiSettings(warnings=("other machines can reach http://0.0.0.0:8081",)))
+    found = api.get("/node").json
+    described = api.get("/openapi.json").json["components"]["schemas"]["Node"]["properties"]
+    api.close()
+    assert found["warnings"] == ["other machines can reach http://0.0.0.0:8081"]
+    assert found.keys() == described.keys()
+
+
+def test_resources_of_administrators_have_no_path_in_a_context() -> None:
+    api = Api(metrics=_no_metrics)
+    paths = [
+        each.path.replace("{snapshot}", "s1")
+        for each in operations("0", _no_metrics)
+        if each.permission is ADMINS or each.path == "/metrics"
+    ]
+    assert len(paths) > 5
+    for path in paths:
+        for context in (".", ":.:", ".c", "c", ":.c:"):
+            missing = api.get(f"/contexts/{context}{path}", accept="text/plain")
+            assert (missing.status, missing.json["error_code"]) == (404, 404)
+    api.close()
+
+
+async def _no_metrics() -> bytes:
+    return b""
 
 
 def test_quarantine_lists_what_could_not_be_read(api: Api) -> None:

@@ -8,6 +8,8 @@ import subprocess
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ import yaml
 from compose_spec import PyCompose
 
 from deploy.local.front import HAPROXY, NGINX, Front, found, with_nodes
+from registry.api.permissions import ADMINS
+from registry.api.routes import operations
 from registry.config.loading import load
 from tests.running import ROOT, until
 
@@ -86,6 +90,15 @@ def test_the_settings_in_the_compose_file_are_settings(compose: dict[str, Any]) 
         assert settings.advertised == f"http://{name}:8081"
         assert (settings.kafka, settings.main_address.port) == ("kafka:9092", 8081)
         assert str(settings.data) in [volume.split(":")[1] for volume in node["volumes"]]
+
+
+def test_only_the_load_balancer_of_the_compose_file_is_reachable(compose: dict[str, Any]) -> None:
+    published = {name: each["ports"] for name, each in compose["services"].items() if "ports" in each}
+    assert published == {"nginx": ["127.0.0.1:8081:8081"]}
+    assert (
+        f"./{NGINX.relative_to(DEPLOY)}:/etc/nginx/conf.d/default.conf:ro"
+        in compose["services"]["nginx"]["volumes"]
+    )
 
 
 def test_every_part_of_the_compose_file_knows_when_the_others_serve(compose: dict[str, Any]) -> None:
@@ -173,3 +186,49 @@ def test_one_url_stands_for_all_nodes_that_are_there(
         large = b"x" * 6_000_000
         with urllib.request.urlopen(front.url + "/x", data=large, timeout=30) as answer:
             assert answer.read() == large
+
+
+def administrators() -> list[str]:
+    """Return a path of each resource that only administrators may use, and that of the metrics."""
+    found = {each.path for each in operations("0", None) if each.permission is ADMINS}
+    return [*sorted(path.replace("{snapshot}", "s1") for path in found), "/metrics"]
+
+
+def disguised(path: str) -> Iterator[str]:
+    """Yield targets that a node reads as ``path``, or that a proxy may read so."""
+    first = path[1]
+    yield from (path, path + "/", path + "?x", "/" + path, "//" + path + "//", path.replace("/", "//"))
+    yield from (
+        f"/%{ord(first):x}{path[2:]}",
+        f"/%{ord(first):X}{path[2:]}?x=%2e",
+        path + "%2F",
+        path + "?/..",
+    )
+
+
+@pytest.mark.parametrize("program", ["nginx", "haproxy"])
+def test_resources_of_administrators_are_kept_inside(
+    tmp_path: Path, nodes: list[ThreadingHTTPServer], program: str
+) -> None:
+    with Front(program, tmp_path, [f"127.0.0.1:{node.server_port}" for node in nodes]) as front:
+        until(lambda: status(front, "/x") == 200, 30, "a node to be asked")
+        for path in administrators():
+            for target in disguised(path):
+                assert (status(front, target), target) == (403, target)
+                assert (status(front, target, "DELETE"), target) == (403, target)
+        for target in (
+            *("/subjects/node", "/subjects/admin/versions", "/config/metrics", "/nodes", "/administration"),
+            *(
+                "/contexts/.c/subjects/node",
+                "/subjects?subjectPrefix=/node",
+                "/health/ready",
+                "/openapi.json",
+            ),
+        ):
+            assert (status(front, target), target) == (200, target)
+
+
+def status(front: Front, target: str, method: str = "GET") -> int:
+    with closing(HTTPConnection("127.0.0.1", front.port, timeout=30)) as connection:
+        connection.request(method, target)
+        return connection.getresponse().status

@@ -122,9 +122,7 @@ def test_entries_go_to_a_topic(kafka: Broker, tmp_path: Path) -> None:
 
 def records(address: str, topic: str, count: int) -> list[bytes]:
     """Return the first records of a topic, in the order of the log."""
-    consumer = Consumer(
-        {"bootstrap.servers": address, "group.id": topic, "auto.offset.reset": "earliest"}
-    )
+    consumer = Consumer({"bootstrap.servers": address, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     found: list[bytes] = []
 

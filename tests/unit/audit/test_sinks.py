@@ -64,9 +64,7 @@ def test_lines_of_several_writers_do_not_mix(tmp_path: Path) -> None:
     assert sorted(lines) == sorted(b"%d-%d" % (number, at) for number in range(3) for at in range(100))
 
 
-def test_a_full_disk_loses_lines_and_counts_them(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_full_disk_loses_lines_and_counts_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     sink = FileSink("/dev/full")
     sink.write(b"lost\n")
     assert sink.lost == 1
