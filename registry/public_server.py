@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Iterable
 
 from registry.api.answers import common_headers
-from registry.api.app import route_of
+from registry.api.app import details_of
 from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors
 from registry.api.response_headers import ResponseHeaders
@@ -40,7 +40,7 @@ def public_server(
         limits=limits,
         fast_path=fast_path,
         observe=observed,
-        route_of=route_of,
+        details_of=details_of,
         common_headers=headers,
     )
 

@@ -12,6 +12,8 @@ from .config.loading import Settings
 from .config.response_headers import parse
 from .domain.queries.association_rules import ASSOCIATION_RULES
 from .domain.queries.scope import Defaults
+from .observe.metrics import Observed
+from .security.client_address import TrustedProxies
 from .security.exposure import warnings
 from .security.gate import OPEN_GATE, WatchedGate
 from .security.policies import Policies
@@ -88,6 +90,12 @@ def certificate_gauges(settings: Settings) -> ExpiryGauges | None:
     from .security.tls.expiry import ExpiryGauges  # noqa: PLC0415 (its library costs time and memory)
 
     return ExpiryGauges(settings)
+
+
+def observing(settings: Settings) -> Observed:
+    """Return what counts requests and writes the access log."""
+    proxies = TrustedProxies(_words(settings.trusted_proxies))
+    return Observed(access_log=settings.access_log, address_of=proxies.client)
 
 
 def _words(listed: str) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.loading": ("registry.domain", "registry.store", "snapshots.format", "snapshots.catalogue"),
     # The API, and its transport between processes and nodes.
     "registry.workers": ("registry.domain", "registry.processes"),
-    "registry.http1": ("registry.domain", "registry.processes"),
+    "registry.http1": ("registry.domain", "registry.observe", "registry.processes"),
     # What was done, by whom.
     "registry.audit": (*_HOST, "registry.domain", "registry.log", "registry.security"),
     # Who sends a request, and what that principal may do.
@@ -88,7 +88,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.forwarding": ("election", "registry.domain", "registry.processes", "registry.security"),
     "registry.public_server": ("registry.api", "registry.config", "registry.http1", "registry.observe"),
     "registry.wiring": (
-        "registry.api", "registry.config", "registry.domain", "registry.http1", "registry.security",
+        "registry.api", "registry.config", "registry.domain", "registry.http1", "registry.observe",
+        "registry.security",
     ),
     # The processes: readers and nodes do not import each other.
     "registry.reader": _SERVING,

@@ -70,10 +70,12 @@ def create_app(
     )
 
 
-def route_of(scope: Mapping[str, Any]) -> str:
-    """After a request, the template of the path that served it; empty where none did."""
-    found: str = scope.get(STATE, {}).get("route", "")
-    return found
+def details_of(scope: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the path's template, the request id and the principal of a request that was served."""
+    state = scope.get(STATE, {})
+    admission = state.get("admission")
+    principal = "" if admission is None else admission.principal.name
+    return state.get("route", ""), state.get("request_id", ""), principal
 
 
 class Gateway:

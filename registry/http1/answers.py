@@ -10,6 +10,7 @@ from typing import NamedTuple
 import orjson
 
 from registry.domain.errors import RegistryError
+from registry.observe.metrics import Served
 
 from .request import Header, Request
 
@@ -33,7 +34,19 @@ class Answer(NamedTuple):
     status: int
     headers: bytes
     body: bytes
-    route: str = ""  # the path template that served it, for metrics
+    # For metrics and the access log.
+    route: str = ""
+    request_id: bytes = b""
+    principal: str = ""
+
+
+def served(request: Request | None, client: str, answer: Answer, seconds: float) -> Served:
+    """Return what is observed of an answer that did not come from the application."""
+    request_id = answer.request_id.decode("latin-1")
+    size = len(answer.body)
+    return Served(
+        request, client, answer.status, seconds, size, answer.route, request_id, answer.principal
+    )
 
 
 class LargeAnswers:

@@ -19,7 +19,7 @@ from typing import cast
 
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
 
-from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal
+from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal, served
 from .exchange import Exchange
 from .inflow import Inflow
 from .output import Output
@@ -201,7 +201,7 @@ class Connection(asyncio.Protocol):
         head = printed_head(answer, self._service.date_line, persistence(request, last))
         self.output.write(head + answer.body)
         seconds = time.perf_counter() - began
-        self._service.observe(request, answer.status, seconds, len(answer.body), answer.route)
+        self._service.observe(served(request, self.client.host, answer, seconds))
         self._after(last)
 
     def is_last(self, request: Request) -> bool:
@@ -237,7 +237,7 @@ class Connection(asyncio.Protocol):
         self._inflow.answered()
         head = printed_head(answer, self._service.date_line, b"connection: close\r\n")
         self.output.write(head + answer.body)
-        self._service.observe(None, answer.status, 0.0, len(answer.body), "")
+        self._service.observe(served(None, self.client.host, answer, 0.0))
         # Closing now would reset the connection of a client that is still sending, and lose the refusal.
         self._lingering = True
         self._set_deadline()

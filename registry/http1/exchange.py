@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 from registry.domain.errors import RegistryError
+from registry.observe.metrics import Served
 
 from .answers import (
     LARGE_ANSWER_BYTES,
@@ -29,6 +30,7 @@ from .answers import (
     persistence,
     printed_head,
     refusal,
+    served,
     status_line,
 )
 from .output import Output
@@ -94,8 +96,9 @@ class Exchange:
             _log.exception("unexpected error in %s %s", self._request.method.decode(), scope["path"])
         if not (self._done or self._output.closed):
             await self._fail()
-        seconds, route = time.perf_counter() - self._began, self._service.route_of(scope)
-        self._service.observe(self._request, self._status, seconds, self._bytes, route)
+        seconds, details = time.perf_counter() - self._began, self._service.details_of(scope)
+        host = self._connection.client.host
+        self._service.observe(Served(self._request, host, self._status, seconds, self._bytes, *details))
         self._connection.served(self._last)
 
     async def send(self, answer: Answer) -> None:
@@ -106,7 +109,7 @@ class Exchange:
         with suppress(ClientGone):
             await self._stream(head, answer.body)
         seconds = time.perf_counter() - self._began
-        service.observe(request, answer.status, seconds, len(answer.body), answer.route)
+        service.observe(served(request, connection.client.host, answer, seconds))
         connection.served(last)
 
     def _scope(self) -> dict[str, Any]:

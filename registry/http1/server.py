@@ -13,7 +13,7 @@ from registry.processes.handshakes import Handshakes
 
 from .connection import Connection
 from .request import Limits
-from .service import App, CommonHeaders, Endpoint, FastPath, Observe, Service, Tls
+from .service import App, CommonHeaders, Details, Endpoint, FastPath, Observe, Service, Tls
 
 _TICK_S = 0.25
 _BACKLOG = 1024
@@ -42,10 +42,10 @@ class Server:
         limits: Limits | None = None,
         fast_path: FastPath = lambda *_: None,
         observe: Observe = lambda *_: None,
-        route_of: Callable[[Mapping[str, Any]], str] = lambda _: "",
+        details_of: Callable[[Mapping[str, Any]], Details] = lambda _: ("", "", ""),
         common_headers: CommonHeaders = lambda _: (),
     ) -> None:
-        self.service = Service(app, limits or Limits(), fast_path, observe, route_of, common_headers)
+        self.service = Service(app, limits or Limits(), fast_path, observe, details_of, common_headers)
         self._loop = self.service.loop
         self._connections: set[Connection] = set()
         self._listeners: list[_Listener] = []

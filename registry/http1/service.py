@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from registry.observe.metrics import Served
 from registry.processes import handshakes
 
 from .answers import Answer, LargeAnswers, Later, date_line
@@ -21,8 +22,10 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 # Answers a request at once or later, or returns ``None`` to leave it to the application.
 FastPath = Callable[[Request, Client], Answer | Later | None]
-# Called with every answer: request (``None`` if it was malformed), status, seconds, body bytes, route.
-Observe = Callable[[Request | None, int, float, int, str], None]
+# Called with every answer.
+Observe = Callable[[Served], None]
+# What the application knows of a request that it has served: the path's template, request id, principal.
+Details = tuple[str, str, str]
 # Maps a request's headers to the headers of every answer to it.
 CommonHeaders = Callable[[Iterable[Header]], Iterable[Header]]
 
@@ -56,7 +59,7 @@ class Service:
     limits: Limits
     fast_path: FastPath
     observe: Observe
-    route_of: Callable[[Mapping[str, Any]], str]
+    details_of: Callable[[Mapping[str, Any]], Details]
     common_headers: CommonHeaders
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     stopping: bool = False

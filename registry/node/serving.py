@@ -16,12 +16,12 @@ from registry.api.backend import Backend
 from registry.audit.log import open_audit_log, recorder
 from registry.config.loading import Settings
 from registry.http1.server import Server
-from registry.observe.metrics import Observed, Tally
+from registry.observe.metrics import Tally
 from registry.processes.sockets import listen_on_all
 from registry.public_server import public_server, start_listening
 from registry.security.gate import WatchedGate
 from registry.security.policies import Policies
-from registry.wiring import api_settings, configured_gate, limits, server_tls
+from registry.wiring import api_settings, configured_gate, limits, observing, server_tls
 from registry.workers.pool import Pool
 
 Metrics = Callable[[], Awaitable[bytes]]
@@ -36,7 +36,7 @@ class Serving:
         self._policies = Policies(settings.policies)
         self._audit = open_audit_log(settings)
         self._of_api = api_settings(settings, VERSION, self._policies)
-        self._observed = Observed(access_log=settings.access_log)
+        self._observed = observing(settings)
         self._server: Server | None = None
         self._gate: WatchedGate | None = None
         self._watching: list[asyncio.Task[None]] = []

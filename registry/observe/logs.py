@@ -87,18 +87,33 @@ def start_logging(level: str, style: str, process: str) -> None:
         logging.getLogger(name).setLevel(max(_LEVELS[level], least))
 
 
-def log_request(method: str, target: str, status: int, seconds: float, size: int) -> None:
-    """Write the access log's line for one request."""
+def log_request(
+    method: str,
+    target: str,
+    status: int,
+    seconds: float,
+    size: int,
+    *,
+    address: str,
+    principal: str,
+    request_id: str,
+) -> None:
+    """Write the access log's line for one request; the address, the principal and the id may be empty."""
     fields = {
         "method": method,
         "target": target,
         "status": status,
         "ms": round(seconds * 1000, 3),
         "bytes": size,
+        "address": address,
+        "principal": principal,
+        "request_id": request_id,
     }
     logging.getLogger(ACCESS).info(
-        "%s %s %d %.3f ms %d bytes", method, target, status, seconds * 1000, size, extra={"fields": fields}
-    )
+        "%s %s %d %.3f ms %d bytes, from %s, principal %s, id %s",
+        method, target, status, seconds * 1000, size, address or "-", principal or "-", request_id or "-",
+        extra={"fields": fields},
+    )  # fmt: skip
 
 
 class Throttled:

@@ -8,7 +8,7 @@ never fall while the node runs.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -121,7 +121,7 @@ class Gauge(NamedTuple):
     labels: Mapping[str, str] = {}
 
 
-class RequestLine(Protocol):
+class RequestHead(Protocol):
     """The part of a request that is counted and logged."""
 
     @property
@@ -134,23 +134,49 @@ class RequestLine(Protocol):
         """Path and query, as they were sent."""
         ...
 
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """Names in lower case, and values."""
+        ...
+
+
+class Served(NamedTuple):
+    """A request that was answered."""
+
+    request: RequestHead | None  # ``None`` if it could not be parsed
+    client: str  # the address at the other end of the connection; empty if it has none
+    status: int
+    seconds: float
+    size: int  # bytes of the answer's body
+    route: str = ""  # the template of the path; empty if there is none
+    request_id: str = ""
+    principal: str = ""
+
+
+# Maps a connection's address and a request's headers to the client's address behind trusted proxies.
+AddressOf = Callable[[str, Iterable[tuple[bytes, bytes]]], str]
+
 
 class Observed:
     """Called with every answer: counts it, and writes the access log if enabled."""
 
-    def __init__(self, *, access_log: bool) -> None:
+    def __init__(self, *, access_log: bool, address_of: AddressOf = lambda address, _: address) -> None:
         self._requests = Requests()
         self._access_log = access_log
+        self._address_of = address_of
 
-    def __call__(
-        self, request: RequestLine | None, status: int, seconds: float, size: int, route: str
-    ) -> None:
-        """Count one answer; ``request`` is ``None`` if it could not be parsed."""
+    def __call__(self, served: Served) -> None:
+        """Count one answer."""
+        request = served.request
         method = "none" if request is None else _METHODS.get(request.method, "other")
-        self._requests.add(method, route or "none", status, seconds)
+        self._requests.add(method, served.route or "none", served.status, served.seconds)
         if self._access_log:
             target = "-" if request is None else request.target.decode("latin-1")
-            log_request(method, target, status, seconds, size)
+            address = self._address_of(served.client, () if request is None else request.headers)
+            log_request(
+                method, target, served.status, served.seconds, served.size,
+                address=address, principal=served.principal, request_id=served.request_id,
+            )  # fmt: skip
 
     def tally(self, connections: int, lag_s: float = 0.0) -> Tally:
         """Return the counts so far."""

@@ -24,7 +24,7 @@ from registry.security.policies import Policies
 from registry.security.tls.errors import TlsError
 from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
-from registry.wiring import api_settings, configured_gate, limits, server_tls
+from registry.wiring import api_settings, configured_gate, limits, observing, server_tls
 
 from .backend import ReaderBackend
 from .fast_path.dispatch import FastPaths
@@ -83,7 +83,7 @@ async def _run(parent: Parent) -> int:
         changed=backend.changed,
         applied=backend.applied,
     )
-    observed, pulse = Observed(access_log=settings.access_log), Pulse()
+    observed, pulse = observing(settings), Pulse()
 
     async def metrics() -> bytes:
         return await backend.node.metrics(observed.tally(server.connections, pulse.lag_s()))

@@ -53,7 +53,8 @@ class _Preferences(NamedTuple):
     request_id: bytes  # the client's own; empty until one is generated
     gzip: bool
     authorization: bytes = b""
-    access: Access = FULL_ACCESS  # of the principal that sends the request
+    principal: str = ""
+    access: Access = FULL_ACCESS  # of the principal
 
 
 class Rows(Protocol):
@@ -130,7 +131,9 @@ class FastPaths:
         headers = b"%setag: %s\r\nx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
             self._head(preferences.media_type, lasting=True), etag(body), preferences.request_id, applied,
         )  # fmt: skip
-        return Answer(200, headers, body, "/schemas/ids/{id}")
+        return Answer(
+            200, headers, body, "/schemas/ids/{id}", preferences.request_id, preferences.principal
+        )
 
     def _of_latest(self, request: Request, client: Client) -> Answer | Later | None:
         preferences = self._preferences_of(request, client)
@@ -180,7 +183,7 @@ class FastPaths:
         headers = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n%s" % (
             self._head(preferences.media_type, lasting=False), preferences.request_id, applied, more,
         )  # fmt: skip
-        return Answer(200, headers, body, route)
+        return Answer(200, headers, body, route, preferences.request_id, preferences.principal)
 
     def _preferences_of(self, request: Request, client: Client) -> _Preferences | None:
         """Return what the headers ask for, or ``None`` if they ask for more than plain answers.
@@ -193,14 +196,16 @@ class FastPaths:
         preferences = self._preferences
         if preferences is None:
             return None
-        access = FULL_ACCESS
+        principal, access = "", FULL_ACCESS
         if self._gate is not None:
             admission = self._gate.known(Credentials(preferences.authorization, client.certificate))
             if admission is None:
                 return None
-            access = admission.access
+            principal, access = admission.principal.name, admission.access
         request_id = preferences.request_id or b"%b%012x" % (self._identity, next(self._numbers))
-        return _Preferences(preferences.media_type, request_id, preferences.gzip, access=access)
+        return _Preferences(
+            preferences.media_type, request_id, preferences.gzip, principal=principal, access=access
+        )
 
     def _read(self, headers: list[Header]) -> _Preferences | None:
         accept, gzip = b"", False
