@@ -120,10 +120,13 @@ async def _ask(
 ) -> bytes:
     headers, nonce = signing.request(method, path, body, time_ms)
     answer = await connection.request(method, path, headers, body)
-    if answer.status == _STRANGER:
-        raise NotAPeer("it does not accept this node as a peer: the secrets differ")
+    reason = "it does not accept this node as a peer: the secrets differ"
     if not signing.answers(nonce, answer.status, answer.headers, answer.body):
-        raise Doubtful("the answering node does not know the peers' secret")
+        # A refusal too: if it was not signed, the request may have been carried out.
+        unknown = "the answering node does not know the peers' secret"
+        raise Doubtful(reason if answer.status == _STRANGER else unknown)
+    if answer.status == _STRANGER:
+        raise NotAPeer(reason)
     if answer.status != _OK:
         kind = NotAPeer if answer.status in _UNREAD else Doubtful
         raise kind(f"the node answered with status {answer.status}")

@@ -268,6 +268,24 @@ async def test_an_answer_that_somebody_else_gave_leaves_the_outcome_unknown() ->
 
 
 @running
+async def test_a_refusal_that_is_not_signed_leaves_the_outcome_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(send: Any, *_: object) -> None:
+        await send({"type": "http.response.start", "status": 401, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    monkeypatch.setattr("registry.forwarding.server.FEATURES", ())
+    async with group(2, Security(secret="a secret of sixteen")) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        server: Any = nodes.members[0].peers._server
+        server._answer = refuse
+        assert isinstance(await submit(nodes.members[1], DeleteSubject("s"), 2.0), Unknown)
+        assert nodes.members[0].decided.count(DeleteSubject("s")) == 1
+
+
+@running
 async def test_a_deletion_of_unknown_outcome_is_sent_again_as_the_same_command() -> None:
     async with group(3) as nodes:
         waiting = await unanswered(nodes, DeleteSubject("s"))
