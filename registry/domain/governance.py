@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from .model import Subject
 from .principal import Principal
 from .schemas.lint import RULES
-from .subject_pattern import SubjectPattern
+from .subject_patterns import Pattern, parse_pattern
 
 # The maximum length of a file, and the maximum number of its tables.
 TEXT_MAX: Final = 1 << 20
@@ -59,16 +59,16 @@ class Principals:
 class PolicyTable:
     """One table of the file; ``None`` for a limit that it does not set."""
 
-    subjects: tuple[SubjectPattern, ...]
+    subjects: tuple[Pattern, ...]
     create: Principals | None = None
     register: Principals | None = None
     versions_max: int | None = None
     lint_errors: tuple[str, ...] | None = None
     lint_warnings: tuple[str, ...] | None = None
 
-    def match(self, subject: Subject) -> SubjectPattern | None:
+    def match(self, subject: Subject) -> Pattern | None:
         """Return the most specific pattern that covers ``subject``."""
-        found = [each for each in self.subjects if each.matches(subject)]
+        found = [each for each in self.subjects if each.covers(subject)]
         return max(found, key=lambda each: each.specificity, default=None)
 
 
@@ -157,12 +157,12 @@ def _check_keys(where: str, value: dict[str, Any], known: Collection[str]) -> No
         raise PolicyError(f"{where}: unknown key {unknown[0]}; allowed are {', '.join(sorted(known))}")
 
 
-def _patterns(where: str, value: dict[str, Any]) -> tuple[SubjectPattern, ...]:
+def _patterns(where: str, value: dict[str, Any]) -> tuple[Pattern, ...]:
     texts = _texts(where, value, "subjects")
     if not texts:
         raise PolicyError(f"{where}: subjects is empty")
     try:
-        return tuple(SubjectPattern.parse(each) for each in texts)
+        return tuple(parse_pattern(each) for each in texts)
     except ValueError as error:
         raise PolicyError(f"{where}: subjects: {error}") from None
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from registry.domain.model import Subject
+from registry.domain.subject_patterns import SubjectRange
 
 
 class Permission(Enum):
@@ -19,17 +20,6 @@ class Permission(Enum):
     CONFIG = "config"
     MODE = "mode"
     ADMIN = "admin"
-
-
-class SubjectRange(NamedTuple):
-    """The subjects of one context from ``first`` to before ``end``; an empty ``end`` has no bound.
-
-    Names compare by their UTF-8 bytes, which is the order of rows.
-    """
-
-    context: str
-    first: bytes
-    end: bytes
 
 
 class Access(Hashable, Protocol):

@@ -8,10 +8,10 @@ import orjson
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from registry.domain.subject_patterns import parse_pattern
 from registry.reader.fast_path.latest_version import is_latest, latest_version
 from registry.reader.fast_path.register import Bodies, repeated_registration
 from registry.reader.fast_path.schema_by_id import schema_by_id
-from registry.security.authorization.patterns import parse_pattern
 from registry.security.authorization.roles import ROLES
 from registry.security.authorization.rule_access import RuleAccess
 from tests.api.driver import Api, record

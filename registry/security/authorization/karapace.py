@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import orjson
 
+from registry.domain.subject_patterns import Pattern, parse_pattern
 from registry.security.access import Permission
 from registry.security.watched_file import FileError
 
-from .patterns import Pattern, parse_pattern
 from .roles import ROLES
 from .rules import PATTERNS_MAX, Rule, Rules
 

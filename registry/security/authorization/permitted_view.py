@@ -16,7 +16,8 @@ from registry.domain.queries import versions
 from registry.domain.queries.associations import subject_of
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.view import Block, View, scan
-from registry.security.access import Access, Permission, SubjectRange
+from registry.domain.subject_patterns import SubjectRange
+from registry.security.access import Access, Permission
 
 Row = tuple[bytes, bytes]
 

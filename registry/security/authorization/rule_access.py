@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from registry.domain.model import Subject
-from registry.security.access import Permission, SubjectRange
-
-from .patterns import Pattern, union
+from registry.domain.subject_patterns import Pattern, SubjectRange, union
+from registry.security.access import Permission
 
 
 class RuleAccess:

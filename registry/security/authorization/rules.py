@@ -25,10 +25,10 @@ from typing import Any, Final, NamedTuple
 
 from registry.domain.model import Subject
 from registry.domain.principal import Principal
+from registry.domain.subject_patterns import Pattern, parse_pattern
 from registry.security.access import Access, Permission
 from registry.security.watched_file import FileError
 
-from .patterns import Pattern, parse_pattern
 from .roles import ROLES
 from .rule_access import RuleAccess
 

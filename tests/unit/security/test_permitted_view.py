@@ -17,8 +17,8 @@ from registry.domain.queries.associations import subject_of
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View, scan, scan_back
+from registry.domain.subject_patterns import parse_pattern
 from registry.security.access import Access, Permission
-from registry.security.authorization.patterns import parse_pattern
 from registry.security.authorization.permitted_view import PermittedView, Spans
 from registry.security.authorization.rule_access import RuleAccess
 from tests.unit import random_logs

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from registry.domain.model import TOP, Subject
 from registry.domain.principal import ANONYMOUS, Principal
-from registry.security.access import Permission, SubjectRange
+from registry.domain.subject_patterns import SubjectRange, parse_pattern, union
+from registry.security.access import Permission
 from registry.security.authorization import rules as rules_module
 from registry.security.authorization.explain import explain
-from registry.security.authorization.patterns import parse_pattern, union
 from registry.security.authorization.roles import ROLES
 from registry.security.authorization.rules import Rules, parse_rules
 from registry.security.authorization.rules_file import parse

@@ -1,4 +1,4 @@
-"""Patterns of subjects in rules: a name, a prefix, a context, or everything.
+"""Patterns of subjects in rules and policies: a name, a prefix, a context, or everything.
 
 ======================= ============================================================
 ``orders-value``        this subject in the default context
@@ -15,11 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from registry.domain.model import Subject
-from registry.security.access import SubjectRange
+from .model import Subject
 
 ALLOWED: Final = 'a subject ("orders-value"), a prefix ("payments-*"), a context (":.ctx:*") or "*"'
 _BYTES_MAX: Final = 2048
+
+
+class SubjectRange(NamedTuple):
+    """The subjects of one context from ``first`` to before ``end``; an empty ``end`` has no bound.
+
+    Names compare by their UTF-8 bytes, which is the order of rows.
+    """
+
+    context: str
+    first: bytes
+    end: bytes
 
 
 class Pattern(NamedTuple):
@@ -31,6 +41,13 @@ class Pattern(NamedTuple):
     def covers(self, subject: Subject) -> bool:
         """Return true if the subject, or the context, is one of those."""
         return self.range is None or _in_range(self.range, subject.context, subject.name.encode())
+
+    @property
+    def specificity(self) -> tuple[bool, bool, int]:
+        """Orders the patterns that cover one subject: the greatest says most exactly which."""
+        if self.range is None:
+            return False, False, 0
+        return True, not self.text.endswith("*"), len(self.range.first)
 
 
 def parse_pattern(text: str) -> Pattern:
