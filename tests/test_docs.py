@@ -141,7 +141,7 @@ async def no_metrics() -> bytes:
 def test_own_resources_are_described() -> None:
     served = {each.path for each in operations(VERSION, no_metrics) if each.tag == "Registrar"} | {"/metrics"}
     text = (PAGES / "api.md").read_text(encoding="utf-8")
-    section = text.partition("## Resources of its own")[2].partition("\n## ")[0]
+    section = text.partition("## Additional resources")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(/[^`]*)` \|", section, re.MULTILINE)) == served
 
 

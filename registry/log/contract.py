@@ -3,10 +3,9 @@
 Two implementations pass one suite: the embedded log and a Kafka partition.
 
 A writer must *claim* the log before it appends. A claim fences all earlier claims: once the log holds a
-record
-of the new claim, appends of an earlier claim fail (:class:`Fenced`). Until then they may still succeed, at
-offsets before that record. So a new primary appends a barrier and follows the log up to it before it decides
-anything.
+record of the new claim, appends of an earlier claim fail (:class:`Fenced`). Until then they may still
+succeed, at offsets before that record. So a new primary appends a barrier and follows the log up to it before
+it decides anything.
 """
 
 from __future__ import annotations
@@ -143,9 +142,8 @@ class Log(Protocol):
         """Return the records that are available from ``offset`` on, within both bounds; never wait for more.
 
         ``bytes_max`` counts keys and values; a single record always fits. After :meth:`wait` has returned
-        True
-        the result advances. Offset 0 means the log's beginning, wherever that is now; any other offset that
-        was deleted is an error. Raises :class:`ForeignLog`, :class:`DamagedLog`, :class:`LogError`.
+        True the result advances. Offset 0 means the log's beginning, wherever that is now; any other offset
+        that was deleted is an error. Raises :class:`ForeignLog`, :class:`DamagedLog`, :class:`LogError`.
         """
         ...
 

@@ -1,9 +1,10 @@
 """The node of one host: assembles log, store, follower, writer, snapshots and, in a cluster, the election.
 
 Threads: the caller's event loop, and one each for following, writing, maintenance and snapshots; in a cluster
-also one for the election and one that queries the log's end. Their steps are plain functions; only
-:meth:`Node.start` creates threads. An unrecoverable failure ends the process: the parent restarts it, and a
-start checks everything.
+also one for the election, one that queries the log's end, one for all connections to Kafka, and, while the
+log is unavailable, one that reopens it. Their steps are plain functions. :meth:`Node.start` creates the
+threads, except the last two, which belong to the log. An unrecoverable failure ends the process: the parent
+restarts it, and a start checks everything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses of clients behind proxies that are believed."""
+"""Addresses of clients behind trusted proxies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate as the settings want it: open, or with authentication, and with rules."""
+"""The gate that the settings describe: open, or with authentication, and with rules."""
 
 from __future__ import annotations
 

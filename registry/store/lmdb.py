@@ -3,11 +3,9 @@
 Rules:
 
 * :meth:`Store.commit` is the only way to change rows. Rows, applied offset and digest change in one
-transaction,
-  so a process that is killed at any instant resumes exactly.
+  transaction, so a process that is killed at any instant resumes exactly.
 * Commits are not synced: the log is the truth, and the page cache survives a kill. It does not survive a
-crash of
-  the machine, so a store that was not closed before a reboot is rebuilt (:mod:`.open`).
+  crash of the machine, so a store that was not closed before a reboot is rebuilt (:mod:`.open`).
 * The map has its maximum size from the beginning; the file is sparse.
 """
 

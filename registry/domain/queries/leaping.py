@@ -1,4 +1,4 @@
-"""Walks that skip whole blocks of rows by their counts (see :mod:`registry.domain.rows.blocks`)."""
+"""Walks that skip whole blocks of rows by their counts (see :mod:`registry.domain.rows.view.Block`)."""
 
 from __future__ import annotations
 

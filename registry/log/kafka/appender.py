@@ -1,9 +1,8 @@
 """The writing side of the log: appends one batch at a time, in the name of a claim.
 
 A claim is a producer id and epoch from ``InitProducerId``, with one transactional id for the whole cluster.
-No
-transaction is ever opened. Once the log holds a batch of a newer epoch, the broker rejects batches of older
-ones. The sequence number lets the broker recognise a batch that is sent again.
+No transaction is ever opened. Once the log holds a batch of a newer epoch, the broker rejects batches of
+older ones. The sequence number lets the broker recognise a batch that is sent again.
 """
 
 from __future__ import annotations

@@ -1,30 +1,26 @@
 """Confirmation that the broker that reports the log's end is still the partition leader.
 
 A broker that is cut off from Kafka's controllers does not learn of a newer leader, and keeps reporting the
-end
-that it knew. So every query for the end is confirmed: other brokers with replicas name the leader epoch that
-they know, and enough of them must name the epoch in which the leader answered. They are asked after the query
-came in; no earlier answer is reused.
+end that it knew. So every query for the end is confirmed: other brokers with replicas name the leader epoch
+that they know, and enough of them must name the epoch in which the leader answered. They are asked after the
+query came in; no earlier answer is reused.
 
 How many are enough. Of n replicas, m = ``min.insync.replicas`` must have a record before it is acknowledged.
 Each of those m knew of the epoch in which it stored the record, and a broker that knows of an epoch names it
-or
-a newer one. So if n - m + 1 brokers name the older epoch, at most m - 1 know of a newer one, and nothing was
-acknowledged in it yet. The leader is one of the n - m + 1; n - m others are asked: one of three replicas with
-m = 2, three of five with m = 2, two of five with m = 3, all if m = 1 or m is unknown. Never fewer than half
-of the others, because m may have been lowered since it was read.
+or a newer one. So if n - m + 1 brokers name the older epoch, at most m - 1 know of a newer one, and nothing
+was acknowledged in it yet. The leader is one of the n - m + 1; n - m others are asked: one of three replicas
+with m = 2, three of five with m = 2, two of five with m = 3, all if m = 1 or m is unknown. Never fewer than
+half of the others, because m may have been lowered since it was read.
 
-If too few can be reached, the in-sync replicas that the leader itself names now are enough, provided they
-are m
-or more: only one of them can be elected, and it would know. (With fewer, controllers may also elect a replica
-that was in sync before: KIP-966.) So dead brokers stop mattering as soon as the controllers have removed them
-from the in-sync set. The remaining risk there is a leader that was cut off just after the controllers added a
-replica to the in-sync set, before it learned of that.
+If too few can be reached, the in-sync replicas that the leader itself names now are enough, provided they are
+m or more: only one of them can be elected, and it would know. (With fewer, controllers may also elect a
+replica that was in sync before: KIP-966.) So dead brokers stop mattering as soon as the controllers have
+removed them from the in-sync set. The remaining risk there is a leader that was cut off just after the
+controllers added a replica to the in-sync set, before it learned of that.
 
 Brokers name epochs from metadata that controllers send to all brokers. With KRaft a broker knows an epoch
-from
-there before it leads or follows in it. With ZooKeeper a separate request makes it leader or follower, which
-may arrive first; so there the replica itself is asked, too (:mod:`.log_end`).
+from there before it leads or follows in it. With ZooKeeper a separate request makes it leader or follower,
+which may arrive first; so there the replica itself is asked, too (:mod:`.log_end`).
 """
 
 from __future__ import annotations

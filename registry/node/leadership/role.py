@@ -1,6 +1,7 @@
 """The state machine of a node's role, without side effects.
 
-``FOLLOWING → (won) CATCHING_UP → (own barrier applied) PRIMARY → (lost, fenced, doubt) FOLLOWING``.
+``FOLLOWING → (won) CATCHING_UP → (own barrier applied) PRIMARY → (lost, fenced, doubt, newer barrier)
+FOLLOWING``.
 
 An elected node that is ``FOLLOWING`` claims the log, repeatedly if necessary: losing the claim of the log
 does not mean losing the election. A node that is not elected never claims. Only a ``PRIMARY`` writes.

@@ -1,12 +1,12 @@
 """Detect stores that were offline longer than the log retains tombstones.
 
 The log may have dropped a tombstone that the store has not applied, and the store would keep the deleted row
-forever. A store that was away from the log's end for nearly the retention time is therefore rebuilt.
+forever. A store that was behind the log's end for nearly the retention time is therefore rebuilt.
 
 Across a restart only the wall clock measures that time; the margin covers the difference between this host's
 clock and the brokers'. A mark in the future means that the clock was set back: the time is then unknown,
-which counts as too long. Within a process a clock that is never set measures the time, so that jumps of the
-wall clock do not affect a node that follows the log.
+which counts as too long. Within a process a monotonic clock measures the time, so that jumps of the wall
+clock do not affect a node that follows the log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOOK_EVERY_MIN_S = 0.2
 
 
 class StaleStore(StoreError):
-    """The store was away from the log's end longer than the log retains tombstones; it must be rebuilt."""
+    """The store was behind the log's end longer than the log retains tombstones; it must be rebuilt."""
 
 
 class Moment(NamedTuple):
@@ -32,13 +32,13 @@ class Moment(NamedTuple):
 
     # Milliseconds since the epoch.
     wall_ms: int
-    # Milliseconds on a clock that is never set, and that runs while the process is stopped or the machine
+    # Milliseconds on a monotonic clock that also runs while the process is stopped or the machine
     # sleeps.
     running_ms: int
 
 
 def running_ms() -> int:
-    """Return the milliseconds on the clock that is never set."""
+    """Return the milliseconds on the monotonic clock."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime_ns(clock) // 1_000_000
 

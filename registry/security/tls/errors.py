@@ -1,4 +1,4 @@
-"""The error of TLS, apart from what needs a library."""
+"""The error for unusable TLS files and rules; imports no TLS library."""
 
 from __future__ import annotations
 

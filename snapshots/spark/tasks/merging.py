@@ -12,7 +12,7 @@ from .tallying import Tally
 
 
 def fresh(batches: Iterable[Columns]) -> Iterator[Columns]:
-    """Yield the rows that changes make of no rows."""
+    """Yield the rows that result from applying changes to an empty base."""
     for batch in batches:
         if batch.values.null_count:
             there = pc.is_valid(batch.values)
