@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import sys
 import urllib.error
 import urllib.request
@@ -29,8 +30,12 @@ class Node(Process):
         self.address = f"127.0.0.1:{self.port}"
         self.url = f"http://{self.address}"
         self.data = folder / "data"
+        # With which it is asked for its status.
+        self.headers: dict[str, str] = {}
+        self.context: ssl.SSLContext | None = None
+        listen = () if "--listeners" in flags else ("--listen", self.address)
         command = [
-            *(sys.executable, "-m", "registry", "serve", "--listen", self.address),
+            *(sys.executable, "-m", "registry", "serve", *listen),
             *("--data", str(self.data), *flags),
         ]
         super().__init__(f"the node on {self.port}", command, folder / "output.txt")
@@ -54,7 +59,8 @@ class Node(Process):
     def ask(self, path: str) -> tuple[int, bytes]:
         """Return status and body of the response to a GET; status 0 if there was none."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=ANSWER_TIMEOUT_S) as answer:
+            request = urllib.request.Request(self.url + path, headers=self.headers)
+            with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S, context=self.context) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             with error:

@@ -43,6 +43,8 @@ class Request:
     offset: int | None = None
     # True if the node warned that the answer may be stale.
     warning: bool = False
+    # ``X-Request-ID`` of the answer.
+    request_id: str = ""
     # True if any of it may have reached the node.
     sent: bool = True
 

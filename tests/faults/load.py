@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import http.client
 import random
+import ssl
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -17,11 +18,22 @@ REQUEST_TIMEOUT_S = 30.0
 _HEADERS = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
-class Line:
-    """A connection to one node, reopened after it broke."""
+class Login(NamedTuple):
+    """The user that clients are, and the authorities that they trust."""
 
-    def __init__(self, port: int, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+    authorization: str
+    context: ssl.SSLContext
+
+
+class Line:
+    """A connection to one node, reopened after it broke; with TLS if there is a ``login``."""
+
+    def __init__(
+        self, port: int, timeout_s: float = REQUEST_TIMEOUT_S, *, login: Login | None = None
+    ) -> None:
         self._port = port
+        self._login = login
+        self._headers = _HEADERS | ({} if login is None else {"Authorization": login.authorization})
         self._timeout_s = timeout_s
         self._connection: http.client.HTTPConnection | None = None
 
@@ -35,7 +47,8 @@ class Line:
                 return {"sent": sent}, time.monotonic()
             sent = True
             try:
-                connection.request(method, path, orjson.dumps(body) if body is not None else None, _HEADERS)
+                content = orjson.dumps(body) if body is not None else None
+                connection.request(method, path, content, self._headers)
                 response = connection.getresponse()
                 raw = response.read()
             except (OSError, http.client.HTTPException) as error:
@@ -51,10 +64,17 @@ class Line:
 
     def _open(self) -> http.client.HTTPConnection:
         if self._connection is None:
-            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._timeout_s)
+            connection = self._unopened()
             connection.connect()
             self._connection = connection
         return self._connection
+
+    def _unopened(self) -> http.client.HTTPConnection:
+        if self._login is None:
+            return http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._timeout_s)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self._port, timeout=self._timeout_s, context=self._login.context
+        )
 
     def close(self) -> None:
         if self._connection is not None:
@@ -73,6 +93,7 @@ def _read(response: http.client.HTTPResponse, raw: bytes) -> dict[str, Any]:
         "answer": answer,
         "offset": None if offset is None else int(offset),
         "warning": response.getheader("Warning") is not None,
+        "request_id": response.getheader("X-Request-ID") or "",
     }
 
 
@@ -86,13 +107,14 @@ def schema(name: str, number: int) -> str:
 class Worker:
     """A client that registers, reads back through other nodes, and deletes every seventh subject."""
 
-    def __init__(self, name: str, ports: Sequence[int], history: History, chance: random.Random) -> None:
+    def __init__(self, name: str, lines: Sequence[Line], history: History, chance: random.Random) -> None:
+        """``lines``: one to each node."""
         self.name = name
         self.stopping = threading.Event()
-        self._lines = [Line(port) for port in ports]
+        self._lines = lines
         self._history = history
         self._chance = chance
-        self._turn = chance.randrange(len(ports))
+        self._turn = chance.randrange(len(lines))
         self._made = 0
         self._pause_s = 0.02
         self._thread = threading.Thread(target=self._run, name=f"worker {name}", daemon=True)
@@ -176,10 +198,17 @@ class Load:
     """Workers on all nodes, for a ``with`` block."""
 
     def __init__(
-        self, ports: Sequence[int], history: History, *, seed: int, workers: int = 8, name: str = ""
+        self,
+        lines: Callable[[], Sequence[Line]],
+        history: History,
+        *,
+        seed: int,
+        workers: int = 8,
+        name: str = "",
     ) -> None:
+        """``lines`` returns new lines, one to each node."""
         self._workers = [
-            Worker(f"{name}s{seed}w{number}", ports, history, random.Random(f"{seed} {number}"))
+            Worker(f"{name}s{seed}w{number}", lines(), history, random.Random(f"{seed} {number}"))
             for number in range(workers)
         ]
 

@@ -20,7 +20,7 @@ from tests.running import until
 
 from .checker import check
 from .history import History, Kind, Request
-from .load import Line, Load
+from .load import Line, Load, Login
 from .segments import Batch, batches
 
 CLOCK = Path(__file__).parent / "clock"
@@ -32,8 +32,11 @@ SAMPLE_S = 0.2
 class FaultyNode(Node):
     """A node that reaches brokers by ``kafka``, is reached by its peers through a proxy, and has a clock."""
 
-    def __init__(self, folder: Path, kafka: str, flags: tuple[str, ...]) -> None:
-        peer = free_port()
+    def __init__(self, folder: Path, kafka: str, flags: tuple[str, ...], login: Login | None = None) -> None:
+        """``login``: with which it is asked for its status; it serves TLS then."""
+        peer, port = free_port(), free_port()
+        if login is not None:
+            flags = (*flags, "--listeners", f"https://127.0.0.1:{port}")
         self.peers = Proxy(f"127.0.0.1:{peer}")
         super().__init__(
             folder,
@@ -41,7 +44,11 @@ class FaultyNode(Node):
                 *("--kafka", kafka, "--readers", "1", "--peer-listen", f"127.0.0.1:{peer}"),
                 *("--peer-advertise", self.peers.address, *flags),
             ],
+            port=port,
         )
+        if login is not None:
+            self.url = f"https://{self.address}"
+            self.headers, self.context = {"Authorization": login.authorization}, login.context
         folder.mkdir(parents=True, exist_ok=True)
         # Its own file system for its data, if one could be mounted.
         self.disk: Disk | None = None
@@ -100,23 +107,26 @@ class Rig:
         kafka: str = "",
         each: Sequence[tuple[str, ...]] = ((), (), ()),
         disks: bool = False,
+        admin: Login | None = None,
     ) -> None:
         """``kafka``: brokers without proxies, instead of ``broker``; ``each``: flags of every node.
 
-        ``disks``: each node has one of its own, if file systems can be mounted here.
+        ``disks``: each node has one of its own, if file systems can be mounted here. ``admin``: asks for the
+        nodes' status; without it, they serve plain HTTP.
         """
         self.broker = broker
         self._disks = ExitStack()
         self._wants_disks = disks and mounts()
+        self.login = admin  # of clients
         servers = [kafka] * 3 if broker is None else [proxy.address for proxy in broker.proxies]
         self.nodes = [
-            FaultyNode(folder / f"node-{number}", servers[number], (*flags, *each[number]))
+            FaultyNode(folder / f"node-{number}", servers[number], (*flags, *each[number]), admin)
             for number in range(3)
         ]
 
-    @property
-    def ports(self) -> list[int]:
-        return [node.port for node in self.nodes]
+    def lines(self) -> list[Line]:
+        """Return a new line to each node."""
+        return [Line(node.port, login=self.login) for node in self.nodes]
 
     def start(self) -> Self:
         for node in self.nodes:
@@ -252,7 +262,7 @@ def run(rig: Rig, seed: int, folder: Path, *, workers: int = 8) -> Iterator[Run]
     made = Run(rig, seed)
     before = len(batches(folder))
     with Watch(rig, made.history) as watch:
-        with Load(rig.ports, made.history, seed=seed, workers=workers, name=f"t{before}"):
+        with Load(rig.lines, made.history, seed=seed, workers=workers, name=f"t{before}"):
             made.writes_through_all()
             yield made
             made.writes_through_all()
@@ -268,7 +278,7 @@ def _alike(said: list[tuple[int, str]]) -> bool:
 
 def _read_all(rig: Rig, history: History) -> None:
     """Read everything that was acknowledged through every node, at the end."""
-    lines = [Line(port) for port in rig.ports]
+    lines = rig.lines()
     for write in history.of(Kind.REGISTER):
         if write.done:
             for number, line in enumerate(lines):
