@@ -44,9 +44,7 @@ def served(request: Request | None, client: str, answer: Answer, seconds: float)
     """Return what is observed of an answer that did not come from the application."""
     request_id = answer.request_id.decode("latin-1")
     size = len(answer.body)
-    return Served(
-        request, client, answer.status, seconds, size, answer.route, request_id, answer.principal
-    )
+    return Served(request, client, answer.status, seconds, size, answer.route, request_id, answer.principal)
 
 
 class LargeAnswers:

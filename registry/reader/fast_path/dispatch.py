@@ -131,9 +131,7 @@ class FastPaths:
         headers = b"%setag: %s\r\nx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
             self._head(preferences.media_type, lasting=True), etag(body), preferences.request_id, applied,
         )  # fmt: skip
-        return Answer(
-            200, headers, body, "/schemas/ids/{id}", preferences.request_id, preferences.principal
-        )
+        return Answer(200, headers, body, "/schemas/ids/{id}", preferences.request_id, preferences.principal)
 
     def _of_latest(self, request: Request, client: Client) -> Answer | Later | None:
         preferences = self._preferences_of(request, client)

@@ -96,6 +96,8 @@ class AuthenticationGate:
         self._revision = 0
         self._known: Recent[_Remembered] = Recent(UNUSED_S, REMEMBERED_MAX)
         self._wrong: Recent[bool] = Recent(UNUSED_S, REMEMBERED_MAX)
+        # Passwords that were right once: no guesses, also when they are verified again because files changed.
+        self._proven: Recent[bool] = Recent(PASSWORD_S, REMEMBERED_MAX)
         self._verifying: dict[bytes, asyncio.Event] = {}
 
     def forget(self) -> None:
@@ -195,8 +197,8 @@ class AuthenticationGate:
         """Verify a password and note the result, unless the users have changed meanwhile."""
         if self._wrong.get(tag):
             return  # A repetition: no further guess.
-        wait_s = self._throttle.begin(address)
-        if wait_s:
+        is_guess = not self._proven.get(tag)
+        if is_guess and (wait_s := self._throttle.begin(address)):
             raise _too_many(wait_s)
         assert self._users is not None
         done = self._verifying[tag] = asyncio.Event()
@@ -205,7 +207,8 @@ class AuthenticationGate:
             user = await self._verifier.verified(users, name, password)
             failed = user is None
         finally:
-            self._throttle.end(address, failed=failed)
+            if is_guess:
+                self._throttle.end(address, failed=failed)
             del self._verifying[tag]
             done.set()
         if revision != self._revision:
@@ -213,6 +216,7 @@ class AuthenticationGate:
         if user is None:
             self._wrong.put(tag, True)
         else:
+            self._proven.put(tag, True)
             self._remember(tag, user.principal, time.monotonic() + PASSWORD_S)
 
     # --- tokens

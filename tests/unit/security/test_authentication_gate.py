@@ -182,6 +182,25 @@ def test_guesses_block_their_address_and_nobody_else() -> None:
     run(main())
 
 
+def test_a_client_of_a_blocked_address_goes_on_working_when_files_change() -> None:
+    async def main() -> None:
+        users = UserFile()
+        gate = AuthenticationGate(Rules(), users=users)
+        working = basic("alice", "secret")
+        await gate.admit(working)
+        for guess in range(FREE_FAILURES + 2):
+            error = await refused(gate, basic("alice", str(guess)))
+        assert error.code == 429
+        gate.forget()
+        assert (await gate.admit(working)).principal.name == "alice"
+        users.password.password = b"changed"
+        gate.forget()
+        assert (await refused(gate, working)).code == 401
+        gate.close()
+
+    run(main())
+
+
 def test_a_wrong_password_that_is_sent_again_and_again_is_one_guess() -> None:
     """A client with an old password must not block others at its address."""
 
