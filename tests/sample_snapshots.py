@@ -23,7 +23,7 @@ from snapshots.building.task import Task, silent
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, new_id
 from snapshots.format.parts import Row, read_rows
-from snapshots.format.writer import ManifestHeader, write_snapshot
+from snapshots.format.writer import ManifestHeader, publish, write_run
 
 DAY_MS = 86_400_000
 MAP = 256 << 20
@@ -100,7 +100,8 @@ def about(offset: int = 7, **other: Any) -> ManifestHeader:
 
 def sealed(location: Location, rows: Iterable[Row], offset: int = 7) -> Manifest:
     """Write a snapshot with these rows."""
-    return write_snapshot(location, about(offset), [sorted(rows)])
+    header = about(offset)
+    return publish(location, header, write_run(location, header.id, [sorted(rows)]))
 
 
 def rows_in(location: Location, manifest: Manifest) -> list[Row]:

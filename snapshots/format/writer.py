@@ -141,8 +141,3 @@ def publish(location: Location, header: ManifestHeader, written: WrittenRows) ->
     )
     location.write(f"{header.id}/{MANIFEST}", manifest.dumps())
     return manifest
-
-
-def write_snapshot(location: Location, header: ManifestHeader, rows: Iterable[Sequence[Row]]) -> Manifest:
-    """Write a whole snapshot from rows in key order. Raises :class:`.files.LocationUnreachable`."""
-    return publish(location, header, write_run(location, header.id, rows))

@@ -150,16 +150,6 @@ def id_prefix(context: str, schema_id: int) -> bytes:
     return ID + part(context) + number(schema_id)
 
 
-def id_key(subject: Subject, version: int, schema_id: int, offset: int) -> bytes:
-    """Return the key of an id row."""
-    return (
-        id_prefix(subject.context, schema_id)
-        + offset.to_bytes(8, "big")
-        + part(subject.name)
-        + number(version)
-    )
-
-
 def without_offset(key: bytes) -> bytes:
     """Return the key of an id row without the offset in it."""
     after_id = key.index(b"\0") + 5
@@ -176,20 +166,9 @@ def guid_prefix(context: str, md5: bytes) -> bytes:
     return GUID + part(context) + md5
 
 
-def guid_key(subject: Subject, version: int, md5: bytes) -> bytes:
-    """Return the key of a content row."""
-    return guid_prefix(subject.context, md5) + part(subject.name) + number(version)
-
-
 def referrer_prefix(subject: Subject, version: int) -> bytes:
     """Return the prefix of the rows of all versions that refer to one version."""
     return REFERRER + part(subject.context) + part(subject.name) + number(version)
-
-
-def referrer_key(referenced: Subject, referenced_version: int, subject: Subject, version: int) -> bytes:
-    """Return the key of a referrer row."""
-    owner = part(subject.context) + part(subject.name) + number(version)
-    return referrer_prefix(referenced, referenced_version) + owner
 
 
 def quarantine_key(key: bytes) -> bytes:

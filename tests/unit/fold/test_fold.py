@@ -15,6 +15,7 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import scan
+from tests.unit.row_keys import guid_key, id_key, referrer_key
 
 A = Subject.parse("a")
 IN_C = Subject.parse(":.c:a")
@@ -135,7 +136,7 @@ def test_references_of_soft_deleted_versions_stay_indexed() -> None:
     key = records.schema_key(A, 1)
     value = schema_value(A, 1, 1, '"int"', references=[Reference("n", "b", 2)], deleted=True)
     view = fold((key, value))
-    assert view.get(layout.referrer_key(Subject(".", "b"), 2, A, 1)) == b""
+    assert view.get(referrer_key(Subject(".", "b"), 2, A, 1)) == b""
 
 
 def test_a_version_registered_after_the_delete_of_its_subject_lives() -> None:
@@ -169,7 +170,7 @@ def test_an_id_of_two_contents_stays_with_both() -> None:
     assert tables(view) == "GGIIVV"
     first = view.seek(layout.id_prefix(".", 1))
     assert first is not None
-    assert first[0] == layout.id_key(A, 1, 1, 0)
+    assert first[0] == id_key(A, 1, 1, 0)
     assert same(
         fold(schema(text='"int"'), schema(text='"long"', subject=other), gone(schema())),
         fold(None, schema(text='"long"', subject=other)),
@@ -291,9 +292,9 @@ def test_a_version_row_holds_the_ready_body_and_its_pieces() -> None:
     found = VersionRow.unpack(packed)
     assert found.pack() == packed
     assert b"".join((*found[6:12], found.tail)) == packed[version_row.BODY :]
-    assert view.get(layout.guid_key(subject, 3, found.md5)) == layout.number(7)
-    assert view.get(layout.id_key(subject, 3, 7, 0)) == b""
-    assert view.get(layout.referrer_key(Subject(".d", "x"), 2, subject, 3)) == b""
+    assert view.get(guid_key(subject, 3, found.md5)) == layout.number(7)
+    assert view.get(id_key(subject, 3, 7, 0)) == b""
+    assert view.get(referrer_key(Subject(".d", "x"), 2, subject, 3)) == b""
 
 
 def test_a_version_can_be_said_again_from_its_row() -> None:
@@ -323,7 +324,7 @@ def test_an_unqualified_reference_lies_in_the_context_of_its_referrer() -> None:
     )
     view = fold((records.schema_key(IN_C, 1), value))
     for referenced in (Subject(".c", "b"), Subject(".", "b"), IN_C):
-        assert view.get(layout.referrer_key(referenced, 1, IN_C, 1)) == b""
+        assert view.get(referrer_key(referenced, 1, IN_C, 1)) == b""
 
 
 def test_the_key_decides_where_a_version_stands() -> None:

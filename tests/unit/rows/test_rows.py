@@ -12,6 +12,7 @@ from registry.domain.rows.layout import number, part, unnumber, unpart
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import scan, scan_back
+from tests.unit.row_keys import guid_key, id_key, referrer_key
 
 texts = st.text(st.characters(exclude_categories=["Cs"])) | st.text("\0\1\2a\U0010ffff", max_size=80)
 integers = st.integers(-(2**31), 2**31 - 1)
@@ -73,9 +74,9 @@ def test_every_key_names_its_owner_and_fits(context: str, name: str, version: in
     other = Subject("." + "\0" * 70, "\1" * 70)
     keys = {
         layout.version_key(subject, version): own,
-        layout.id_key(subject, version, version, 2**63 - 1): own,
-        layout.guid_key(subject, version, md5): own,
-        layout.referrer_key(other, -1, subject, version): own,
+        id_key(subject, version, version, 2**63 - 1): own,
+        guid_key(subject, version, md5): own,
+        referrer_key(other, -1, subject, version): own,
         layout.association_key(subject, b"key"): own,
         layout.resource_name_prefix("\0" * 70, name) + layout.association_key(subject, b"key")[1:]: own,
         layout.resource_id_prefix("\1" * 70) + layout.association_key(subject, b"key")[1:]: own,
