@@ -21,7 +21,7 @@ from .answers import Answer, Header
 from .backend import ApiSettings, Backend
 from .listing import Listing
 from .parameters import Parameter
-from .permissions import Needed
+from .permissions import RequiredPermission
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Operation:
     method: str
     path: str  # the template; in ``/subjects/{subject}`` aliases are resolved
     summary: str
-    permission: Needed
+    permission: RequiredPermission
     handler: RowHandler | None = None
     node_handler: NodeHandler | None = None
     parameters: tuple[Parameter, ...] = ()

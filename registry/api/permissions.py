@@ -19,7 +19,7 @@ from registry.security.access import Access, Permission, everywhere_in
 from registry.security.authorization.permitted_view import PermittedView, spans_of
 
 
-class On(Enum):
+class PermissionScope(Enum):
     """The object for which an operation needs its permission."""
 
     NOTHING = "no permission is needed"
@@ -29,49 +29,49 @@ class On(Enum):
     REGISTRY = "the whole registry"
 
 
-class Needed(NamedTuple):
+class RequiredPermission(NamedTuple):
     """A permission that an operation needs; one of several suffices."""
 
-    on: On
+    on: PermissionScope
     any_of: tuple[Permission, ...] = ()
     of_context: tuple[Permission, ...] = ()  # instead, if the path names a context
 
     @property
     def errors(self) -> tuple[ErrorKind, ...]:
         """The errors of requests that are not permitted."""
-        if self.on is On.REGISTRY:
+        if self.on is PermissionScope.REGISTRY:
             return (DENIED_IN_ALL,)
-        return (DENIED,) if self.on in (On.SUBJECT, On.HANDLER) else ()
+        return (DENIED,) if self.on in (PermissionScope.SUBJECT, PermissionScope.HANDLER) else ()
 
 
-OPEN: Final = Needed(On.NOTHING)
-SHOWN: Final = Needed(On.SHOWN, (Permission.READ,))
-ADMINS: Final = Needed(On.REGISTRY, (Permission.ADMIN,))
+OPEN: Final = RequiredPermission(PermissionScope.NOTHING)
+SHOWN: Final = RequiredPermission(PermissionScope.SHOWN, (Permission.READ,))
+ADMINS: Final = RequiredPermission(PermissionScope.REGISTRY, (Permission.ADMIN,))
 
 
-def on_subject(*any_of: Permission, of_context: tuple[Permission, ...] = ()) -> Needed:
+def on_subject(*any_of: Permission, of_context: tuple[Permission, ...] = ()) -> RequiredPermission:
     """Return the need of one of these permissions on the subject in the path."""
-    return Needed(On.SUBJECT, any_of, of_context or any_of)
+    return RequiredPermission(PermissionScope.SUBJECT, any_of, of_context or any_of)
 
 
-def in_handler(permission: Permission) -> Needed:
+def in_handler(permission: Permission) -> RequiredPermission:
     """Return the need of a permission that the handler checks."""
-    return Needed(On.HANDLER, (permission,))
+    return RequiredPermission(PermissionScope.HANDLER, (permission,))
 
 
-def check_registry(needed: Needed, access: Access) -> None:
+def check_registry(needed: RequiredPermission, access: Access) -> None:
     """Raise 403 if an operation on the whole registry is not permitted."""
-    if needed.on is On.REGISTRY and not any(access.everywhere(each) for each in needed.any_of):
+    if needed.on is PermissionScope.REGISTRY and not any(access.everywhere(each) for each in needed.any_of):
         raise DENIED_IN_ALL(_shown(needed.any_of[0]))
 
 
-def check_subject(needed: Needed, access: Access, asked: Subject, subject: Subject) -> None:
+def check_subject(needed: RequiredPermission, access: Access, asked: Subject, subject: Subject) -> None:
     """Raise 403 if an operation is not permitted on the subject in its path, which may be an alias.
 
     ``asked``: the subject as the client named it, and as the message does; ``subject``: with its alias
     resolved. The operation must be permitted on both.
     """
-    if needed.on is not On.SUBJECT:
+    if needed.on is not PermissionScope.SUBJECT:
         return
     any_of = needed.of_context if subject.is_context else needed.any_of
     for either in dict.fromkeys((asked, subject)):

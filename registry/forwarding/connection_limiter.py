@@ -14,7 +14,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _log = logging.getLogger(__name__)
 
 
-class Accepting:
+class LimitedListener:
     """Accepts at most ``connections_max`` connections at a time for ``serve``; others are closed at once."""
 
     def __init__(self, serve: Serve, *, connections_max: int) -> None:

@@ -52,7 +52,7 @@ class Outcomes(msgspec.Struct, frozen=True):
     end: int = 0
 
 
-class Standing(msgspec.Struct, frozen=True):
+class PeerStatus(msgspec.Struct, frozen=True):
     """A node's identity and role."""
 
     node: str
@@ -77,7 +77,7 @@ class Standing(msgspec.Struct, frozen=True):
 encode = msgspec.msgpack.Encoder().encode
 decode_batch = msgspec.msgpack.Decoder(Batch).decode
 _decode_outcomes = msgspec.msgpack.Decoder(Outcomes).decode
-decode_standing = msgspec.msgpack.Decoder(Standing).decode
+decode_status = msgspec.msgpack.Decoder(PeerStatus).decode
 
 
 def outcomes_of(body: bytes, count: int) -> Outcomes:

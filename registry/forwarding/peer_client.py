@@ -12,7 +12,7 @@ import msgspec
 from election.contract import Identity
 
 from .http2_connection import Connection, connect
-from .messages import COMMANDS, IDENTITY, STREAM, WATCH, Standing, decode_standing
+from .messages import COMMANDS, IDENTITY, STREAM, WATCH, PeerStatus, decode_status
 from .signing import ANY_TIME, Signing, clock_ms
 from .stream import Stream, open_stream
 
@@ -34,13 +34,13 @@ class Doubtful(NotAPeer):
 class Peer:
     """A connection to a node, from :meth:`meet`."""
 
-    def __init__(self, connection: Connection, signing: Signing, standing: Standing) -> None:
+    def __init__(self, connection: Connection, signing: Signing, status: PeerStatus) -> None:
         self._connection = connection
         self._signing = signing
         self._stream: Stream | None = None
-        self._ahead_ms = standing.clock_ms - clock_ms()
+        self._ahead_ms = status.clock_ms - clock_ms()
         # The node's identity and role at the first request.
-        self.standing = standing
+        self.status = status
         # Completes when the connection has ended.
         self.closed = connection.closed
 
@@ -54,23 +54,23 @@ class Peer:
         try:
             async with asyncio.timeout(CONNECT_S):
                 body = await _ask(connection, signing, "GET", IDENTITY, b"", ANY_TIME)
-            standing = decode_standing(body)
+            status = decode_status(body)
         except BaseException as error:
             connection.abort()
             if isinstance(error, msgspec.DecodeError):
                 raise NotAPeer(f"{identity.peer} is no peer endpoint") from None
             raise
-        if identity.node and standing.node != identity.node:
+        if identity.node and status.node != identity.node:
             connection.abort()
-            raise NotAPeer(f"{identity.peer} is node {standing.node}, not {identity.name}")
-        return cls(connection, signing, standing)
+            raise NotAPeer(f"{identity.peer} is node {status.node}, not {identity.name}")
+        return cls(connection, signing, status)
 
     async def open_stream(self, address: str, tls: ssl.SSLContext | None) -> None:
         """Use a stream for small batches if the node supports it. Raises :class:`OSError`.
 
         The stream and the connection close together.
         """
-        if STREAM not in self.standing.features:
+        if STREAM not in self.status.features:
             return
         moment = clock_ms() + self._ahead_ms
         self._stream = stream = await open_stream(address, self._signing, moment, CONNECT_S, tls)

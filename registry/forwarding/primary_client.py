@@ -194,12 +194,12 @@ class PrimaryClient:
             peer.abort()
             lost = Unknown(
                 outcome_unknown("The primary's answer cannot be trusted"),
-                repeats=peer.standing.repeats,
+                repeats=peer.status.repeats,
             )
             outcomes = [lost if isinstance(error, Doubtful) else NotPrimary()] * len(commands)
         except (ConnectionError, msgspec.DecodeError):
             lost = Unknown(
-                outcome_unknown("The connection to the primary was lost"), repeats=peer.standing.repeats
+                outcome_unknown("The connection to the primary was lost"), repeats=peer.status.repeats
             )
             outcomes = [lost] * len(commands)
         for pending, outcome in zip(commands, outcomes, strict=True):
@@ -221,8 +221,8 @@ def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
     """
     suited = []
     for pending in commands:
-        pending.repeats = peer.standing.repeats
-        if not peer.standing.can(pending.command):
+        pending.repeats = peer.status.repeats
+        if not peer.status.can(pending.command):
             pending.reply(refused(FORWARD_FAILED(_TOO_NEW)))
         elif pending.in_doubt and not (pending.repeats or repeatable(pending.command)):
             pending.reply(

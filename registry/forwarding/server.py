@@ -16,7 +16,7 @@ from typing import Any, cast
 from registry.processes.handshakes import Tls
 
 from .batch_decider import BatchDecider
-from .connection_limiter import Accepting
+from .connection_limiter import LimitedListener
 from .frames import PREFACE
 from .http2_server import Http2Server, gone, read_body
 from .messages import (
@@ -24,7 +24,7 @@ from .messages import (
     FEATURES,
     IDENTITY,
     WATCH,
-    Standing,
+    PeerStatus,
     encode,
 )
 from .node_port import NodePort
@@ -60,7 +60,7 @@ class PeerServer:
         self._decider = BatchDecider(node_port, logging.INFO if access_log else logging.DEBUG)
         self._http2 = Http2Server()
         self._unauthenticated = UnauthenticatedConnections()
-        self._accepting = Accepting(self._connected, connections_max=CONNECTIONS_MAX)
+        self._accepting = LimitedListener(self._connected, connections_max=CONNECTIONS_MAX)
         self._calls: set[StreamCall] = set()
         self._changed = asyncio.Event()
         self._stopped = False
@@ -122,7 +122,7 @@ class PeerServer:
             return
         connection.authenticated()
         if (method, path) == ("GET", IDENTITY):
-            await self._answer(send, headers, 200, encode(self._standing()))
+            await self._answer(send, headers, 200, encode(self._status()))
         elif (method, path) == ("GET", WATCH):
             await self._send_standings(receive, send)
         elif (method, path) == ("POST", COMMANDS):
@@ -142,8 +142,8 @@ class PeerServer:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    def _standing(self) -> Standing:
-        return Standing(
+    def _status(self) -> PeerStatus:
+        return PeerStatus(
             self._node, self._url, self._node_port.role, clock_ms(), self._node_port.repeats, FEATURES
         )
 
@@ -160,11 +160,11 @@ class PeerServer:
         try:
             while not (left.done() or self._stopped):
                 changed = asyncio.get_running_loop().create_task(self._changed.wait())
-                standing = encode(self._standing())
+                status = encode(self._status())
                 await send(
                     {
                         "type": "http.response.body",
-                        "body": len(standing).to_bytes(4, "big") + standing,
+                        "body": len(status).to_bytes(4, "big") + status,
                         "more_body": True,
                     }
                 )

@@ -131,9 +131,12 @@ class Candidate:
         self.write_loop.stop()
 
     def _make_election(self) -> Election:
-        from .leadership.elections import made_by_settings  # noqa: PLC0415 (Kafka's client is not for a standalone node)
+        # Imported here: a standalone node does not need Kafka's client.
+        from .leadership.elections import election_from_settings  # noqa: PLC0415
 
-        return made_by_settings(self._settings, self.identity, self.reachable, alive=self.heartbeats.beat)
+        return election_from_settings(
+            self._settings, self.identity, self.reachable, alive=self.heartbeats.beat
+        )
 
     def _cannot_write(self) -> str:
         """Return why this node could not write if it were primary; empty if it could."""

@@ -16,7 +16,7 @@ from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
 from .replication.loop import FollowLoop
-from .startup.digest_check import prove
+from .startup.digest_check import verify_digest
 
 _STEP_S = 0.05
 _READERS_EVERY_S = 60.0
@@ -79,7 +79,7 @@ class Maintenance:
             if not self._following.started:
                 continue
             if not proven:
-                prove(self._store, self._stopping)
+                verify_digest(self._store, self._stopping)
                 proven = True
             counted = self._counted_blocks(self._store.count_step)
             if counted and now >= ids_at:

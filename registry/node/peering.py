@@ -20,7 +20,7 @@ class PeeringError(Exception):
     """Failure to serve the peer endpoint; the text is for the user."""
 
 
-async def join(node: Node, settings: Settings) -> tuple[Peers, str]:
+async def start_peer_endpoint(node: Node, settings: Settings) -> tuple[Peers, str]:
     """Serve the peer endpoint; return the peers and the ``HOST:PORT`` at which other nodes reach it.
 
     Raises :class:`PeeringError`, :class:`TlsError`.

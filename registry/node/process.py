@@ -101,10 +101,10 @@ async def run(parent: Parent, opening: Opening) -> int:
         return REFUSED
     peers, peer, serving = None, "", None if startup is None else startup.serving
     if not node.standalone:
-        from .peering import PeeringError, join  # noqa: PLC0415 (for clusters only)
+        from .peering import PeeringError, start_peer_endpoint  # noqa: PLC0415 (for clusters only)
 
         try:
-            peers, peer = await join(node, parent.settings)
+            peers, peer = await start_peer_endpoint(node, parent.settings)
         except PeeringError as error:
             await asyncio.to_thread(node.stop)
             parent.report(refused=str(error))

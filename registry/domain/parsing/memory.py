@@ -151,7 +151,7 @@ class VersionIndexes:
             self._bytes -= dropped
 
 
-class Kept(Generic[_K, _V]):
+class WeightedLru(Generic[_K, _V]):
     """An LRU cache bounded by the total weight of its values, ``bytes_max``."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -185,8 +185,8 @@ class SchemaMemory:
     """
 
     def __init__(self, bytes_max: int) -> None:
-        self.compatible: Final = Kept[bytes, bool](bytes_max)
-        self.fingerprints: Final = Kept[bytes, SchemaAnswer](bytes_max)
+        self.compatible: Final = WeightedLru[bytes, bool](bytes_max)
+        self.fingerprints: Final = WeightedLru[bytes, SchemaAnswer](bytes_max)
         self.indexes = VersionIndexes(bytes_max)
 
     def put_compatible(self, key: bytes) -> None:

@@ -170,7 +170,7 @@ class Appender:
             return offsets[0] if offsets else self._partition.end
 
     async def _append(self, piece: Sequence[Entry], headers: Mapping[int, bytes]) -> int:
-        self._partition.suspicions.check_foreign()
+        self._partition.mismatches.check_foreign()
         if self._claim is None:
             raise Fenced(f"{self._void_reason}; it must be claimed first")
         asked_at = self._clock()

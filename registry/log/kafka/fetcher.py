@@ -93,7 +93,7 @@ class Fetcher:
         self._last_epoch = EpochEnd(-1, 0)
         self._fetched_at = time.monotonic()
         self.buffer = ReadBuffer(
-            partition.suspicions,
+            partition.mismatches,
             on_room=lambda: self._call(self._has_work.set),
             on_wait=lambda: self._call(self._rouse) if self._rests_until else None,
             on_seek=lambda: self._call(self._restart),
@@ -210,9 +210,9 @@ class Fetcher:
             raise NoAnswer(f"fetching from offset {target.offset}: {code_name(answer.code)}", sent=False)
         else:
             if answer.end >= partition.end:
-                partition.suspicions.clear(END)
+                partition.mismatches.clear(END)
             partition.advance_end(answer.end)
-            partition.suspicions.clear(HEAD)
+            partition.mismatches.clear(HEAD)
             after = record_batches.next_offset(answer.data, target.offset)
             if after >= max(answer.end, target.offset + 1):
                 # At the log's end, rest until the reader has applied these records and waits for more: the

@@ -25,7 +25,7 @@ async def query_end(partition: Partition, timeout_s: float) -> int:
         known = partition.end
         end = await query_offset(partition, requests.LATEST, max(0.001, deadline - time.monotonic()))
         if end >= known:
-            partition.suspicions.clear(END)
+            partition.mismatches.clear(END)
             partition.advance_end(end)
             return end
         try:

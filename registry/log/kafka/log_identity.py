@@ -35,7 +35,7 @@ _RECORD_BYTES = 64 << 10
 _UNKNOWN = EpochEnd(-1, -1)
 
 
-class Suspicions:
+class LogMismatchEvidence:
     """The evidence so far. Any thread may call :meth:`check_foreign`; the rest runs on the event loop."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from registry.log.contract import LogError
 
 from . import requests
 from .connection import Connections, NoAnswer, Purpose, addresses
-from .log_identity import HISTORY, TOPIC, LineageCheck, Suspicions
+from .log_identity import HISTORY, TOPIC, LineageCheck, LogMismatchEvidence
 from .release import ApiVersions
 from .requests import Broker, Cluster, Code, PartitionMetadata, code_name
 from .retry import TRY_S
@@ -58,7 +58,7 @@ class Partition:
         self.cluster: Cluster | None = None
         # When the brokers last described it, by the monotonic clock.
         self.refreshed_at = -1.0
-        self.suspicions = Suspicions()
+        self.mismatches = LogMismatchEvidence()
         # Returns the lineage of what was read. Requests go only to a log that still has those records.
         self.lineage: Callable[[], Lineage] = lambda: NOTHING
         self.servers = servers
@@ -94,8 +94,8 @@ class Partition:
         if kind == TOPIC and self._last_answered:
             # Ask another broker first next time.
             self._failed_at[self._last_answered] = time.monotonic()
-        self.suspicions.add(kind, text)
-        self.suspicions.check()
+        self.mismatches.add(kind, text)
+        self.mismatches.check()
         raise AssertionError("check() raises while something is suspected")
 
     # Metadata.
@@ -130,7 +130,7 @@ class Partition:
         try:
             await self.refresh()
         except NoAnswer:
-            self.suspicions.check_foreign()
+            self.mismatches.check_foreign()
 
     def _check_newer(self, cluster: Cluster) -> None:
         """Reject metadata of a broker that knows only an older leader epoch than others have named."""
@@ -159,8 +159,8 @@ class Partition:
                 f"the topic {self.topic} was deleted and created again: its id was {was} and is {now}; "
                 f"records up to {self.end - 1} were read",
             )
-        self.suspicions.clear(TOPIC)
-        self.suspicions.check()
+        self.mismatches.clear(TOPIC)
+        self.mismatches.check()
 
     def raise_denied(self, code: int, operation: str, name: str = "") -> NoReturn:
         """Raise the error that names a missing permission."""
@@ -233,9 +233,9 @@ class Partition:
     ) -> Any:
         """Return the leader's answer, over a connection to a log that was compared with what was read.
 
-        ``reading_bounds``: see :meth:`.log_identity.Suspicions.check`.
+        ``reading_bounds``: see :meth:`.log_identity.LogMismatchEvidence.check`.
         """
-        self.suspicions.check(reading_bounds=reading_bounds)
+        self.mismatches.check(reading_bounds=reading_bounds)
         leader = self._leader(purpose)
         if leader != self._compared.get(purpose):
             began = time.monotonic()
@@ -266,7 +266,7 @@ class Partition:
                             f"the topic {self.topic} has lost records: from offset {divergence} or earlier "
                             f"on it does not have those that were read up to {lineage.end}",
                         )
-                    self.suspicions.clear(HISTORY)
+                    self.mismatches.clear(HISTORY)
                     self._compared[purpose] = leader
                 return leader
         except TimeoutError as error:

@@ -12,7 +12,7 @@ from registry.domain.log_format.records import Record
 from registry.log.contract import Fetched, LogError
 
 from . import record_batches
-from .log_identity import Suspicions
+from .log_identity import LogMismatchEvidence
 
 # Fetching stops while the buffer holds this much: what a follower far behind takes in one step. A larger
 # buffer would only cost memory, because folding is slower than fetching.
@@ -45,13 +45,13 @@ class ReadBuffer:
 
     def __init__(
         self,
-        suspicions: Suspicions,
+        mismatches: LogMismatchEvidence,
         *,
         on_room: Callable[[], None],
         on_wait: Callable[[], None],
         on_seek: Callable[[], None],
     ) -> None:
-        self._suspicions = suspicions
+        self._mismatches = mismatches
         self._on_room, self._on_wait, self._on_seek = on_room, on_wait, on_seek
         self._changed = threading.Condition()
         # Guarded by _changed:
@@ -100,12 +100,12 @@ class ReadBuffer:
             return bool(self._chunks)
 
     def _over(self) -> bool:
-        return self._closed or bool(self._error) or self._suspicions.foreign
+        return self._closed or bool(self._error) or self._mismatches.foreign
 
     def _check(self) -> None:
         if self._closed:
             raise LogError("the log is closed")
-        self._suspicions.check_foreign()
+        self._mismatches.check_foreign()
         if self._error:
             raise LogError(self._error)
 

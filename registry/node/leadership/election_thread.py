@@ -15,9 +15,9 @@ from registry.observe.pulse import Pulse
 _ANSWER_S = 10.0
 _LOOK_S = 0.25
 # Seconds that a node that cannot write for a reason of its own waits for that to pass before it resigns.
-OWN_S = 1.0
+OWN_FAULT_RESIGN_S = 1.0
 # Minimum seconds for another node to be elected instead of one that cannot write.
-REST_S = 3.0
+REELECTION_PAUSE_S = 3.0
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -39,8 +39,9 @@ class ElectionThread:
     The election detects that a node is alive, not that it can reach its log. An elected node that has had a
     ``last_error`` (the reason why it cannot write; empty if it can) for ``timeout_s`` therefore resigns, and
     may be elected again when it can write. If the error is the node's ``own`` (a store that cannot be
-    written), another node can most likely write, so the node resigns after ``OWN_S`` if that is sooner. A
-    node that is still ``reading`` the log resigns at once, because reading may take long.
+    written), another node can most likely write, so the node resigns after
+    ``OWN_FAULT_RESIGN_S`` if that is sooner. A node that is still ``reading`` the log resigns at once,
+    because reading may take long.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class ElectionThread:
                 since = None
             elif since is None:
                 since = loop.time()
-        level, rest_s = (logging.INFO, 0.0) if self._reading() else (logging.WARNING, REST_S)
+        level, rest_s = (logging.INFO, 0.0) if self._reading() else (logging.WARNING, REELECTION_PAUSE_S)
         _log.log(level, "this node resigns, because it cannot write: %s", self._reason())
         await election.resign()
         await asyncio.sleep(rest_s)
@@ -125,7 +126,7 @@ class ElectionThread:
     def _resign_after_s(self) -> float:
         if self._reading():
             return min(_LOOK_S, self._timeout_s)
-        return min(OWN_S, self._timeout_s) if self._own() else self._timeout_s
+        return min(OWN_FAULT_RESIGN_S, self._timeout_s) if self._own() else self._timeout_s
 
     async def _listen(self, election: Election) -> None:
         async for event in election.events():

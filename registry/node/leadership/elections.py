@@ -14,7 +14,7 @@ from registry.log.kafka.security import Security
 from .identity import identity_of
 
 
-def made_by_settings(
+def election_from_settings(
     settings: Settings, own: Identity, reachable: Reachable, *, alive: Callable[[], object]
 ) -> Election:
     """Create the election of the settings; call on the event loop on which it will run.

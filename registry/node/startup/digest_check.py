@@ -24,7 +24,7 @@ _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT}
 _log = logging.getLogger(__name__)
 
 
-def prove(store: Store, stopping: threading.Event) -> None:
+def verify_digest(store: Store, stopping: threading.Event) -> None:
     """Verify the digest of rows loaded from a snapshot; do nothing if that was done before.
 
     Raises :class:`DamagedStore` if it is wrong. Returns early if ``stopping`` is set.

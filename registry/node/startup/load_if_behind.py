@@ -60,10 +60,10 @@ class LoadIfBehind:
             if log.end() - applied < max(1, settings.snapshots_load_ahead):
                 return False
             self._starting.takes_long()
-            from .snapshot_loader import have_taken  # noqa: PLC0415 (see the module)
+            from .snapshot_loader import load_in_child  # noqa: PLC0415 (see the module)
 
             begun, self._begun = self._begun, None
-            return have_taken(settings, log, folder, applied, self._starting, begun)
+            return load_in_child(settings, log, folder, applied, self._starting, begun)
 
         return load
 

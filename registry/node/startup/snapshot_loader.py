@@ -51,7 +51,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def have_taken(
+def load_in_child(
     settings: Settings,
     log: Log,
     folder: Path,
@@ -66,14 +66,14 @@ def have_taken(
     """
     taken = False
     try:
-        taken = _have_taken(settings, log, folder, applied, starting, begun)
+        taken = _load_next(settings, log, folder, applied, starting, begun)
     finally:
         if not taken:
             shutil.rmtree(folder, ignore_errors=True)
     return taken
 
 
-def _have_taken(
+def _load_next(
     settings: Settings,
     log: Log,
     folder: Path,
@@ -92,7 +92,7 @@ def _have_taken(
             taken = _follow(process, LoadInput(settings, wanted), starting, log)
     except _OtherHistory as other:
         shutil.rmtree(folder, ignore_errors=True)
-        return _have_taken(settings, log, folder, applied, starting, None, {**refused, other.id: other.why})
+        return _load_next(settings, log, folder, applied, starting, None, {**refused, other.id: other.why})
     except OSError as error:
         starting.refused(f"No snapshot can be loaded: {error}")
         return False

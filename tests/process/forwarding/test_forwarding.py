@@ -338,7 +338,7 @@ async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_nod
         client = client_of(secondary)
         await until_met(secondary)
         peer = client._connection.peer
-        peer.standing = msgspec.structs.replace(peer.standing, repeats=False)
+        peer.status = msgspec.structs.replace(peer.status, repeats=False)
         deletion = pending(DeleteSubject("s"), deadline=in_s(5), in_doubt=True, deferrable=False)
         assert isinstance(await client.ask(deletion), Unknown)
         assert not primary.unanswered

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from registry.domain.log_format.records import Record
 from registry.domain.rows import digest
-from registry.node.startup.digest_check import prove
+from registry.node.startup.digest_check import verify_digest
 from registry.store.layout import DamagedStore, StoreError, read_current
 from registry.store.open import open_store
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
@@ -70,7 +70,7 @@ def test_a_snapshot_loaded_and_the_tail_are_the_fold_of_the_whole_log(
     manifest = build(data, log, at, log_end=200)
     store = opened(data, loading(Location.parse(data / "snapshots"), manifest))
     assert (store.applied, store.loaded) == (at, manifest.id)
-    prove(store, threading.Event())
+    verify_digest(store, threading.Event())
     assert not store.loaded
     follow(store, (record for record in log if record.offset >= at))
     whole = rows_of(log)
@@ -289,7 +289,7 @@ def test_rows_that_are_wrong_are_condemned_and_their_snapshot_is_not_taken_again
     location.write(f"{known.id}/{MANIFEST}", wrong.dumps())
     store = opened(tmp_path, loading(location, wrong))
     with pytest.raises(DamagedStore, match="do not match the stored digest"):
-        prove(store, threading.Event())
+        verify_digest(store, threading.Event())
     store.close()
     refused = read_rejected(tmp_path / "store")
     assert list(refused) == [wrong.id]
@@ -300,7 +300,7 @@ def test_rows_that_are_wrong_are_condemned_and_their_snapshot_is_not_taken_again
     store, messages = open_store(tmp_path / "store", LOG, ANY_END, map_bytes=MAP)
     assert "do not match the stored digest" in messages[0]
     assert store.applied == 0
-    prove(store, threading.Event())
+    verify_digest(store, threading.Event())
     store.close()
 
 
@@ -309,7 +309,7 @@ def test_rows_that_change_after_they_were_loaded_are_not_its_fault(
 ) -> None:
     store = opened(tmp_path, loading(location, parted(location, RUNS)))
     store.commit([(ROWS[5][0], b"changed"), (b"Vnew", b"1"), (ROWS[8][0], None)], 9)
-    prove(store, threading.Event())
+    verify_digest(store, threading.Event())
     assert not store.loaded
     store.close()
 

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from registry.domain.commands import Command, Outcome
-from registry.forwarding.messages import Batch, Outcomes, Standing, encode
+from registry.forwarding.messages import Batch, Outcomes, PeerStatus, encode
 from tests.running import ROOT
 from tests.unit.forwarding.wire_samples import COMMANDS, MESSAGES, OUTCOMES
 
 GOLDEN: dict[str, str] = json.loads((ROOT / "tests" / "corpus" / "wire.json").read_text("utf-8"))
 KINDS: dict[str, Any] = {
-    "command": Command, "outcome": Outcome, "batch": Batch, "outcomes": Outcomes, "standing": Standing
+    "command": Command, "outcome": Outcome, "batch": Batch, "outcomes": Outcomes, "standing": PeerStatus
 }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from registry.domain.commands import (
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.domain.pending_command import CommandRequest
 from registry.domain.principal import Principal
-from registry.forwarding.messages import Batch, Outcomes, Standing
+from registry.forwarding.messages import Batch, Outcomes, PeerStatus
 
 METADATA = Metadata({"t": ["x"]}, {"p": "v"}, ["p"])
 RULES = RuleSet([Rule("m", mode="UPGRADE", type="T")], [Rule("d", type="T")], [Rule("e", type="T")], "now")
@@ -74,5 +74,5 @@ MESSAGES = {
         [CommandRequest(COMMANDS[1], 1.5, principal=Principal("alice", frozenset({"team"})))], "n"
     ),
     "outcomes": Outcomes(list(OUTCOMES), 9),
-    "standing": Standing("n", "http://a:1", "primary", 5, repeats=True, features=("tags",)),
+    "standing": PeerStatus("n", "http://a:1", "primary", 5, repeats=True, features=("tags",)),
 }

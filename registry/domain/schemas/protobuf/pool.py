@@ -13,8 +13,8 @@ from registry.domain.schemas.contract import InvalidSchema
 from .bundled import NAMES, PROTOS
 from .model import File
 from .names import Names
+from .option_setter import OptionSetter
 from .to_descriptor import descriptor
-from .understood import Understanding
 
 # Confluent's name for the file itself.
 _OWN: Final = "default"
@@ -32,8 +32,8 @@ class Pools:
 
     def descriptor(self) -> FileDescriptorProto:
         """Return the descriptor of the file itself, options included. Raises :class:`InvalidSchema`."""
-        understanding = Understanding(self._names, self._pool_or_none)
-        return descriptor(self._file, self._names, _OWN, understanding, self._known)
+        set_options = OptionSetter(self._names, self._pool_or_none)
+        return descriptor(self._file, self._names, _OWN, set_options, self._known)
 
     def _pool_or_none(self) -> DescriptorPool | None:
         try:
@@ -54,7 +54,7 @@ class Pools:
         return pool
 
     def _proto(self, file: File, names: Names, path: str) -> FileDescriptorProto:
-        standard = Understanding(names, lambda: None)
+        standard = OptionSetter(names, lambda: None)
         return descriptor(file, names, path, standard, self._known)
 
 

@@ -18,7 +18,7 @@ _IN_STRINGS: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": 
 _STRUCTURE: Final = frozenset({"map_entry"})
 
 
-class Understanding:
+class OptionSetter:
     """A setter of options, to call as :data:`.to_descriptor.SetOptions`."""
 
     def __init__(self, names: Names, find_pool: Callable[[], DescriptorPool | None]) -> None:
