@@ -79,7 +79,7 @@ def fenced(log: KafkaLog, value: bytes) -> str:
 
 def test_a_log_that_was_not_claimed_takes_nothing(kafka: Broker, opened: Opened) -> None:
     log = opened(kafka.address, make_topic(kafka.address))
-    with pytest.raises(Fenced, match="not claimed"):
+    with pytest.raises(Fenced, match="has not been claimed"):
         log.append(entry(b"1"))
     assert log.query_end(30) == 0
 
