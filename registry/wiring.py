@@ -16,7 +16,7 @@ from .observe.metrics import Observed
 from .security.client_address import TrustedProxies
 from .security.exposure import warnings
 from .security.gate import OPEN_GATE, WatchedGate
-from .security.policies import Policies
+from .security.policies_file import PoliciesFile
 
 if TYPE_CHECKING:
     from .security.tls.expiry import ExpiryGauges
@@ -35,7 +35,7 @@ def defaults(settings: Settings) -> Defaults:
     )
 
 
-def api_settings(settings: Settings, version: str, policies: Policies) -> ApiSettings:
+def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> ApiSettings:
     """Return the options of the API."""
     return ApiSettings(
         defaults=defaults(settings),
@@ -56,7 +56,7 @@ def api_settings(settings: Settings, version: str, policies: Policies) -> ApiSet
         open_paths=settings.open_paths,
         warnings=tuple(warnings(settings)),
         trusted_proxies=_words(settings.trusted_proxies),
-        governance=policies.current,
+        policies=policies.current,
     )
 
 

@@ -23,7 +23,7 @@ _WORDS = (
     "registry.domain.commands",
 )  # fmt: skip
 _ROWS = (*_WORDS, "registry.domain.rows", "registry.domain.log_format")
-_QUERIES = (*_ROWS, "registry.domain.governance", "registry.domain.queries")
+_QUERIES = (*_ROWS, "registry.domain.policies", "registry.domain.queries")
 _PARSING = (*_QUERIES, "registry.domain.schemas", "registry.domain.parsing")
 _LOOKUP = (*_PARSING, "registry.domain.lookup")
 _HOST = ("registry.config", "registry.observe", "registry.processes")
@@ -52,8 +52,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.domain.log_format": (*_WORDS, "registry.domain.rows"),
     "registry.domain.fold": _ROWS,
     "registry.domain.subject_patterns": _WORDS,
-    "registry.domain.governance": (*_WORDS, "registry.domain.schemas", "registry.domain.subject_patterns"),
-    "registry.domain.queries": (*_ROWS, "registry.domain.governance"),
+    "registry.domain.policies": (*_WORDS, "registry.domain.schemas", "registry.domain.subject_patterns"),
+    "registry.domain.queries": (*_ROWS, "registry.domain.policies"),
     "registry.domain.schemas": (),
     "registry.domain.parsing": (*_QUERIES, "registry.domain.schemas"),
     "registry.domain.lookup": _PARSING,

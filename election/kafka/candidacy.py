@@ -38,8 +38,7 @@ class KafkaElection:
 
     ``connect`` makes connections with the login of the settings. ``plain`` omits this project's own fields
     from the payloads, for a group with Confluent's nodes older than 6.2; peers then know each other only by
-    URL.
-    The node's id is added to ``client_id``, so that a node finds the member of its former life after a kill.
+    URL. The node's id is added to ``client_id``, so that after a kill a node finds its former member.
     ``alive`` is called whenever the group confirms this node's membership.
     """
 

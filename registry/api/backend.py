@@ -11,8 +11,8 @@ import msgspec
 
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import INCOMPATIBLE
-from registry.domain.governance import NO_GOVERNANCE, Governance
 from registry.domain.pending_command import NO_ORIGIN, Origin
+from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
 from snapshots.catalogue.catalogue import Entry
@@ -118,7 +118,7 @@ class ApiSettings:
     # Headers for every answer: action, name and value; see :mod:`.response_headers`.
     response_headers: tuple[tuple[str, str, str], ...] = ()
     # The policies in force; the primary applies them, readers only warn.
-    governance: Callable[[], Governance] = lambda: NO_GOVERNANCE
+    policies: Callable[[], Policies] = lambda: NO_POLICIES
     allowed_hosts: tuple[str, ...] = ()  # names allowed in ``Host``; empty: all
     open_paths: bool = True  # health, metrics and the API's description need no authentication
     warnings: tuple[str, ...] = ()  # about the settings, for administrators

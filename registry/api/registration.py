@@ -83,7 +83,7 @@ def register(call: Call, view: View) -> Querying[Answer | Command | Write]:
 
 def _lint_warnings(call: Call, view: View, request: Register) -> Querying[tuple[Header, ...]]:
     """Return what breaks rules that the policy only warns about; nothing if the schema is not valid."""
-    rules = call.settings.governance().policy(call.subject, ANONYMOUS).lint_warnings
+    rules = call.settings.policies().policy(call.subject, ANONYMOUS).lint_warnings
     if not rules or not request.schema.strip():
         return ()
     try:

@@ -16,7 +16,7 @@ from registry.domain.pending_command import Submit
 from registry.log.contract import LogError
 from registry.processes.parent_channel import REFUSED, Parent
 from registry.processes.sockets import ListenError
-from registry.security.policies import Policies
+from registry.security.policies_file import PoliciesFile
 from registry.security.tls.errors import TlsError
 from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
@@ -173,8 +173,8 @@ def _watching(settings: Settings, node: Node) -> asyncio.Task[None]:
 
     Raises :class:`FileError` for the file of policies, :class:`AuditLogError` for the audit log.
     """
-    policies = Policies(settings.policies, lambda: node.writer.govern(policies.current()))
-    node.writer.govern(policies.current())
+    policies = PoliciesFile(settings.policies, lambda: node.writer.set_policies(policies.current()))
+    node.writer.set_policies(policies.current())
     audit = open_audit_log(settings)
 
     async def watch() -> None:

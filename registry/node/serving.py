@@ -20,7 +20,7 @@ from registry.observe.metrics import Tally
 from registry.processes.sockets import listen_on_all
 from registry.public_server import public_server, start_listening
 from registry.security.gate import WatchedGate
-from registry.security.policies import Policies
+from registry.security.policies_file import PoliciesFile
 from registry.wiring import api_settings, configured_gate, limits, observing, server_tls
 from registry.workers.pool import Pool
 
@@ -33,7 +33,7 @@ class Serving:
     def __init__(self, settings: Settings) -> None:
         """Raises :class:`FileError` for a file of policies, :class:`AuditLogError` for the audit log."""
         self._settings = settings
-        self._policies = Policies(settings.policies)
+        self._policies = PoliciesFile(settings.policies)
         self._audit = open_audit_log(settings)
         self._of_api = api_settings(settings, VERSION, self._policies)
         self._observed = observing(settings)

@@ -20,7 +20,7 @@ from registry.observe.pulse import Pulse
 from registry.processes.parent_channel import REFUSED, Parent, started_by_parent
 from registry.processes.sockets import ListenError, listen_on_all
 from registry.public_server import public_server, start_listening
-from registry.security.policies import Policies
+from registry.security.policies_file import PoliciesFile
 from registry.security.tls.errors import TlsError
 from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
@@ -49,7 +49,7 @@ async def _run(parent: Parent) -> int:
     stopping = asyncio.Event()
     parent.listen(stopping.set)
     try:
-        tls, gate, policies = server_tls(settings), configured_gate(settings), Policies(settings.policies)
+        tls, gate, policies = server_tls(settings), configured_gate(settings), PoliciesFile(settings.policies)
         audit = open_audit_log(settings)
         listeners = listen_on_all(settings.addresses, shared=True)
     except ListenError as error:

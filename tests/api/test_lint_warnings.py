@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 
 from registry.api.backend import ApiSettings
-from registry.domain.governance import parse
+from registry.domain.policies import parse
 from tests.api.driver import Api
 from tests.unit.small_registry import record
 
 POLICIES = parse('[[policy]]\nsubjects = ["s"]\nlint_warnings = ["snake_case_fields"]')
-SETTINGS = ApiSettings(governance=lambda: POLICIES)
+SETTINGS = ApiSettings(policies=lambda: POLICIES)
 
 
 def register(api: Api, subject: str, schema: str, **more: Any) -> tuple[int, list[str]]:

@@ -217,7 +217,7 @@ class _Registration:
         if self.takes_ids:
             return
         text, principal = self.subject.qualified, self.defaults.principal
-        policy = self.defaults.governance.policy(self.subject, principal)
+        policy = self.defaults.policies.policy(self.subject, principal)
         if not policy.may_register:
             raise errors.REGISTRATION_DENIED(text, principal)
         if not policy.may_create and self.newest is None:

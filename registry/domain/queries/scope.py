@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from registry.domain.governance import NO_GOVERNANCE, Governance
 from registry.domain.model import ALL_CONTEXTS, DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
+from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.principal import ANONYMOUS, Principal
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
@@ -33,8 +33,8 @@ class Defaults:
     mode_mutability: bool = True
     reject_empty_subject: bool = False
     association_rules: AssociationRules = RELEASED
-    governance: Governance = NO_GOVERNANCE
-    # For the policies of ``governance``: who sends the command.
+    policies: Policies = NO_POLICIES
+    # The sender of the command, whom policies may name.
     principal: Principal = ANONYMOUS
 
 

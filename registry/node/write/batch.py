@@ -21,13 +21,13 @@ from registry.domain.decide import Decision, decide, repeated
 from registry.domain.decide.ids import Ids
 from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
 from registry.domain.fold.fold import apply
-from registry.domain.governance import NO_GOVERNANCE
 from registry.domain.log_format.idempotency import pack_header
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Facts
 from registry.domain.pending_command import CommandRequest, PendingCommand
+from registry.domain.policies import NO_POLICIES
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
 from registry.domain.rows.memory_views import OverlayView
@@ -110,7 +110,7 @@ class Decider:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # Replaced, from any thread, when its file has changed.
-        self.governance = NO_GOVERNANCE
+        self.policies = NO_POLICIES
         self._rates = WriteRates(clock)
         self._postpones = postpones
         self._cipher = cipher
@@ -207,9 +207,9 @@ class Decider:
     def _one(
         self, view: OverlayView, request: CommandRequest, known: Facts, bytes_max: int
     ) -> Decision | Unanswered:
-        command, governance, defaults = request.command, self.governance, self._defaults
-        if governance is not NO_GOVERNANCE:
-            defaults = replace(defaults, governance=governance, principal=request.principal)
+        command, policies, defaults = request.command, self.policies, self._defaults
+        if policies is not NO_POLICIES:
+            defaults = replace(defaults, policies=policies, principal=request.principal)
         try:
             seen = plain_view(view, self._cipher)
             steps = decide(seen, command, self.ids, defaults, self._parser.memory)
@@ -229,7 +229,7 @@ class Decider:
         if isinstance(command, Associate | ChangeAssociations):
             _check_whole(decision, bytes_max)
         if decision.entries:
-            self._rates.take(request.principal.name, governance.writes_per_minute)
+            self._rates.take(request.principal.name, policies.writes_per_minute)
         return decision
 
     def _command_header(

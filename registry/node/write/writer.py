@@ -18,8 +18,8 @@ from typing import NamedTuple
 from registry.domain.commands import Deferred, NotPrimary, Outcome, refused
 from registry.domain.decide.ids import ID_BATCH
 from registry.domain.errors import SCHEMA_TOO_LARGE, RegistryError
-from registry.domain.governance import Governance
 from registry.domain.pending_command import PendingCommand
+from registry.domain.policies import Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import Cipher
 from registry.log.contract import Fenced, Log, RecordTooLarge, Unreachable
@@ -110,9 +110,9 @@ class Writer:
         self._batch_writer.open(barrier)
         self._queue.open()
 
-    def govern(self, governance: Governance) -> None:
+    def set_policies(self, policies: Policies) -> None:
         """Apply these policies from the next command on."""
-        self._decider.governance = governance
+        self._decider.policies = policies
 
     def shut(self) -> None:
         """Stop writing until :meth:`open`, and reply :class:`NotPrimary` to the commands queued."""

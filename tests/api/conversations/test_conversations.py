@@ -11,7 +11,7 @@ import pytest
 
 from registry.config.loading import Settings, table
 from registry.encoder.keyset import Keyset
-from registry.security.policies import Policies
+from registry.security.policies_file import PoliciesFile
 from registry.wiring import api_settings
 from tests.api.conversations.matching import Difference, Placeholders
 from tests.api.conversations.reading import Answer, Choice, Conversation, Exchange, conversations
@@ -40,7 +40,7 @@ def registry(choice: Choice) -> Api:
     settings = dataclasses.replace(
         Settings(), **{name: kinds[name].read(value) for name, value in choice.items()}
     )
-    given = api_settings(settings, "0", Policies(""))
+    given = api_settings(settings, "0", PoliciesFile(""))
     # Records are newer than the clock that requests see, so that nothing is created after its record.
     first_ts = time.time_ns() // 1_000_000 + 3_600_000
     cipher = Keyset.new() if settings.metadata_encoder_secret else None

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from registry.domain.commands import PutMode, Register
-from registry.domain.governance import Governance, PolicyError, parse
 from registry.domain.model import Subject
+from registry.domain.policies import Policies, PolicyError, parse
 from registry.domain.principal import ANONYMOUS, Principal
 from registry.domain.queries.scope import Defaults
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, record
 
 
 def governed(policies: str, name: str = "", *groups: str) -> SmallRegistry:
-    return SmallRegistry(Defaults(governance=parse(policies), principal=Principal(name, frozenset(groups))))
+    return SmallRegistry(Defaults(policies=parse(policies), principal=Principal(name, frozenset(groups))))
 
 
 def as_principal(small: SmallRegistry, name: str, *groups: str) -> None:
@@ -42,7 +42,7 @@ def test_a_group_may_be_named() -> None:
 def test_where_nobody_may_register_a_registered_schema_is_still_found() -> None:
     small = SmallRegistry()
     first = small.register("s", record("R", "a"))
-    small.defaults = Defaults(governance=parse('[[policy]]\nsubjects = ["s"]\nregister = []'))
+    small.defaults = Defaults(policies=parse('[[policy]]\nsubjects = ["s"]\nregister = []'))
     assert small.register("s", record("R", "a")) == first
     assert small.last == []
     code, message = small.refusal(Register("s", record("R", "a", "b?")))
@@ -80,7 +80,7 @@ def test_a_schema_that_breaks_a_rule_is_refused_with_its_fix() -> None:
 def test_rules_are_not_applied_to_what_is_registered_already() -> None:
     small = SmallRegistry()
     first = small.register("s", record("R", "orderId"))
-    small.defaults = Defaults(governance=parse('[[policy]]\nsubjects = ["s"]\nlint_errors = ["docs"]'))
+    small.defaults = Defaults(policies=parse('[[policy]]\nsubjects = ["s"]\nlint_errors = ["docs"]'))
     assert small.register("s", record("R", "orderId")) == first
 
 
@@ -122,7 +122,7 @@ def test_without_a_covering_table_everything_is_permitted() -> None:
     policies = parse('[[policy]]\nsubjects = ["orders"]\nregister = []')
     assert policies.policy(Subject.parse("orders-2"), ANONYMOUS).may_register
     assert policies.policy(Subject.parse(":.eu:orders"), ANONYMOUS).may_register
-    assert Governance().policy(Subject.parse("orders"), ANONYMOUS).may_register
+    assert Policies().policy(Subject.parse("orders"), ANONYMOUS).may_register
 
 
 @pytest.mark.parametrize(

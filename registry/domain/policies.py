@@ -73,7 +73,7 @@ class PolicyTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Governance:
+class Policies:
     """All tables of a file, and the limit on a principal's writes."""
 
     tables: tuple[PolicyTable, ...] = ()
@@ -100,14 +100,14 @@ class Governance:
         )
 
 
-NO_GOVERNANCE: Final = Governance()
+NO_POLICIES: Final = Policies()
 
 
 def _first(values: Iterable[Any]) -> Any:
     return next((each for each in values if each is not None), None)
 
 
-def parse(text: str) -> Governance:
+def parse(text: str) -> Policies:
     """Parse a file of policies.
 
     ::
@@ -137,7 +137,7 @@ def parse(text: str) -> Governance:
     if len(tables) > TABLES_MAX:
         raise PolicyError(f"there are more than {TABLES_MAX} tables")
     rate = _count("the file", value, "writes_per_minute") or 0
-    return Governance(tuple(_table(number, each) for number, each in enumerate(tables, 1)), rate)
+    return Policies(tuple(_table(number, each) for number, each in enumerate(tables, 1)), rate)
 
 
 def _table(number: int, value: dict[str, Any]) -> PolicyTable:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from registry.domain.governance import NO_GOVERNANCE, Governance, PolicyError, parse
+from registry.domain.policies import NO_POLICIES, Policies, PolicyError, parse
 
 from .watched_file import FileError, WatchedFile
 
 
-class Policies:
+class PoliciesFile:
     """The policies in force; without a file there are none."""
 
     def __init__(self, path: str, changed: Callable[[], None] = lambda: None) -> None:
@@ -19,9 +19,9 @@ class Policies:
         """
         self._file = WatchedFile(path, _parse, changed=changed) if path else None
 
-    def current(self) -> Governance:
+    def current(self) -> Policies:
         """Return the policies in force."""
-        return NO_GOVERNANCE if self._file is None else self._file.value
+        return NO_POLICIES if self._file is None else self._file.value
 
     async def watch(self) -> None:
         """Read the file again when it changes, until cancelled; without a file, return at once."""
@@ -29,7 +29,7 @@ class Policies:
             await self._file.watch()
 
 
-def _parse(content: bytes) -> Governance:
+def _parse(content: bytes) -> Policies:
     try:
         return parse(content.decode())
     except (UnicodeDecodeError, PolicyError) as error:
