@@ -70,12 +70,12 @@ def create_app(
     )
 
 
-def details_of(scope: Mapping[str, Any]) -> tuple[str, str, str]:
+def details_of(scope: Mapping[str, Any]) -> tuple[str, bytes, str]:
     """Return the path's template, the request id and the principal of a request that was served."""
     state = scope.get(STATE, {})
     admission = state.get("admission")
     principal = "" if admission is None else admission.principal.name
-    return state.get("route", ""), state.get("request_id", ""), principal
+    return state.get("route", ""), state.get("request_id", "").encode("latin-1"), principal
 
 
 class Gateway:

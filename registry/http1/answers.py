@@ -42,9 +42,8 @@ class Answer(NamedTuple):
 
 def served(request: Request | None, client: str, answer: Answer, seconds: float) -> Served:
     """Return what is observed of an answer that did not come from the application."""
-    request_id = answer.request_id.decode("latin-1")
-    size = len(answer.body)
-    return Served(request, client, answer.status, seconds, size, answer.route, request_id, answer.principal)
+    status, _, body, route, request_id, principal = answer
+    return Served(request, client, status, seconds, len(body), route, request_id, principal)
 
 
 class LargeAnswers:

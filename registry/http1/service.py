@@ -25,7 +25,7 @@ FastPath = Callable[[Request, Client], Answer | Later | None]
 # Called with every answer.
 Observe = Callable[[Served], None]
 # What the application knows of a request that it has served: the path's template, request id, principal.
-Details = tuple[str, str, str]
+Details = tuple[str, bytes, str]
 # Maps a request's headers to the headers of every answer to it.
 CommonHeaders = Callable[[Iterable[Header]], Iterable[Header]]
 

@@ -149,7 +149,7 @@ class Served(NamedTuple):
     seconds: float
     size: int  # bytes of the answer's body
     route: str = ""  # the template of the path; empty if there is none
-    request_id: str = ""
+    request_id: bytes = b""
     principal: str = ""
 
 
@@ -175,7 +175,7 @@ class Observed:
             address = self._address_of(served.client, () if request is None else request.headers)
             log_request(
                 method, target, served.status, served.seconds, served.size,
-                address=address, principal=served.principal, request_id=served.request_id,
+                address=address, principal=served.principal, request_id=served.request_id.decode("latin-1"),
             )  # fmt: skip
 
     def tally(self, connections: int, lag_s: float = 0.0) -> Tally:

@@ -201,9 +201,7 @@ class FastPaths:
                 return None
             principal, access = admission.principal.name, admission.access
         request_id = preferences.request_id or b"%b%012x" % (self._identity, next(self._numbers))
-        return _Preferences(
-            preferences.media_type, request_id, preferences.gzip, principal=principal, access=access
-        )
+        return _Preferences(preferences.media_type, request_id, preferences.gzip, b"", principal, access)
 
     def _read(self, headers: list[Header]) -> _Preferences | None:
         accept, gzip = b"", False
