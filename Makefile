@@ -176,4 +176,4 @@ lock: $(VENV)/dev.stamp
 	$(LOCK) $(UPGRADE) --group dev --constraint requirements.txt -o requirements-dev.txt pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(JS)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build
+	rm -rf $(VENV) $(JS)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist

@@ -53,7 +53,8 @@ def engine_named(name: str) -> Engine:
         build: Engine = import_module("snapshots.spark.engine").build
     except ModuleNotFoundError as error:
         raise BuildFailed(
-            f"{error}: the engine spark needs registrar[spark]; --engine local does not"
+            f"{error}: the engine spark needs the extra kafka-registrar[spark], see docs/install.md; "
+            "--engine local does not"
         ) from error
     return build
 

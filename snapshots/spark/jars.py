@@ -91,7 +91,10 @@ def pyspark_jars() -> Path:
     """Return the folder of the jars in PySpark's wheel. Raises :class:`NotAvailable`."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise NotAvailable("the Python package pyspark is needed: install registrar[spark]")
+        raise NotAvailable(
+            "the Python package pyspark is needed: install the extra kafka-registrar[spark], "
+            "see docs/install.md"
+        )
     return Path(spec.origin).parent / "jars"
 
 

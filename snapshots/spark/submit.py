@@ -1,7 +1,7 @@
 """``spark-submit … snapshots/spark/submit.py --kafka … --snapshots …``: build one snapshot on a cluster.
 
 Spark's own flags (``--master``, ``--packages``, memory and the like) come before the name of this file, the
-arguments of ``registrar snapshot build`` after it. The driver's Python needs ``registrar[spark]``; for
+arguments of ``registrar snapshot build`` after it. The driver's Python needs ``kafka-registrar[spark]``; for
 executors see :mod:`snapshots.spark.shipping`.
 """
 

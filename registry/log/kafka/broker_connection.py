@@ -50,7 +50,7 @@ class Login:
         if security.mechanism == GSSAPI and find_spec("gssapi") is None:
             raise LogError(
                 "kafka_sasl_mechanism = GSSAPI needs the Python package gssapi and Kerberos' library: "
-                "pip install 'registrar[kerberos]'"
+                "install the extra kafka-registrar[kerberos], see docs/install.md"
             )
 
     def connection(self, host: str, port: int, *, timeout_s: float, client_id: str = "") -> BrokerConnection:

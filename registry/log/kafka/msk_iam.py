@@ -19,7 +19,7 @@ def check_signer() -> None:
     if find_spec("aws_msk_iam_sasl_signer") is None:
         raise LogError(
             "kafka_sasl_mechanism = AWS_MSK_IAM needs the Python package aws-msk-iam-sasl-signer-python: "
-            "pip install 'registrar[aws]'"
+            "install the extra kafka-registrar[aws], see docs/install.md"
         )
 
 

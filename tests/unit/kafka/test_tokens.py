@@ -178,10 +178,10 @@ def test_msk_iam_without_its_package_says_how_to_install_it() -> None:
     command = [sys.executable, "-c", code]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
-    needs = "needs the Python package aws-msk-iam-sasl-signer-python: pip install 'registrar[aws]'"
+    needs = "the Python package aws-msk-iam-sasl-signer-python: install the extra kafka-registrar[aws]"
     assert needs in ended.stderr
 
 
 def test_kerberos_without_its_package_says_how_to_install_it() -> None:
-    with pytest.raises(LogError, match=r"kafka_sasl_mechanism = GSSAPI needs .* 'registrar\[kerberos\]'"):
+    with pytest.raises(LogError, match=r"kafka_sasl_mechanism = GSSAPI needs .* kafka-registrar\[kerberos\]"):
         Login(Security(security_protocol="SASL_SSL", sasl_mechanism="GSSAPI"))

@@ -1,0 +1,121 @@
+"""The source distribution and the wheel: built, installed into a fresh environment, and run from there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from deploy.local.node import Node
+from registry import VERSION
+from tests.running import ROOT
+
+PACKAGES = ("registry", "election", "snapshots")
+NAME = f"kafka_registrar-{VERSION}"
+# What a checkout holds beside the packages, some of which must stay out.
+BESIDE = ("pyproject.toml", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE", "requirements.txt")
+NOT_INSTALLED = ("tests", "bench", "deploy", "docs")
+WRITTEN = shutil.ignore_patterns("__pycache__", "node_modules", "out")
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def built(kind: str, source: Path, into: Path) -> Path:
+    """Build the project in ``source`` as installers do, without a further download; return the file."""
+    code = f"import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
+    into.mkdir()
+    run(sys.executable, "-c", code, into, folder=source)
+    (file,) = into.iterdir()
+    return file
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the source distribution from a copy of the checkout."""
+    folder = tmp_path_factory.mktemp("sdist")
+    checkout = folder / "checkout"
+    checkout.mkdir()
+    for name in BESIDE:
+        shutil.copy(ROOT / name, checkout)
+    for name in (*PACKAGES, *NOT_INSTALLED):
+        shutil.copytree(ROOT / name, checkout / name, ignore=WRITTEN)
+    return built("sdist", checkout, folder / "dist")
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from the source distribution, as installers do."""
+    folder = tmp_path_factory.mktemp("wheel")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return built("wheel", folder / NAME, folder / "dist")
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel into a fresh virtual environment that borrows this one's libraries; return its bin."""
+    folder = tmp_path_factory.mktemp("fresh")
+    venv.create(folder)
+    python = folder / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+    run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel, folder=folder)
+    # A line of a .pth file adds this folder, but reads none of its own .pth files: not the checkout's.
+    purelib = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=folder)
+    (Path(purelib.strip()) / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    return folder / "bin"
+
+
+def product_files() -> set[str]:
+    """Return what a node needs: every file of the packages but the documents beside the code."""
+    files = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file())
+    kept = (path for path in files if path.suffix != ".md" and "__pycache__" not in path.parts)
+    return {str(path.relative_to(ROOT)) for path in kept}
+
+
+def test_the_source_distribution_holds_the_product_and_nothing_else(sdist: Path) -> None:
+    assert sdist.name == f"{NAME}.tar.gz"
+    with tarfile.open(sdist) as archive:
+        names = {member.name.removeprefix(f"{NAME}/") for member in archive if member.isfile()}
+    made = {name for name in names if name.startswith("kafka_registrar.egg-info/")}
+    assert names - made == product_files() | set(BESIDE) | {"PKG-INFO", "setup.cfg"}
+
+
+def test_the_wheel_holds_the_product_and_its_licence_and_nothing_else(wheel: Path) -> None:
+    assert wheel.name == f"{NAME}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    about = {name for name in names if name.startswith(f"{NAME}.dist-info/")}
+    assert names - about == product_files()
+    assert f"{NAME}.dist-info/licenses/LICENSE" in about
+
+
+def test_the_installed_requirements_are_the_declared_ones(installed: Path) -> None:
+    code = "import importlib.metadata as m, registry; print(m.version('kafka-registrar'), registry.__file__)"
+    version, file = run(installed / "python", "-c", code, folder=installed).split()
+    assert version == VERSION
+    assert Path(file).is_relative_to(installed.parent)
+    run(sys.executable, "-m", "pip", "--python", installed / "python", "check", folder=installed)
+
+
+def test_the_installed_command_tells_its_version_and_serves(installed: Path, tmp_path: Path) -> None:
+    assert run(installed / "registrar", "--version", folder=tmp_path) == f"registrar {VERSION}\n"
+    node = Node(tmp_path / "node", ["--readers", "1"])
+    node.command = [str(installed / "registrar"), *node.command[node.command.index("serve") :]]
+    node.environment = {"PATH": os.environ["PATH"]}
+    with node:
+        status, body = node.ask("/v1/metadata/version")
+        assert (status, json.loads(body)["version"]) == (200, VERSION)
