@@ -1,8 +1,9 @@
 """Loading the settings from the file, the environment and the command line.
 
 Later sources win: defaults, file, environment, flags. Unknown names, invalid values and values that do not go
-together are errors that name their origin and the allowed values; all of them are reported at once. The Kafka
-client's settings may also be in the file's table ``[kafka]``, by Kafka's names, and those of snapshots in the
+together are errors that name their origin and the allowed values; all of them are reported at once.
+Variables that cannot have been meant as settings are ignored (:mod:`.environment`). The settings of
+the Kafka client may also be in the file's table ``[kafka]``, by Kafka's names, and those of snapshots in the
 table ``[snapshots]``, without their common prefix.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .addresses import with_secrets_hidden
+from .environment import sort_variables
 from .setting_types import HIDDEN, NotAllowed, quoted
 from .settings import PREFIX, SECRET_FILE, SECURITY, VARIABLES, Loaded, Setting, Settings, table
 from .validation import disagreements
@@ -29,10 +31,8 @@ _SNAPSHOTS = "snapshots"
 # The name in the table ``[snapshots]`` of the setting ``snapshots``.
 _LOCATION = "location"
 
+_NEAR = 0.7  # similarity of an unknown name to the one that its message suggests
 _SECRET_CHARACTERS_MAX = 64 * 1024  # a longer file is not that of a secret
-
-# Kubernetes sets these for a service named "registrar"; they are not settings.
-_SERVICE_LINK = re.compile(r"REGISTRAR_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_[0-9]+_(TCP|UDP)(_\w+)?)?)")
 
 _SECRET_LIKE = re.compile(r"pas+w|secret|jaas|token|credential", re.IGNORECASE)
 # Names from other clients, with ours.
@@ -81,7 +81,8 @@ def load(
     known = {setting.name: setting for setting in table()}
     values: dict[str, Any] = {}
     origins = dict.fromkeys(known, "default")
-    for given in _all_given(flags or {}, environment, file, problems):
+    variables = sort_variables(_without_file(environment), PREFIX, known)
+    for given in _all_given(flags or {}, variables.given, file, problems):
         setting = known.get(given.name)
         if setting is None:
             problems.append(_unknown(given, known))
@@ -104,7 +105,7 @@ def load(
     for setting in known.values():
         if setting.kind.secret and values.get(setting.name + SECRET_FILE):
             _read_secret(setting, values, origins, problems)
-    loaded = Loaded(Settings(**values), origins)
+    loaded = Loaded(Settings(**values), origins, tuple(variables.ignored))
     # Conflicts between settings are only checked if each of them is valid by itself.
     problems = problems or disagreements(loaded)
     if problems:
@@ -140,7 +141,7 @@ def _secret_in(file: Path) -> str:
 
 
 def _all_given(
-    flags: Mapping[str, str], environment: Mapping[str, str], file: Path | None, problems: list[str]
+    flags: Mapping[str, str], variables: Mapping[str, str], file: Path | None, problems: list[str]
 ) -> Iterator[_GivenValue]:
     """Yield every given value, in the order in which later ones win."""
     if file is not None:
@@ -151,15 +152,16 @@ def _all_given(
                 yield from _snapshots_table(value, f"file {file}", problems)
             else:
                 yield _GivenValue(name, value, f"file {file}")
-    for variable, word in sorted(environment.items()):
-        foreign = not variable.startswith(PREFIX) or _SERVICE_LINK.fullmatch(variable)
-        if foreign or variable == CONFIG_VARIABLE:
-            continue
-        name = variable[len(PREFIX) :]
+    for name, word in variables.items():
+        variable = PREFIX + name
         # Names must be in capitals; otherwise one setting would have two variables.
         yield _GivenValue(name.lower() if name.isupper() else variable, word, f"environment {variable}")
     for name, word in flags.items():
         yield _GivenValue(name, word, f"flag --{name.replace('_', '-')}")
+
+
+def _without_file(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name != CONFIG_VARIABLE}
 
 
 def _read_file(file: Path, problems: list[str]) -> dict[str, object]:
@@ -208,8 +210,10 @@ def _flat(members: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, obje
 
 
 def _unknown(given: _GivenValue, known: Mapping[str, Setting]) -> str:
-    near = difflib.get_close_matches(given.name.lower(), known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
+    name = given.name.lower()
+    near = difflib.get_close_matches(name, known, 1, _NEAR)
+    alike = [each for each in sorted(known) if each.partition("_")[0] == name.partition("_")[0]]
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(alike or sorted(known))}"
     if near and known[near[0]].kind.secret:
         given = given._replace(value=HIDDEN)
     return f"unknown setting {given}; {hint}"

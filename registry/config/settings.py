@@ -705,10 +705,11 @@ class Setting(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The settings, and for each name the origin of its value."""
+    """The settings, for each name the origin of its value, and the variables that were ignored."""
 
     settings: Settings
     origins: dict[str, str]
+    ignored: tuple[str, ...] = ()
 
 
 def _default_text(entry: Field[Any]) -> str:

@@ -67,7 +67,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel into a fresh virtual environment that borrows this one's libraries; return its bin."""
+    """Install the wheel into a fresh virtual environment that borrows this one's libraries; return bin/."""
     folder = tmp_path_factory.mktemp("fresh")
     venv.create(folder)
     python = folder / "bin" / "python"

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from registry.__main__ import main
+from registry.config.environment import sort_variables
 from registry.config.loading import Settings, SettingsError, as_toml, load, table
 from registry.config.setting_types import Schedule
+from registry.config.settings import PREFIX
 
 KAFKA = {"kafka": "127.0.0.1:9092"}
 
@@ -59,18 +61,61 @@ def test_the_environment_may_name_the_file(file: Path) -> None:
     assert load(environment={"REGISTRAR_CONFIG": str(file)}).settings.readers == 3
 
 
-def test_foreign_variables_are_no_settings() -> None:
-    """Kubernetes sets these for a service called registrar."""
-    environment = {
-        "PATH": "/bin",
-        "REGISTRAR_SERVICE_HOST": "10.0.0.1",
-        "REGISTRAR_SERVICE_PORT": "8081",
-        "REGISTRAR_SERVICE_PORT_HTTP": "8081",
-        "REGISTRAR_PORT": "tcp://10.0.0.1:8081",
-        "REGISTRAR_PORT_8081_TCP": "tcp://10.0.0.1:8081",
-        "REGISTRAR_PORT_8081_TCP_ADDR": "10.0.0.1",
+def service_links(service: str) -> dict[str, str]:
+    """Return the variables that Kubernetes sets in every pod of a service's namespace."""
+    name = service.upper().replace("-", "_")
+    port = f"{name}_PORT_8081_TCP"
+    return {
+        f"{name}_SERVICE_HOST": "10.0.0.1",
+        f"{name}_SERVICE_PORT": "8081",
+        f"{name}_SERVICE_PORT_HTTP": "8081",
+        f"{name}_PORT": "tcp://10.0.0.1:8081",
+        port: "tcp://10.0.0.1:8081",
+        f"{port}_PROTO": "tcp",
+        f"{port}_PORT": "8081",
+        f"{port}_ADDR": "10.0.0.1",
     }
-    assert load(environment=environment).settings == Settings()
+
+
+@pytest.mark.parametrize(
+    "service",
+    ["registrar", "registrar-metrics", "registrar-1", "registrar-kafka", "registrar-listen"],
+)
+def test_the_name_of_no_service_stops_a_node(service: str) -> None:
+    links = service_links(service)
+    loaded = load(environment={"PATH": "/bin", **links})
+    assert loaded.settings == Settings()
+    assert set(loaded.ignored) == set(links)
+
+
+def test_no_setting_is_taken_for_a_service() -> None:
+    names = [setting.name for setting in table()]
+    given = {setting.variable: "tcp://10.0.0.1:8081" for setting in table()}
+    assert not sort_variables(given, PREFIX, names).ignored
+
+
+def test_variables_of_client_commands_and_of_others_are_no_settings() -> None:
+    """Those of the commands are used by them; others are told, because somebody may have meant something."""
+    client = {f"REGISTRAR_{name}": "x" for name in ("URL", "USER", "PASSWORD", "TOKEN", "CA")}
+    loaded = load(environment={**client, "REGISTRAR_VERSION": "7", "REGISTRAR_IMAGE": "registrar"})
+    assert loaded.settings == Settings()
+    assert loaded.ignored == ("REGISTRAR_IMAGE", "REGISTRAR_VERSION")
+
+
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        ("REGISTRAR_KAFAK", "did you mean kafka?"),
+        ("REGISTRAR_PEER_SECERT", "did you mean peer_secret?"),
+        ("REGISTRAR_LISTEN_PORT", "did you mean listen?"),
+        ("REGISTRAR_TOPICS", "did you mean topic?"),
+        ("REGISTRAR_KAFKA_BOOTSTRAP_SERVERS", "known: kafka, kafka_client_id, "),
+        ("REGISTRAR_DATA_DIRECTORY", "known: data"),
+    ],
+)
+def test_what_was_meant_to_be_a_setting_is_refused(variable: str, hint: str) -> None:
+    """A node that ignored it could start on an empty log of its own."""
+    assert hint in problem(environment={variable: "x"})
 
 
 @pytest.mark.parametrize(
