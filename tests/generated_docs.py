@@ -6,20 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from registry.config.loading import Setting, table
-
-_GROUPS = {
-    "where": "General",
-    "cluster": "Cluster: several nodes on a Kafka topic",
-    "security": "Security between nodes and with Kafka",
-    "tls": "TLS on the public port",
-    "access": "Authentication and authorisation",
-    "rules": "Rules for schemas",
-    "encoder": "Sensitive metadata",
-    "limits": "Limits",
-    "storage": "Storage",
-    "snapshots": "Snapshots",
-    "answers": "Responses and log lines",
-}
+from registry.config.settings import GROUP_TITLES
 
 
 def settings_table() -> str:
@@ -45,7 +32,7 @@ def _example_lines() -> Iterator[str]:
     for setting in table():
         if setting.group != group:
             group = setting.group
-            yield from ("", f"# --- {_GROUPS[group]} ---")
+            yield from ("", f"# --- {GROUP_TITLES[group]} ---")
         yield ""
         yield from textwrap.wrap(
             f"{setting.does}. Allowed: {setting.kind.allowed}.",

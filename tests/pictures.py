@@ -157,7 +157,10 @@ def write() -> str:
 # The boxes of the picture of imports, and the rooms in each. Within a row, from left to right.
 BOXES: Mapping[str, tuple[str, ...]] = {
     "snapshots.spark": ("snapshots.spark",),
-    "main, commands": ("registry.__main__", "registry.commands", "registry.supervisor", "snapshots.__main__"),
+    "main, commands": (
+        "registry.__main__", "registry.command_line", "registry.commands", "registry.supervisor",
+        "snapshots.__main__",
+    ),
     "reader": ("registry.reader",),
     "node": ("registry.node",),
     "snapshots.building, .backup": (

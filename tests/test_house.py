@@ -114,9 +114,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.commands": (*_BUILDING, "snapshots.building", "snapshots.backup"),
     "snapshots.__main__": ("registry.__main__",),
     "snapshots.spark.submit": ("registry.__main__",),
-    "registry.commands": (*_HOST, *_STATE, "registry.encoder", "registry.security", "snapshots"),
+    "registry.command_line": ("registry.config",),
+    "registry.commands": (
+        "registry.command_line", *_HOST, *_STATE, "registry.encoder", "registry.security",
+        "registry.supervisor", "snapshots",
+    ),
     "registry.supervisor": ("registry.__init__", *_HOST, "registry.security"),
-    "registry.__main__": ("registry.__init__", *_HOST, "registry.commands", "registry.supervisor"),
+    "registry.__main__": ("registry.__init__", "registry.command_line", "registry.commands"),
 }  # fmt: skip
 
 # The domain computes; it reads no clock, file, socket or random number, and starts nothing.

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
+import click
+
+from registry.command_line.exit_status import FAILED, OK, REFUSED
+from registry.command_line.setting_flags import with_settings
+from registry.command_line.verb import Verb
+from registry.command_line.verbs import VerbGroup
 from registry.config.loading import Loaded
 from registry.domain.model import Subject
 from registry.domain.principal import Principal
@@ -15,77 +20,54 @@ from registry.security.authorization.rules import Rules
 from registry.security.authorization.rules_file import parse
 from registry.security.watched_file import FileError, WatchedFile
 
-from .snapshot import Add
 
-ALLOWED, DENIED, FAILED = 0, 1, 2
-
-
-def add_commands(commands: Any, add: Add) -> None:
-    """Add the commands to ``commands`` by ``add``; see :func:`.snapshot.add_commands`."""
-    does = "Examine the file of rules that say who may do what."
-    actions = commands.add_parser("acl", help=does, description=does).add_subparsers(
-        metavar="COMMAND", required=True
-    )
-    found = add(
-        actions,
-        "explain",
-        _explain,
-        "Print if rules permit an operation, and the rule that decides. Exit status: 0 allowed, 1 denied, "
-        "2 the rules cannot be used.",
-        (),
-    )
-    found.add_argument("user", metavar="USER", help="name of the principal")
-    found.add_argument(
-        "operation",
-        metavar="OPERATION",
-        choices=[each.value for each in Permission],
-        help=f"one of {', '.join(each.value for each in Permission)}",
-    )
-    found.add_argument("subject", metavar="SUBJECT", help="a subject, or a context as :.ctx:")
-    found.add_argument(
-        "--groups",
-        default="",
-        metavar="GROUP,…",
-        help="groups of the principal, separated by commas",
-    )
-    checked = add(
-        actions,
-        "check",
-        _check,
-        "Check that a file of rules is valid. Exit status: 0 valid, 2 invalid.",
-        (),
-    )
-    for command in (found, checked):
-        command.add_argument(
-            "--rules",
-            dest="file",
-            default="",
-            metavar="FILE",
-            help="the rules; default: those of the settings",
-        )
+@click.group(cls=VerbGroup)
+def acl() -> None:
+    """Examine the file of rules that say who may do what."""
 
 
-def _explain(loaded: Loaded, options: dict[str, Any]) -> int:
-    rules = _rules(loaded, options)
+_rules_option = click.option(
+    "--rules", "file", default="", metavar="FILE", help="The rules [default: those of the settings]."
+)
+
+
+@acl.command("explain", cls=Verb, epilog="Exit status: 0 allowed, 1 denied, 2 the rules cannot be used.")
+@click.argument("user", metavar="USER", help="Name of the principal.")
+@click.argument(
+    "operation",
+    type=click.Choice([each.value for each in Permission]),
+    metavar="OPERATION",
+    help=f"One of {', '.join(each.value for each in Permission)}.",
+)
+@click.argument("subject", metavar="SUBJECT", help="A subject, or a context as :.ctx:")
+@click.option("--groups", default="", metavar="GROUP,…", help="Groups of the principal, separated by commas.")
+@_rules_option
+@with_settings(refused=FAILED)
+def _explain(loaded: Loaded, *, user: str, operation: str, subject: str, groups: str, file: str) -> int:
+    """Print if rules permit an operation, and the rule that decides."""
+    rules = _rules(loaded, file)
     if rules is None:
         return FAILED
-    groups = frozenset(filter(None, options["groups"].split(",")))
-    principal = Principal(options["user"], groups)
-    found = explain(rules, principal, Permission(options["operation"]), Subject.parse(options["subject"]))
+    principal = Principal(user, frozenset(filter(None, groups.split(","))))
+    found = explain(rules, principal, Permission(operation), Subject.parse(subject))
     print(found.reason)
-    return ALLOWED if found.allowed else DENIED
+    return OK if found.allowed else REFUSED
 
 
-def _check(loaded: Loaded, options: dict[str, Any]) -> int:
-    rules = _rules(loaded, options)
+@acl.command("check", cls=Verb, epilog="Exit status: 0 valid, 2 invalid.")
+@_rules_option
+@with_settings(refused=FAILED)
+def _check(loaded: Loaded, *, file: str) -> int:
+    """Check that a file of rules is valid."""
+    rules = _rules(loaded, file)
     if rules is None:
         return FAILED
     print(f"valid; rules: {len(rules.rules)}")
-    return ALLOWED
+    return OK
 
 
-def _rules(loaded: Loaded, options: dict[str, Any]) -> Rules | None:
-    path = options["file"] or loaded.settings.rules
+def _rules(loaded: Loaded, file: str) -> Rules | None:
+    path = file or loaded.settings.rules
     if not path:
         print("registrar: name the file of rules by --rules FILE", file=sys.stderr)
         return None

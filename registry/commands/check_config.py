@@ -1,20 +1,30 @@
-"""The command ``registrar check-config``."""
+"""``registrar check-config``."""
 
 from __future__ import annotations
 
 import sys
 
+import click
+
+from registry.command_line.exit_status import OK, REFUSED
+from registry.command_line.setting_flags import ALL_GROUPS, with_settings
+from registry.command_line.verb import Verb
 from registry.config.loading import Loaded, as_toml
-from registry.security import exposure
 
 
+@click.command(cls=Verb, epilog="Exit status: 0 valid, 1 a setting or a certificate is not valid.")
+@with_settings(*ALL_GROUPS)
 def check_config(loaded: Loaded) -> int:
-    """Print the settings, their warnings, and what is wrong with certificates; return the exit code."""
+    """Print the settings in force as TOML, each with its origin, and check certificates.
+
+    All settings of "registrar serve" are flags here too.
+    """
     print(as_toml(loaded), end="")
-    from registry.security.tls import expiry  # noqa: PLC0415 (its library costs time)
+    from registry.security import exposure  # noqa: PLC0415 - its libraries cost time
+    from registry.security.tls import expiry  # noqa: PLC0415 - as above
 
     settings = loaded.settings
     found, warned = expiry.problems(settings), [*exposure.warnings(settings), *expiry.warnings(settings)]
     for text in (*found, *(f"warning: {each}" for each in warned)):
         print(f"registrar: {text}", file=sys.stderr)
-    return 1 if found else 0
+    return REFUSED if found else OK

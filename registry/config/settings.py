@@ -670,6 +670,21 @@ class Settings:
         }
 
 
+# The groups of settings, in order, with their titles in the help and in the docs.
+GROUP_TITLES = {
+    "where": "General",
+    "cluster": "Cluster: several nodes on a Kafka topic",
+    "security": "Security between nodes and with Kafka",
+    "tls": "TLS on the public port",
+    "access": "Authentication and authorisation",
+    "rules": "Rules for schemas",
+    "encoder": "Sensitive metadata",
+    "limits": "Limits",
+    "storage": "Storage",
+    "snapshots": "Snapshots",
+    "answers": "Responses and log lines",
+}
+
 # Confluent's environment variables, used for settings that are given nowhere else.
 VARIABLES = {
     "METADATA_ENCODER_SECRET": "metadata_encoder_secret",

@@ -1,4 +1,4 @@
-"""``registrar schemas duplicates``: equal schemas of a snapshot or a running registry."""
+"""``registrar duplicates``: equal schemas of a snapshot or a running registry."""
 
 from __future__ import annotations
 

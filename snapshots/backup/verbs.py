@@ -1,4 +1,4 @@
-"""``registrar snapshot list | verify | restore | diff | export`` and ``registrar schemas duplicates``."""
+"""``registrar snapshot list | verify | restore | diff | export`` and ``registrar duplicates``."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _diff(settings: Settings, options: dict[str, Any]) -> int:
 
 
 def _duplicates(settings: Settings, options: dict[str, Any]) -> int:
-    """Run ``schemas duplicates``; return 0 if there are none, 1 if there are some, 2 if the search failed."""
+    """Run ``duplicates``; return 0 if there are none, 1 if there are some, 2 if the search failed."""
     try:
         return print_duplicates(settings, options)
     except (*FAILURES, StoreError, OSError) as error:

@@ -471,19 +471,15 @@ def test_secrets_are_never_printed(capsys: pytest.CaptureFixture[str]) -> None:
     [["--help"], ["serve", "--help"], ["check-config", "--help"], ["log", "reseed", "--help"], ["--version"]],
 )
 def test_help_and_version(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 0
+    assert main(arguments) == 0
     assert "registrar" in capsys.readouterr().out
 
 
 def test_help_tells_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["serve", "--help"])
+    assert main(["serve", "--help-all"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     for setting in table():
         assert setting.flag in printed
-        assert setting.variable in printed
         assert setting.does in printed
 
 

@@ -1,0 +1,72 @@
+"""Output of verbs: tables and colours for people, JSON for programs.
+
+Colours and lines are drawn only on a terminal, and ``NO_COLOR`` is obeyed. Elsewhere a table is aligned text
+that is never cut.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, TextIO
+
+import click
+
+# Wider than any table: nothing is wrapped or cut where no terminal limits the line.
+_UNLIMITED = 1_000_000
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document, indented."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print one text a line; control characters in it, which could steer the terminal, are escaped."""
+    for line in lines:
+        print(printable(line))
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[str] = ()
+) -> None:
+    """Print rows below a line of titles; the columns ``right`` are aligned to the right."""
+    from rich import box  # noqa: PLC0415 - takes longer than most verbs
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    terminal = sys.stdout.isatty()
+    table = Table(
+        box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, show_edge=False, header_style="bold"
+    )
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(printable(str(cell)) for cell in row))
+    _console(sys.stdout).print(table)
+
+
+def print_styled(text: str, style: str, file: TextIO | None = None) -> None:
+    """Print a text in a style of rich, such as ``green`` or ``bold red``."""
+    _console(file or sys.stdout).print(printable(text), style=style, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """Print a remark to standard error, so that standard output holds only the answer."""
+    print(f"registrar: {printable(text)}", file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """Return a text with its control characters escaped, except line breaks and tabs."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def _console(file: TextIO) -> Any:
+    from rich.console import Console  # noqa: PLC0415 - as above
+
+    width = None if file.isatty() else _UNLIMITED
+    return Console(file=file, highlight=False, markup=False, emoji=False, width=width)

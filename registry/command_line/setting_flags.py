@@ -1,0 +1,96 @@
+"""Settings as flags of a verb: every setting of some groups, of which the help shows the important ones."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import click
+
+from registry.config.loading import CONFIG_VARIABLE, Setting, SettingsError, load, table
+from registry.config.setting_types import SWITCH
+from registry.config.settings import GROUP_TITLES, PREFIX
+
+from .exit_status import REFUSED
+from .verb import SectionOption
+
+ALL_GROUPS = tuple(GROUP_TITLES)
+# Keeps a flag's value apart from an option of the same name.
+_KEPT_AS = "setting_"
+
+
+class SettingOption(SectionOption):
+    """A setting as a flag."""
+
+    def __init__(self, setting: Setting, *, rare: bool) -> None:
+        # A bare switch means "on"; the other settings take exactly one word.
+        bare: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if setting.kind is SWITCH else {}
+        super().__init__(
+            [setting.flag, _KEPT_AS + setting.name],
+            section=GROUP_TITLES[setting.group],
+            rare=rare,
+            metavar="VALUE",
+            help=_brief(setting),
+            **bare,
+        )
+        self._setting = setting
+
+    def rare_text(self) -> str:
+        """Return everything that there is to know about the setting."""
+        setting = self._setting
+        words = f"{setting.does}. Allowed: {setting.kind.allowed}. Default: {setting.default}"
+        if setting.kind.secret:
+            words += f". Other users can see arguments: prefer the environment or {setting.flag}-file"
+        return words
+
+
+def _brief(setting: Setting) -> str:
+    """Return the help of a setting on one line or two: up to the first semicolon."""
+    does = setting.does.partition(";")[0]
+    return does if setting.default == '""' else f"{does} [default: {setting.default}]"
+
+
+def with_settings(
+    *groups: str, shown: Collection[str] = (), refused: int = REFUSED
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a verb the settings as its first argument, a :class:`Loaded`.
+
+    The settings of ``groups`` become flags, and the file can be named by ``--config``. The help shows
+    the settings ``shown``; ``--help-all`` shows all of them. ``refused`` is the exit status if settings are
+    not valid.
+    """
+    chosen = [setting for setting in table() if setting.group in groups]
+    flags = [_file_option(), *(SettingOption(each, rare=each.name not in shown) for each in chosen)]
+
+    def decorate(run: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(run)
+        def with_loaded(config: Path | None, **given: Any) -> int:
+            words = {each.name: given.pop(_KEPT_AS + each.name) for each in chosen}
+            try:
+                loaded = load({n: word for n, word in words.items() if word is not None}, os.environ, config)
+            except SettingsError as error:
+                for problem in error.problems:
+                    click.echo(f"registrar: {problem}", err=True)
+                return refused
+            return run(loaded, **given)
+
+        # In this list, click keeps the options of a function that is decorated, the last one first.
+        parameters: list[click.Parameter] = with_loaded.__dict__.setdefault("__click_params__", [])
+        parameters[:0] = reversed(flags)
+        return with_loaded
+
+    return decorate
+
+
+def _file_option() -> SectionOption:
+    return SectionOption(
+        ["--config"],
+        section="Settings",
+        type=click.Path(path_type=Path),
+        metavar="FILE.toml",
+        help=f"File with settings [environment: {CONFIG_VARIABLE}]. "
+        f"Every setting has a variable too: {PREFIX}DATA for --data.",
+    )

@@ -1,0 +1,51 @@
+"""``registrar duplicates``, formerly ``registrar schemas duplicates``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from registry.command_line.exit_status import FAILED
+from registry.command_line.setting_flags import with_settings
+from registry.command_line.verb import Verb
+from registry.command_line.verbs import VerbGroup
+from registry.config.loading import Loaded
+
+from .snapshot import GROUPS, SHOWN, SNAPSHOT
+
+_DOES = f"""List schemas that are equal once they are normalised.
+
+SOURCE is a snapshot, by {SNAPSHOT}; or the URL of a running registry.
+"""
+
+
+@click.command(
+    "duplicates",
+    cls=Verb,
+    help=_DOES,
+    epilog="Exit status: 0 no duplicates, 1 duplicates found, 2 search failed.",
+)
+@click.argument("source", default="latest")
+@click.option(
+    "--subject-prefix",
+    default=":*:",
+    metavar="PREFIX",
+    help="Search only subjects that begin with this; :*: (the default) for all contexts.",
+)
+@click.option("--deleted", is_flag=True, help="Include soft-deleted versions.")
+@click.option("--json", is_flag=True, help="Print a JSON array, one object per group.")
+@with_settings(*GROUPS, shown=SHOWN, refused=FAILED)
+def duplicates(loaded: Loaded, **options: Any) -> int:
+    """Run the verb."""
+    from snapshots.commands import run  # noqa: PLC0415 - the help needs no snapshots
+
+    return run("duplicates", loaded.settings, options)
+
+
+@click.group(cls=VerbGroup)
+def schemas() -> None:
+    """Examine the schemas of a snapshot or of a running registry."""
+
+
+schemas.add_command(duplicates)

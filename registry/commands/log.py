@@ -1,0 +1,31 @@
+"""``registrar log …``: work on a log while no node uses it."""
+
+from __future__ import annotations
+
+import click
+
+from registry.command_line.setting_flags import with_settings
+from registry.command_line.verb import Verb
+from registry.command_line.verbs import VerbGroup
+from registry.config.loading import Loaded
+
+
+@click.group(cls=VerbGroup)
+def log() -> None:
+    """Maintain a log while no node uses it."""
+
+
+@log.command("reseed", cls=Verb, epilog="Exit status: 0 done, 1 refused or interrupted.")
+@click.option("--dry-run", is_flag=True, help="Report what would be done without writing anything.")
+@with_settings(
+    *("where", "cluster", "security", "encoder"), shown=("data", "kafka", "topic", "replication_factor")
+)
+def reseed(loaded: Loaded, *, dry_run: bool) -> int:
+    """Write the state in the store of the data folder into an empty topic, with all ids unchanged.
+
+    Use it after the topic was lost. Stop the node of that folder first. If interrupted, run it again to
+    resume.
+    """
+    from .log_reseed import log_reseed  # noqa: PLC0415 - the help needs no log
+
+    return log_reseed(loaded.settings, dry_run=dry_run)

@@ -1,0 +1,136 @@
+"""The framework of the command line: help, suggestions, completion, exit statuses, and what starts fast."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from registry.__main__ import main
+from registry.command_line.output import printable
+from registry.command_line.verb import Verb
+from registry.command_line.verbs import LazyVerbs
+from registry.commands.table import VERBS
+from tests.running import ROOT
+
+# Lines of 100 columns on a usual screen.
+SCREEN_LINES = 55
+# Modules that no help may import: servers, stores, clients and builders.
+HEAVY = {"asyncio", "httpx", "lmdb", "msgspec", "orjson", "pyarrow", "rich", "starlette", "uvloop"}
+
+
+def verbs(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield every verb below a group, with the words that name it."""
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from verbs(found, (*path, name))
+
+
+EVERY_VERB = dict(verbs(LazyVerbs(VERBS)))
+
+
+@pytest.mark.parametrize("words", EVERY_VERB, ids=" ".join)
+def test_the_help_of_a_verb_fits_a_screen_and_tells_its_exit_status(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert isinstance(EVERY_VERB[words], Verb)
+    assert main([*words, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) <= SCREEN_LINES
+    assert "Exit status: 0" in printed or words == ("completion",)
+
+
+def test_the_table_says_what_the_verbs_say() -> None:
+    context = click.Context(LazyVerbs(VERBS))
+    for row in VERBS:
+        command = LazyVerbs(VERBS).get_command(context, row.name)
+        assert command is not None
+        assert command.name == row.name or not row.section
+        assert command.help
+        assert row.does.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["serv"], "No such command 'serv'. (Did you mean one of: 'serve'"),
+        (["snapshot", "biuld"], "No such command 'biuld'. Did you mean 'build'?"),
+        (["serve", "--lissten", "x"], "No such option '--lissten'. (Did you mean one of: '--listen'"),
+        (["serve", "--peer-secert", "x"], "'--peer-secret'"),
+        (["snapshot", "build", "--watch", "--request", "x"], "give only one of --watch and --request"),
+        ([], "Usage: registrar"),
+        (["serve", "extra"], "unexpected extra argument"),
+        (["completion", "tcsh"], "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
+    ],
+)
+def test_wrong_usage_is_told_with_a_suggestion(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert not printed.out
+
+
+@pytest.mark.parametrize("words", [["--help"], ["serve", "--help"], ["snapshot", "build", "--help"]])
+def test_help_imports_no_server(words: list[str]) -> None:
+    script = "import sys; from registry.__main__ import main; main(sys.argv[1:]); print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert not HEAVY & {*done.stdout.split()}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_is_printed(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    assert f"_REGISTRAR_COMPLETE={shell}_complete" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("registrar sn", {"snapshot"}),
+        ("registrar snapshot ", {"build", "list", "verify", "restore", "diff", "export"}),
+        ("registrar serve --kafka-sasl-me", {"--kafka-sasl-mechanism"}),
+        ("registrar completion f", {"fish"}),
+    ],
+)
+def test_verbs_and_options_are_completed(words: str, offered: set[str]) -> None:
+    environment = os.environ | {
+        "_REGISTRAR_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    command = [sys.executable, "-m", "registry"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == offered
+
+
+def test_output_that_nobody_reads_ends_a_verb_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        command = [sys.executable, "-m", "registry", "serve", "--help-all"]
+        done = subprocess.run(
+            command, stdout=writing, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_control_characters_cannot_steer_the_terminal() -> None:
+    assert printable("a\x1b[31mb\n\tc\u202e") == "a\\x1b[31mb\n\tc\\u202e"
