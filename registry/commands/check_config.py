@@ -25,6 +25,8 @@ def check_config(loaded: Loaded) -> int:
 
     settings = loaded.settings
     found, warned = expiry.problems(settings), [*exposure.warnings(settings), *expiry.warnings(settings)]
+    if loaded.ignored:
+        warned.append(f"not settings, and ignored: {', '.join(loaded.ignored)}")
     for text in (*found, *(f"warning: {each}" for each in warned)):
         print(f"registrar: {text}", file=sys.stderr)
     return REFUSED if found else OK

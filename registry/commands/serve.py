@@ -37,6 +37,6 @@ def serve(loaded: Loaded) -> int:
 
     Exit status: 0 stopped by a signal, 1 settings or the start were refused.
     """
-    from registry import supervisor  # noqa: PLC0415 - the help needs no server
+    from registry.supervisor import serve  # noqa: PLC0415 - the help needs no server
 
-    return supervisor.serve(loaded.settings)
+    return serve.serve(loaded.settings, loaded.ignored)

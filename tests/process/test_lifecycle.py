@@ -14,10 +14,10 @@ import lmdb
 import pytest
 
 from deploy.local.process import freeze
-from registry import supervisor
 from registry.node import process as node_process
 from registry.reader import main as reader_run
 from registry.store import layout
+from registry.supervisor import supervisor
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry, free_port, until
 

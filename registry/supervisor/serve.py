@@ -1,0 +1,103 @@
+"""The command that serves: it checks what every start needs, and supervises the processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from registry.config.loading import Settings
+from registry.observe.logs import start_logging
+from registry.processes.sockets import ListenError, listen_on_all, runtime_folder
+from registry.security.exposure import warnings
+from registry.security.watched_file import FileError
+
+from .announcement import log_ignored
+from .supervisor import StartRefused, Supervisor
+
+_SOCKET_PATH_BYTES_MAX = 104
+
+_log = logging.getLogger(__name__)
+
+
+def serve(settings: Settings, ignored: Sequence[str] = ()) -> int:
+    """Run until a signal; return the exit code. Why it cannot start is printed on standard error.
+
+    ``ignored`` names environment variables that look like settings and are none.
+    """
+    start_logging(settings.log_level, settings.log_format, "parent")
+    log_ignored(ignored)
+    for each in warnings(settings):
+        _log.warning("%s", each)
+    try:
+        _make_folder(settings)
+        if settings.https or settings.peer_tls_certificate:
+            _check_tls(settings)
+        if settings.authenticates:
+            _check_gate(settings)
+        reserved = _reserve(settings)
+        with runtime_folder() as folder, reserved:
+            return asyncio.run(Supervisor(settings, _endpoint(folder)).run())
+    except StartRefused as error:
+        return _refuse(settings, str(error))
+
+
+def _refuse(settings: Settings, reason: str) -> int:
+    if settings.log_format == "json":
+        _log.error("%s", reason)
+    else:
+        print(f"registrar: {reason}", file=sys.stderr, flush=True)  # noqa: T201
+    return 1
+
+
+def _make_folder(settings: Settings) -> None:
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StartRefused(f"cannot use the folder {settings.data}: {error.strerror or error}") from error
+
+
+def _reserve(settings: Settings) -> contextlib.ExitStack:
+    """Reserve the ports for this parent's children; raise if another process has one of them.
+
+    Any process of the same user could join a shared port. So each is first bound exclusively, which fails if
+    another process listens, and then held by a socket that never listens.
+    """
+    reserved = contextlib.ExitStack()
+    try:
+        for _, exclusive in listen_on_all(settings.addresses, shared=False):
+            exclusive.close()
+        for _, held in listen_on_all(settings.addresses, shared=True):
+            reserved.enter_context(held)
+    except ListenError as error:
+        raise StartRefused(str(error)) from error
+    return reserved
+
+
+def _check_tls(settings: Settings) -> None:
+    """Refuse to start with certificates that cannot be used; a child would fail again and again."""
+    from registry.security.tls.expiry import problems  # noqa: PLC0415 (its library costs time and memory)
+
+    for problem in problems(settings):
+        raise StartRefused(problem)
+
+
+def _check_gate(settings: Settings) -> None:
+    """Refuse to start with files of users or keys that cannot be used; a child would fail again and again."""
+    from registry.security.configured_gate import ConfiguredGate  # noqa: PLC0415 (its libraries cost time and memory)
+
+    try:
+        ConfiguredGate(settings).close()
+    except FileError as error:
+        raise StartRefused(str(error)) from None
+
+
+def _endpoint(folder: Path) -> Path:
+    path = folder / "node.sock"
+    if len(os.fsencode(path)) > _SOCKET_PATH_BYTES_MAX:
+        raise StartRefused(f"the path {path} is too long for a socket; set TMPDIR to a shorter one")
+    return path

@@ -1,0 +1,115 @@
+"""Children that cannot be started, and what a registry says of its start and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sysconfig
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.local.node import Node
+from tests.running import ROOT, Registry, until
+
+ENDED_S = 30.0
+
+
+@pytest.fixture
+def interpreter(tmp_path: Path) -> Path:
+    """Return a copy of the interpreter, whose rights these tests may change."""
+    venv.create(tmp_path / "venv", symlinks=False)
+    return tmp_path / "venv" / "bin" / "python"
+
+
+def node_run_by(interpreter: Path) -> Node:
+    node = Node(interpreter.parents[2] / "node", ["--readers", "1"])
+    node.command[0] = str(interpreter)
+    node.environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{sysconfig.get_path('purelib')}",
+    }
+    return node
+
+
+# Runs a registry by an interpreter that is replaced, once it is open, by a file that may not be executed.
+RUN_WITHOUT_RIGHTS = """
+import os, sys
+opened = os.open(sys.argv[1], os.O_RDONLY)
+os.unlink(sys.argv[1])
+open(sys.argv[1], "w").close()
+os.execve(opened, sys.argv[1:], dict(os.environ))
+"""
+
+
+def test_a_child_that_may_not_be_executed_ends_the_parent_with_a_message(interpreter: Path) -> None:
+    node = node_run_by(interpreter)
+    done = subprocess.run(
+        [str(interpreter), "-c", RUN_WITHOUT_RIGHTS, *node.command],
+        env=node.environment,
+        capture_output=True,
+        text=True,
+        timeout=ENDED_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    message = f"registrar: cannot start the node: Permission denied: {interpreter} may not be executed"
+    assert done.stderr.splitlines()[-1] == message
+    assert "Traceback" not in done.stderr
+
+
+def test_a_child_that_cannot_be_started_again_for_a_while_is_told_and_comes_back(interpreter: Path) -> None:
+    with node_run_by(interpreter) as node:
+        (reader,) = (pid for pid in node.processes() if b"registry.reader.main" in command_line(pid))
+        interpreter.chmod(0o644)
+        os.kill(reader, signal.SIGKILL)
+        until(lambda: "cannot start the reader: Permission denied" in node.output, ENDED_S, "the message")
+        interpreter.chmod(0o755)
+        until(lambda: node.ask("/subjects") == (200, b"[]"), ENDED_S, "the reader to come back")
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Return the whole output of a registry with logs in JSON and variables of others around it."""
+    data = tmp_path_factory.mktemp("json") / "data"
+    environment = {"REGISTRAR_METRICS_SERVICE_HOST": "10.0.0.1", "REGISTRAR_1_PORT": "tcp://10.0.0.1:80"}
+    registry = Registry(data, "--readers", "1", "--log-format", "json", environment=environment).wait()
+    until(lambda: " serves on " in registry.output, ENDED_S, "the registry to say that it serves")
+    assert registry.stop() == 0
+    return [json.loads(line) for line in registry.output.splitlines()]
+
+
+def test_logs_in_json_are_json_from_start_to_end(lines: list[dict[str, Any]]) -> None:
+    (served,) = (line for line in lines if "urls" in line)
+    assert served["message"].endswith(f"serves on {served['urls'][0]}")
+    assert {line["process"] for line in lines} >= {"parent", "node"}
+
+
+def test_the_end_is_told_in_one_line(lines: list[dict[str, Any]]) -> None:
+    assert [line["process"] for line in lines if line["message"] == "stopped"] == ["parent"]
+    assert lines[-1]["message"] == "stopped"
+
+
+def test_variables_that_are_no_settings_are_told_once(lines: list[dict[str, Any]]) -> None:
+    (told,) = (line for line in lines if "ignored environment variables" in line["message"])
+    assert told["message"].endswith(": REGISTRAR_1_PORT, REGISTRAR_METRICS_SERVICE_HOST")
+
+
+def test_a_refusal_is_json_too(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    flags = ("--log-format", "json", "--data", str(tmp_path / "file" / "data"))
+    refused = Registry(tmp_path / "data", *flags)
+    assert refused.process.wait(ENDED_S) == 1
+    (line,) = map(json.loads, refused.output.splitlines())
+    assert line["message"].startswith("cannot use the folder")
