@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from registry.commands.config_map import markdown
+from registry.config.foreign.translation import REGISTRIES
 from registry.config.loading import Setting, table
 from registry.config.settings import GROUP_TITLES
 
@@ -17,6 +19,11 @@ def settings_table() -> str:
 
 def _code(setting: Setting) -> str:
     return f"`{setting.default}`" if " at most " not in setting.default else setting.default
+
+
+def foreign_settings() -> str:
+    """Return the settings of other registries with their counterparts, as Markdown tables."""
+    return "\n\n".join(f"## {registry.title}\n\n{markdown(registry)}" for registry in REGISTRIES)
 
 
 def example_file() -> str:

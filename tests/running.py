@@ -61,7 +61,7 @@ class Registry(Served):
         self.headers: dict[str, str] = {}  # with which it is asked if it serves
         self.printed = data.with_name(f"{data.name}-{self.port}.txt")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGISTRAR_")}
-        listen = () if "--listeners" in flags else ("--listen", f"127.0.0.1:{self.port}")
+        listen = () if {"--listeners", "--properties"} & {*flags} else ("--listen", f"127.0.0.1:{self.port}")
         with self.printed.open("ab") as output:
             self.process = subprocess.Popen(
                 [

@@ -15,7 +15,7 @@ from registry import VERSION
 from registry.__main__ import main
 from registry.api.routes import operations
 from registry.config.loading import load, table
-from tests.generated_docs import example_file, settings_table
+from tests.generated_docs import example_file, foreign_settings, settings_table
 from tests.pages import DOCS, NOTES, RUNNABLE, SHOWN, blocks
 from tests.pictures import PICTURES
 from tests.running import ROOT
@@ -54,13 +54,21 @@ def same(path: Path, wanted: str, request: pytest.FixtureRequest) -> None:
     assert path.read_text(encoding="utf-8") == wanted, f"make docs rewrites {path.name}"
 
 
-def test_the_table_of_settings_is_complete(request: pytest.FixtureRequest) -> None:
-    text = SETTINGS.read_text(encoding="utf-8")
-    before, _, rest = text.partition("<!-- settings: written by make docs -->\n")
-    _, end, after = rest.partition("\n<!-- end of settings -->")
+def same_part(page: Path, name: str, wanted: str, request: pytest.FixtureRequest) -> None:
+    """Compare the generated part of a page with ``wanted``, or write it."""
+    text = page.read_text(encoding="utf-8")
+    before, start, rest = text.partition(f"<!-- {name}: written by make docs -->\n")
+    _, end, after = rest.partition(f"\n<!-- end of {name} -->")
     assert end
-    wanted = f"{before}<!-- settings: written by make docs -->\n{settings_table()}{end}{after}"
-    same(SETTINGS, wanted, request)
+    same(page, f"{before}{start}{wanted}{end}{after}", request)
+
+
+def test_the_table_of_settings_is_complete(request: pytest.FixtureRequest) -> None:
+    same_part(SETTINGS, "settings", settings_table(), request)
+
+
+def test_the_tables_of_other_registries_settings_are_complete(request: pytest.FixtureRequest) -> None:
+    same_part(PAGES / "foreign-settings.md", "foreign settings", foreign_settings(), request)
 
 
 def test_the_example_file_holds_every_setting(

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from registry.config.loading import CONFIG_VARIABLE, Setting, SettingsError, load, table
+from registry.config.loading import CONFIG_VARIABLE, PROPERTIES_VARIABLE, Setting, SettingsError, load, table
 from registry.config.setting_types import SWITCH
 from registry.config.settings import GROUP_TITLES, PREFIX
 
@@ -63,14 +63,15 @@ def with_settings(
     not valid.
     """
     chosen = [setting for setting in table() if setting.group in groups]
-    flags = [_file_option(), *(SettingOption(each, rare=each.name not in shown) for each in chosen)]
+    options = [*_file_options(), *(SettingOption(each, rare=each.name not in shown) for each in chosen)]
 
     def decorate(run: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(run)
-        def with_loaded(config: Path | None, **given: Any) -> int:
+        def with_loaded(config: Path | None, properties: Path | None, **given: Any) -> int:
             words = {each.name: given.pop(_KEPT_AS + each.name) for each in chosen}
+            flags = {name: word for name, word in words.items() if word is not None}
             try:
-                loaded = load({n: word for n, word in words.items() if word is not None}, os.environ, config)
+                loaded = load(flags, os.environ, config, properties)
             except SettingsError as error:
                 for problem in error.problems:
                     click.echo(f"registrar: {problem}", err=True)
@@ -79,18 +80,30 @@ def with_settings(
 
         # In this list, click keeps the options of a function that is decorated, the last one first.
         parameters: list[click.Parameter] = with_loaded.__dict__.setdefault("__click_params__", [])
-        parameters[:0] = reversed(flags)
+        parameters[:0] = reversed(options)
         return with_loaded
 
     return decorate
 
 
-def _file_option() -> SectionOption:
-    return SectionOption(
-        ["--config"],
-        section="Settings",
-        type=click.Path(path_type=Path),
-        metavar="FILE.toml",
-        help=f"File with settings [environment: {CONFIG_VARIABLE}]. "
-        f"Every setting has a variable too: {PREFIX}DATA for --data.",
-    )
+def _file_options() -> list[SectionOption]:
+    path = click.Path(path_type=Path)
+    return [
+        SectionOption(
+            ["--config"],
+            section="Settings",
+            type=path,
+            metavar="FILE.toml",
+            help=f"File with settings [environment: {CONFIG_VARIABLE}]. "
+            f"Every setting has a variable too: {PREFIX}DATA for --data.",
+        ),
+        SectionOption(
+            ["--properties"],
+            section="Settings",
+            rare=True,
+            type=path,
+            metavar="FILE.properties",
+            help="Settings of Confluent's Schema Registry, of which \"registrar config map\" prints the "
+            f"counterparts here [environment: {PROPERTIES_VARIABLE}].",
+        ),
+    ]

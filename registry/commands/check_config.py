@@ -24,7 +24,8 @@ def check_config(loaded: Loaded) -> int:
     from registry.security.tls import expiry  # noqa: PLC0415 - as above
 
     settings = loaded.settings
-    found, warned = expiry.problems(settings), [*exposure.warnings(settings), *expiry.warnings(settings)]
+    found = expiry.problems(settings)
+    warned = [*loaded.warnings, *exposure.warnings(settings), *expiry.warnings(settings)]
     if loaded.ignored:
         warned.append(f"not settings, and ignored: {', '.join(loaded.ignored)}")
     for text in (*found, *(f"warning: {each}" for each in warned)):

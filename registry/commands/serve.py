@@ -24,6 +24,7 @@ Examples:
   registrar serve                              on http://127.0.0.1:8081, data in ./data
   registrar serve --listen 0.0.0.0:8081        serve other machines (see --users for passwords)
   registrar serve --kafka HOST:PORT            one of several nodes that share a Kafka topic
+  registrar serve --properties FILE            in place of Confluent's registry, with its settings
 
 Every setting can be given in a TOML file, in the environment or as a flag; later ones win. All of them are in
 "registrar serve --help-all" and docs/settings.md.
@@ -39,4 +40,4 @@ def serve(loaded: Loaded) -> int:
     """
     from registry.supervisor import serve  # noqa: PLC0415 - the help needs no server
 
-    return serve.serve(loaded.settings, loaded.ignored)
+    return serve.serve(loaded.settings, loaded.ignored, loaded.warnings)

@@ -10,6 +10,7 @@ _SERVER, _FILES = "Serve", "Maintain"
 VERBS = (
     VerbRow(_SERVER, "serve", _HERE + "serve:serve", "Serve the registry until a signal stops it."),
     VerbRow(_SERVER, "check-config", _HERE + "check_config:check_config", "Print the settings in force."),
+    VerbRow(_SERVER, "config", _HERE + "config_map:config", "Print what another registry's settings become."),
     VerbRow(_FILES, "snapshot", _HERE + "snapshot:snapshot", "Build, check, restore and compare snapshots."),
     VerbRow(_FILES, "duplicates", _HERE + "duplicates:duplicates", "List schemas that are equal."),
     VerbRow(_FILES, "log", _HERE + "log:log", "Write a lost topic again from a store."),

@@ -1,7 +1,8 @@
 """Loading the settings from the file, the environment and the command line.
 
-Later sources win: defaults, file, environment, flags. Unknown names, invalid values and values that do not go
-together are errors that name their origin and the allowed values; all of them are reported at once.
+Later sources win: defaults, the settings of another registry (:mod:`.foreign`), file, environment, flags.
+Unknown names, invalid values and values that do not go together are errors that name their origin and the
+allowed values; all of them are reported at once.
 Variables that cannot have been meant as settings are ignored (:mod:`.environment`). The settings of
 the Kafka client may also be in the file's table ``[kafka]``, by Kafka's names, and those of snapshots in the
 table ``[snapshots]``, without their common prefix.
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 from .addresses import with_secrets_hidden
 from .environment import sort_variables
+from .foreign.translation import from_elsewhere
 from .setting_types import HIDDEN, NotAllowed, quoted
 from .settings import PREFIX, SECRET_FILE, SECURITY, VARIABLES, Loaded, Setting, Settings, table
 from .validation import disagreements
@@ -25,6 +27,7 @@ from .validation import disagreements
 __all__ = ["Loaded", "Setting", "Settings", "SettingsError", "as_toml", "load", "table"]
 
 CONFIG_VARIABLE = PREFIX + "CONFIG"
+PROPERTIES_VARIABLE = PREFIX + "PROPERTIES"
 _SERVERS = "bootstrap.servers"
 _TABLE = "kafka"
 _SNAPSHOTS = "snapshots"
@@ -69,26 +72,39 @@ def load(
     flags: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
+    properties: Path | None = None,
 ) -> Loaded:
     """Load the settings; ``file`` is TOML, by default the file that ``REGISTRAR_CONFIG`` names.
 
-    ``flags`` has names of settings as keys. Raises :class:`SettingsError` with all problems.
+    ``flags`` has names of settings as keys. ``properties`` is a file of Confluent's Schema Registry, by
+    default the one that ``REGISTRAR_PROPERTIES`` names. Raises :class:`SettingsError` with all problems.
     """
     environment = environment or {}
     problems: list[str] = []
     if file is None and environment.get(CONFIG_VARIABLE):
         file = Path(environment[CONFIG_VARIABLE])
+    if properties is None and environment.get(PROPERTIES_VARIABLE):
+        properties = Path(environment[PROPERTIES_VARIABLE])
     known = {setting.name: setting for setting in table()}
     values: dict[str, Any] = {}
     origins = dict.fromkeys(known, "default")
-    variables = sort_variables(_without_file(environment), PREFIX, known)
-    for given in _all_given(flags or {}, variables.given, file, problems):
+    variables = sort_variables(_without_files(environment), PREFIX, known)
+    ours = list(_all_given(flags or {}, variables.given, file, problems))
+    elsewhere = from_elsewhere(properties, environment, {given.name: given.value for given in ours})
+    problems += elsewhere.problems
+    warnings = elsewhere.warnings
+    foreign = [_GivenValue(*value) for value in elsewhere.values]
+    foreign_origins = {given.origin for given in foreign}
+    for given in (*foreign, *ours):
         setting = known.get(given.name)
         if setting is None:
             problems.append(_unknown(given, known))
             continue
         try:
-            values[given.name] = setting.kind.read(given.value)
+            value = setting.kind.read(given.value)
+            if origins[given.name] in foreign_origins and value != values[given.name]:
+                warnings.append(f"{given.name} ({origins[given.name]}) is overridden by {given.origin}")
+            values[given.name] = value
             origins[given.name] = given.origin
         except NotAllowed as error:
             problems.append(f"{given} is not allowed: {error}")
@@ -105,7 +121,7 @@ def load(
     for setting in known.values():
         if setting.kind.secret and values.get(setting.name + SECRET_FILE):
             _read_secret(setting, values, origins, problems)
-    loaded = Loaded(Settings(**values), origins, tuple(variables.ignored))
+    loaded = Loaded(Settings(**values), origins, tuple(variables.ignored), tuple(warnings))
     # Conflicts between settings are only checked if each of them is valid by itself.
     problems = problems or disagreements(loaded)
     if problems:
@@ -160,8 +176,9 @@ def _all_given(
         yield _GivenValue(name, word, f"flag --{name.replace('_', '-')}")
 
 
-def _without_file(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name != CONFIG_VARIABLE}
+def _without_files(environment: Mapping[str, str]) -> dict[str, str]:
+    named = (CONFIG_VARIABLE, PROPERTIES_VARIABLE)
+    return {name: value for name, value in environment.items() if name not in named}
 
 
 def _read_file(file: Path, problems: list[str]) -> dict[str, object]:

@@ -720,11 +720,12 @@ class Setting(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The settings, for each name the origin of its value, and the variables that were ignored."""
+    """The settings, for each name the origin of its value, and what the user should know."""
 
     settings: Settings
     origins: dict[str, str]
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()  # variables that cannot have been meant as settings
+    warnings: tuple[str, ...] = ()
 
 
 def _default_text(entry: Field[Any]) -> str:

@@ -24,14 +24,15 @@ _SOCKET_PATH_BYTES_MAX = 104
 _log = logging.getLogger(__name__)
 
 
-def serve(settings: Settings, ignored: Sequence[str] = ()) -> int:
+def serve(settings: Settings, ignored: Sequence[str] = (), told: Sequence[str] = ()) -> int:
     """Run until a signal; return the exit code. Why it cannot start is printed on standard error.
 
-    ``ignored`` names environment variables that look like settings and are none.
+    ``ignored`` names environment variables that look like settings and are none; ``told`` has warnings
+    about how the settings were given.
     """
     start_logging(settings.log_level, settings.log_format, "parent")
     log_ignored(ignored)
-    for each in warnings(settings):
+    for each in (*told, *warnings(settings)):
         _log.warning("%s", each)
     try:
         _make_folder(settings)
