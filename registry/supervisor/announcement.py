@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from registry import VERSION
 from registry.config.addresses import ListenAddress
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 def announce(settings: Settings) -> None:
     """Say where the registry serves: as a banner for people, or as a log line in JSON."""
     if settings.log_format != "json":
-        print(_banner(settings), flush=True)  # noqa: T201
+        print(banner(settings), flush=True)  # noqa: T201
         return
     urls = [_reached(each) for each in settings.addresses]
     fields = {"version": VERSION, "urls": urls, "data": str(settings.data.resolve())}
@@ -41,19 +41,43 @@ def _reached(address: ListenAddress) -> str:
     return str(address._replace(host=_LOOPBACK.get(address.host, address.host)))
 
 
-def _banner(settings: Settings) -> str:
-    urls = [_reached(each) for each in settings.addresses]
-    url = _reached(settings.main_address)
+def banner(settings: Settings) -> str:
+    """Return what is printed for people once clients can connect."""
+    urls = " and ".join(map(_reached, settings.addresses))
     readers = "1 reader" if settings.readers == 1 else f"{settings.readers} readers"
     processes = f"{readers} and the node" if settings.readers else "the node alone"
     log = f"\n  log       topic {settings.topic} at {settings.kafka}" if settings.kafka else ""
+    example = _example_address(settings)
+    curl, url = " ".join(("curl", *_curl_options(settings, example))), _reached(example)
     return f"""\
-Registrar {VERSION} serves a schema registry (Confluent's REST API) on {" and ".join(urls)}
+Registrar {VERSION} serves a schema registry (Confluent's REST API) on {urls}
   data      {settings.data.resolve()}{log}
   processes {processes}; one signal (Ctrl-C) stops all
 
 Register a first schema:
-  curl -X POST -H 'Content-Type: application/vnd.schemaregistry.v1+json' \\
+  {curl} -X POST -H 'Content-Type: application/vnd.schemaregistry.v1+json' \\
     -d '{{"schema": "\\"string\\""}}' {url}/subjects/first-value/versions
 and fetch it:
-  curl {url}/subjects/first-value/versions/latest"""
+  {curl} {url}/subjects/first-value/versions/latest"""
+
+
+def _example_address(settings: Settings) -> ListenAddress:
+    """Return the address for examples: with https if only a client certificate authenticates."""
+    encrypted = [each for each in settings.addresses if each.scheme == "https"]
+    return encrypted[0] if encrypted and _only_certificates(settings) else settings.main_address
+
+
+def _only_certificates(settings: Settings) -> bool:
+    return settings.authenticates and not (settings.users or settings.jwt_jwks)
+
+
+def _curl_options(settings: Settings, address: ListenAddress) -> Iterator[str]:
+    """Yield the options that curl needs at ``address``; words in capitals are for the user to replace."""
+    if address.scheme == "https":
+        yield "--cacert CA.pem"
+        if settings.tls_client_auth == "required" or _only_certificates(settings):
+            yield "--cert CLIENT.pem --key CLIENT.key"
+    if settings.users:
+        yield "-u USER"
+    elif settings.jwt_jwks:
+        yield "-H 'Authorization: Bearer TOKEN'"

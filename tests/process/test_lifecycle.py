@@ -14,9 +14,11 @@ import lmdb
 import pytest
 
 from deploy.local.process import freeze
+from registry.config.loading import Settings
 from registry.node import process as node_process
 from registry.reader import main as reader_run
 from registry.store import layout
+from registry.supervisor.announcement import banner
 from registry.supervisor import supervisor
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry, free_port, until
@@ -249,6 +251,33 @@ def test_the_start_says_where_and_how_to_begin(registry: Registry) -> None:
     until(lambda: "Register a first schema" in registry.output, 30, "the banner")
     assert registry.url in registry.output
     assert f"{registry.url}/subjects/first-value/versions" in registry.output
+
+
+@pytest.mark.parametrize(
+    ("options", "curl", "url"),
+    [
+        ({"listen": "0.0.0.0:8081"}, "curl", "http://127.0.0.1:8081"),
+        ({"users": "u"}, "curl -u USER", "http://127.0.0.1:8081"),
+        ({"jwt_jwks": "j"}, "curl -H 'Authorization: Bearer TOKEN'", "http://127.0.0.1:8081"),
+        (
+            {"listeners": "https://0.0.0.0:8443", "users": "u"},
+            "curl --cacert CA.pem -u USER",
+            "https://127.0.0.1:8443",
+        ),
+        (
+            {"listeners": "http://127.0.0.1:8081,https://127.0.0.1:8443", "tls_client_auth": "required"},
+            "curl --cacert CA.pem --cert CLIENT.pem --key CLIENT.key",
+            "https://127.0.0.1:8443",
+        ),
+    ],
+)
+def test_the_examples_at_the_start_have_what_a_client_needs(
+    options: dict[str, str], curl: str, url: str
+) -> None:
+    said = banner(Settings(**options))  # type: ignore[arg-type]
+    assert f"\n  {curl} -X POST " in said
+    assert f" {url}/subjects/first-value/versions\n" in said
+    assert said.endswith(f"\n  {curl} {url}/subjects/first-value/versions/latest")
 
 
 def test_an_address_of_another_machine_refuses_the_start(tmp_path: Path) -> None:
