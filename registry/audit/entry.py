@@ -49,7 +49,7 @@ class FileEntry(NamedTuple):
     # The setting that names the file.
     setting: str
     path: str
-    # Hash of the content, hexadecimal; empty if the file cannot be read.
+    # Hash of the content, hexadecimal.
     sha256: str
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 from registry.config.loading import Settings
-from registry.security.watched_file import FileError, WatchedFile
+from registry.security.watched_file import CHECK_EVERY_S, FileError, WatchedFile
 
 from .entry import FileEntry
 from .log import AuditLog
@@ -30,15 +30,19 @@ class FileChanges:
             if path:
                 self._add(name, path)
 
-    async def watch(self) -> None:
+    async def watch(self, every_s: float = CHECK_EVERY_S) -> None:
         """Watch the files until cancelled."""
-        await asyncio.gather(*(each.watch() for each in self._watched))
+        await asyncio.gather(*(each.watch(every_s) for each in self._watched))
 
     def _add(self, name: str, path: str) -> None:
-        def hashed(content: bytes) -> str:
-            found = sha256(content).hexdigest()
-            self._audit.record(FileEntry(name, path, found))
-            return found
+        def record() -> None:
+            self._audit.record(FileEntry(name, path, file.value))
 
-        with suppress(FileError):  # reported by those who use the file
-            self._watched.append(WatchedFile(path, hashed))
+        with suppress(FileError):  # those who use the file refuse to start
+            file = WatchedFile(path, _hash, changed=record, quiet=True)
+            record()
+            self._watched.append(file)
+
+
+def _hash(content: bytes) -> str:
+    return sha256(content).hexdigest()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 
 from registry.config.loading import Settings
-from registry.domain.log_format.records import Entry
+from registry.security.watched_file import FileError
 
 from .entry import FileEntry, RequestEntry, line
-from .sinks import FileSink, KafkaSink, Sink, StdoutSink
+from .kafka_sink import KafkaSink, KafkaTopic
+from .sinks import FileSink, Sink, StdoutSink
 
 STDOUT = "stdout"
 KAFKA = "kafka:"
@@ -28,16 +28,12 @@ class AuditLog:
         return self._sink.lost
 
     def record(self, entry: RequestEntry | FileEntry) -> None:
-        """Write an entry, or let it wait for its destination; returns at once."""
+        """Write an entry, or let it wait for its destination; must be called on the event loop."""
         self._sink.write(line(entry, datetime.now(UTC)))
 
     async def close(self, grace_s: float) -> None:
         """Write what waits, for up to ``grace_s`` seconds."""
         await self._sink.close(grace_s)
-
-
-class AuditLogError(Exception):
-    """The audit log's file cannot be written; the text names it."""
 
 
 def recorder(audit: AuditLog | None) -> Callable[[RequestEntry], None] | None:
@@ -48,7 +44,7 @@ def recorder(audit: AuditLog | None) -> Callable[[RequestEntry], None] | None:
 def open_audit_log(settings: Settings) -> AuditLog | None:
     """Return the audit log, ``None`` if none is set; must be called on the event loop.
 
-    Raises :class:`AuditLogError`.
+    Raises :class:`FileError`.
     """
     if not settings.audit_log:
         return None
@@ -56,33 +52,18 @@ def open_audit_log(settings: Settings) -> AuditLog | None:
         return AuditLog(StdoutSink())
     if settings.audit_log.startswith(KAFKA):
         topic = settings.audit_log.removeprefix(KAFKA)
-        return AuditLog(KafkaSink(topic, partial(_KafkaTopic, settings, topic)))
+        return AuditLog(KafkaSink(topic, KafkaTopic(settings, topic)))
+    return AuditLog(_file_sink(settings.audit_log))
+
+
+def check_file(settings: Settings) -> None:
+    """Raise :class:`FileError` if the audit log is a file that cannot be written."""
+    if settings.audit_log not in ("", STDOUT) and not settings.audit_log.startswith(KAFKA):
+        _file_sink(settings.audit_log).release()
+
+
+def _file_sink(path: str) -> FileSink:
     try:
-        return AuditLog(FileSink(settings.audit_log))
+        return FileSink(path)
     except OSError as error:
-        raise AuditLogError(
-            f"cannot write the audit log {settings.audit_log}: {error.strerror or error}"
-        ) from None
-
-
-class _KafkaTopic:
-    """A topic that is claimed again after each failure, as the log requires."""
-
-    def __init__(self, settings: Settings, name: str) -> None:
-        from registry.log.kafka.open_topic import open_unfenced_topic  # noqa: PLC0415 (for this setting only)
-
-        self._log = open_unfenced_topic(settings, name, make=False, allow_delete_policy=True)
-        self._claimed = False
-
-    def append(self, entries: Sequence[Entry]) -> int:
-        """Append records. Raises :class:`LogError`."""
-        if not self._claimed:
-            self._log.claim()
-        self._claimed = False
-        offset = self._log.append(entries)
-        self._claimed = True
-        return offset
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._log.close()
+        raise FileError(f"cannot write the audit log {path}: {error.strerror or error}") from None

@@ -1,35 +1,24 @@
-"""Destinations of the audit log: a file, standard output, or a Kafka topic.
+"""Destinations of the audit log that take each line at once: a file, and standard output.
 
-A destination never delays or refuses a request. What it cannot take is counted as lost and logged.
+A line that they do not take is counted as lost and logged; the request goes on. A slow disk, or a pipe that
+nobody reads, delays the process.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from registry.domain.log_format.records import Entry
-from registry.log.contract import LogError
 from registry.observe.logs import Throttled
 
-# Lines and bytes that wait for Kafka.
-LINES_MAX = 10_000
-BYTES_MAX = 16 << 20
-# Lines that are sent at once.
-SENT_MAX = 500
-RETRY_S = 1.0
 CHECK_EVERY_S = 1.0
+STDOUT_FILE = 1
 _log = logging.getLogger(__name__)
-_failures = Throttled(_log)
-_T = TypeVar("_T")
 
 
 class Sink(Protocol):
@@ -47,15 +36,46 @@ class Sink(Protocol):
         ...
 
 
-class FileSink:
+class StdoutSink:
+    """Prints to standard output, or to the descriptor ``file``."""
+
+    def __init__(self, file: int = STDOUT_FILE) -> None:
+        self.lost = 0
+        self._file = file
+        self._failures = Throttled(_log)
+        # True if the output ends within a line, of which the rest is lost.
+        self._torn = False
+
+    def write(self, line: bytes) -> None:
+        """Print one line, at once."""
+        text = b"\n" + line if self._torn else line
+        try:
+            written = os.write(self._file, text)
+        except OSError as error:
+            self._lose(error.strerror or str(error))
+            return
+        if written < len(text):
+            self._torn = not text[:written].endswith(b"\n")
+            self._lose("only a part of an entry was written")
+        else:
+            self._torn = False
+
+    async def close(self, grace_s: float) -> None:
+        """Do nothing: every line was written."""
+
+    def _lose(self, reason: str) -> None:
+        self.lost += 1
+        self._failures.error("cannot print the audit log: %s", reason)
+
+
+class FileSink(StdoutSink):
     """Appends to a file, which other processes append to as well, and opens it again when it was rotated."""
 
     def __init__(self, path: str | Path, clock: Callable[[], float] = time.monotonic) -> None:
         """Open the file, readable only for its user. Raises :class:`OSError`."""
-        self.lost = 0
         self._path = Path(path)
+        super().__init__(self._open())
         self._clock = clock
-        self._file = self._open()
         self._checked = clock()
 
     def write(self, line: bytes) -> None:
@@ -63,12 +83,18 @@ class FileSink:
         try:
             if self._clock() - self._checked >= CHECK_EVERY_S:
                 self._reopen()
-            os.write(self._file, line)
+            if self._torn:  # unless another process has begun a line since then
+                self._torn = _ends_within_a_line(self._path)
         except OSError as error:
-            self.lost += 1
-            _failures.error("cannot write to the audit log %s: %s", self._path, error.strerror or error)
+            self._lose(error.strerror or str(error))
+            return
+        super().write(line)
 
     async def close(self, grace_s: float) -> None:
+        """Close the file."""
+        self.release()
+
+    def release(self) -> None:
         """Close the file."""
         os.close(self._file)
 
@@ -82,105 +108,19 @@ class FileSink:
                 return
         new = self._open()
         os.close(self._file)
-        self._file = new
+        self._file, self._torn = new, False
+
+    def _lose(self, reason: str) -> None:
+        self.lost += 1
+        # Also if nothing was written: another process may have torn a line on the same full disk.
+        self._torn = True
+        self._failures.error("cannot write to the audit log %s: %s", self._path, reason)
 
 
-class StdoutSink:
-    """Prints to standard output."""
-
-    def __init__(self) -> None:
-        self.lost = 0
-
-    def write(self, line: bytes) -> None:
-        """Print one line, at once."""
-        try:
-            sys.stdout.buffer.write(line)
-            sys.stdout.buffer.flush()
-        except OSError as error:
-            self.lost += 1
-            _failures.error("cannot print the audit log: %s", error.strerror or error)
-
-    async def close(self, grace_s: float) -> None:
-        """Do nothing: every line was flushed."""
-
-
-class Topic(Protocol):
-    """The part of a log in Kafka that a sink needs. Its calls block."""
-
-    def append(self, entries: Sequence[Entry]) -> int:
-        """Append records; return the last offset."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
-class KafkaSink:
-    """Sends lines to a topic; while the brokers cannot be reached, a bounded number of them waits.
-
-    A line is sent again if its outcome is unknown, so it may be there twice, but is not lost.
-    """
-
-    def __init__(self, name: str, topic: Callable[[], Topic]) -> None:
-        """``topic`` opens the topic ``name`` and raises :class:`LogError`."""
-        self.lost = 0
-        self._name = name
-        self._open = topic
-        self._waiting: asyncio.Queue[bytes] = asyncio.Queue(LINES_MAX)
-        self._bytes = 0
-        self._closing = False
-        self._task = asyncio.get_running_loop().create_task(self._run())
-
-    def write(self, line: bytes) -> None:
-        """Queue one line."""
-        if self._waiting.full() or self._bytes + len(line) > BYTES_MAX:
-            self.lost += 1
-            _failures.error("the topic %s takes no audit entries; %d are lost", self._name, self.lost)
-            return
-        self._bytes += len(line)
-        self._waiting.put_nowait(line)
-
-    async def close(self, grace_s: float) -> None:
-        """Send what waits, for up to ``grace_s`` seconds."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._waiting.join(), grace_s)
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        if self._waiting.qsize():
-            _log.error("%d audit entries were not sent to %s", self._waiting.qsize(), self._name)
-
-    async def _run(self) -> None:
-        opening = asyncio.ensure_future(self._repeated(self._open))
-        try:
-            topic = await asyncio.shield(opening)
-            while True:
-                lines = [await self._waiting.get()]
-                while len(lines) < SENT_MAX and not self._waiting.empty():
-                    lines.append(self._waiting.get_nowait())
-                entries = [Entry(b"", each.rstrip(b"\n")) for each in lines]
-                await self._repeated(partial(topic.append, entries))
-                self._bytes -= sum(map(len, lines))
-                for _ in lines:
-                    self._waiting.task_done()
-        finally:
-            await self._close(opening)
-
-    async def _close(self, opening: asyncio.Future[Topic]) -> None:
-        # A thread that is opening the topic cannot be cancelled: what it has opened must be closed.
-        self._closing = True
-        with suppress(LogError):
-            topic = await opening
-            await asyncio.to_thread(topic.close)
-
-    async def _repeated(self, call: Callable[[], _T]) -> _T:
-        """Return the result of a blocking call, which is made again and again until it succeeds."""
-        while True:
-            try:
-                return await asyncio.to_thread(call)
-            except LogError as error:
-                if self._closing:
-                    raise
-                _failures.error("cannot send audit entries to the topic %s: %s; retrying", self._name, error)
-                await asyncio.sleep(RETRY_S)
+def _ends_within_a_line(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:  # it is empty, or no file
+        return False

@@ -21,7 +21,11 @@ class LogError(Exception):
     """The operation failed; nothing was appended."""
 
 
-class RecordTooLarge(LogError):
+class Rejected(LogError):
+    """The log rejects the batch for its content, so a retry would fail as well; nothing was appended."""
+
+
+class RecordTooLarge(Rejected):
     """A record exceeds the log's size limit; nothing of the batch was appended."""
 
 

@@ -48,10 +48,12 @@ class WatchedFile(Generic[T]):
         *,
         changed: Callable[[], None] = lambda: None,
         bytes_max: int = BYTES_MAX,
+        quiet: bool = False,
     ) -> None:
         """Read the file.
 
-        ``parse`` is pure and raises :class:`FileError`. ``changed`` is called after each new value. Raises
+        ``parse`` is pure, because it is called in a thread, and raises :class:`FileError`. ``changed`` is
+        called on the event loop after each new value. ``quiet``: log nothing, because others do. Raises
         :class:`FileError`, with the path in its text, if there is no valid content to begin with.
         """
         self.path = Path(path)
@@ -60,6 +62,7 @@ class WatchedFile(Generic[T]):
         self._parse = parse
         self._changed = changed
         self._bytes_max = bytes_max
+        self._quiet = quiet
         self._content = b""
         self._seen: _Identity | None = None  # at the last check
         self._read: _Identity | None = None  # of the content that was read last
@@ -131,14 +134,16 @@ class WatchedFile(Generic[T]):
     def _take(self, content: bytes, value: T) -> None:
         self._content, self.value, self.error = content, value, ""
         self.revision += 1
-        _log.info("%s has changed; its new content is in use", self.path)
+        if not self._quiet:
+            _log.info("%s has changed; its new content is in use", self.path)
         self._changed()
 
     def _keep(self, error: FileError) -> None:
         reason = self._located(error)
         if reason != self.error:
             self.error = reason
-            _log.error("%s; keeping the previous content", reason)
+            if not self._quiet:
+                _log.error("%s; keeping the previous content", reason)
 
     def _located(self, error: FileError) -> str:
         if error.line:

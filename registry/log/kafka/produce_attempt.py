@@ -13,6 +13,7 @@ from registry.log.contract import (
     LogError,
     OutcomeUnknown,
     RecordTooLarge,
+    Rejected,
     Unreachable,
 )
 
@@ -139,7 +140,7 @@ class ProduceAttempt:
                 f"Kafka refused a batch as one from the future ({answer.message}): set the clock of this host"
             )
         if code in _REJECTED and not self._in_doubt:
-            raise LogError(f"Kafka refused a batch ({code_name(code)}): {answer.message}")
+            raise Rejected(f"Kafka refused a batch ({code_name(code)}): {answer.message}")
         raise NoAnswer(f"{code_name(code)} {answer.message}".strip(), sent=code not in _WITHOUT_EFFECT)
 
     async def _fenced(self, answer: ProduceAnswer) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from registry.audit.sinks import CHECK_EVERY_S, FileSink
+from registry.audit.sinks import CHECK_EVERY_S, FileSink, StdoutSink
+from tests.disks import Disk
 
 
 class Clock:
@@ -70,3 +72,38 @@ def test_a_full_disk_loses_lines_and_counts_them(tmp_path: Path, caplog: pytest.
     assert sink.lost == 1
     assert "cannot write to the audit log /dev/full: No space left on device" in caplog.text
     close(sink)
+
+
+def test_a_line_of_which_a_full_disk_takes_a_part_is_lost_and_stays_apart(tmp_path: Path) -> None:
+    with Disk(tmp_path / "disk") as disk:
+        path = disk.place / "audit.jsonl"
+        sinks = [FileSink(path) for _ in range(2)]
+        sinks[0].write(b"first\n")
+        disk.fill()  # except for the rest of the first page
+        sinks[0].write(b"torn" * 10_000 + b"\n")
+        sinks[1].write(b"lost\n")
+        assert [each.lost for each in sinks] == [1, 1]
+        disk.free()
+        for sink in reversed(sinks):
+            sink.write(b"whole\n")
+            close(sink)
+        first, torn, *rest = path.read_bytes().split(b"\n")
+        assert (first, torn[:4], rest) == (b"first", b"torn", [b"whole", b"whole", b""])
+
+
+def test_a_line_of_which_a_pipe_takes_a_part_is_lost_and_stays_apart() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    os.set_blocking(reading, False)
+    sink = StdoutSink(writing)
+    long = b"x" * 200_000 + b"\n"  # more than a pipe holds
+    sink.write(long)
+    sink.write(long)
+    assert sink.lost == 2
+    torn = os.read(reading, 1 << 20)
+    for _ in range(2):
+        sink.write(b"whole\n")
+    assert torn == long[: len(torn)]
+    assert os.read(reading, 100) == b"\nwhole\nwhole\n"
+    for end in (reading, writing):
+        os.close(end)

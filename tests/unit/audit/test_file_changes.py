@@ -1,0 +1,59 @@
+"""Audit entries for new contents of files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from registry.audit.file_changes import FileChanges
+from registry.audit.log import AuditLog
+from registry.config.loading import Settings
+from tests.running import until_async
+
+
+class ListSink:
+    """Keeps lines, and the threads that wrote them."""
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self.lines: list[bytes] = []
+        self.threads: set[int] = set()
+
+    def write(self, line: bytes) -> None:
+        self.lines.append(line)
+        self.threads.add(threading.get_ident())
+
+    async def close(self, grace_s: float) -> None:
+        pass
+
+
+def test_each_content_is_recorded_once_on_the_event_loop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Destinations are not safe for threads. The lines of the log come from those who use the file."""
+    caplog.set_level(logging.INFO)
+    policies, sink = tmp_path / "policies.toml", ListSink()
+    policies.write_text("# one\n")
+
+    async def main() -> None:
+        changes = FileChanges(Settings(policies=str(policies)), AuditLog(sink))
+        watching = asyncio.create_task(changes.watch(every_s=0.01))
+        policies.with_suffix(".new").write_text("# two\n")
+        policies.with_suffix(".new").replace(policies)
+        await until_async(lambda: len(sink.lines) == 2, "the new content to be recorded")
+        watching.cancel()
+
+    asyncio.run(main())
+    found = [json.loads(line) for line in sink.lines]
+    assert [each["sha256"] for each in found] == [
+        sha256(content).hexdigest() for content in (b"# one\n", b"# two\n")
+    ]
+    assert {(each["setting"], each["path"]) for each in found} == {("policies", str(policies))}
+    assert sink.threads == {threading.get_ident()}
+    assert not [each for each in caplog.records if each.name.startswith("registry")]
