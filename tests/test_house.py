@@ -119,7 +119,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "registry.command_line", *_HOST, *_STATE, "registry.encoder", "registry.security",
         "registry.supervisor", "snapshots",
     ),
-    "registry.supervisor": ("registry.__init__", *_HOST, "registry.security"),
+    "registry.supervisor": ("registry.__init__", *_HOST, "registry.audit", "registry.security"),
     "registry.__main__": ("registry.__init__", "registry.command_line", "registry.commands"),
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from registry.config.loading import Settings
 from registry.domain.commands import RequestSnapshot
 from registry.domain.log_format.records import Record
 from registry.domain.pending_command import PendingCommand
+from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.sensitive_metadata import NOT_CONFIGURED, has_encoded
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog, now_ms
@@ -61,11 +62,12 @@ class Node:
         failed: Callable[[str], None],
         refused: Callable[[str], None],
         cipher: NodeCipher | None = None,
+        policies: Callable[[], Policies] = lambda: NO_POLICIES,
     ) -> None:
         """Assemble the node from the ``opened`` log and store.
 
         ``failed`` is called, from any thread, with the reason why the node must end; ``refused`` likewise, if
-        a restart would not help. ``cipher`` encrypts sensitive metadata.
+        a restart would not help. ``cipher`` encrypts sensitive metadata. ``policies`` returns those in force.
         """
         self._threads = Threads(failed)
         self._callbacks = callbacks = Callbacks()
@@ -111,6 +113,7 @@ class Node:
             workers=Workers(self.pool, callbacks.later),
             memory=self._memory,
             cipher=cipher,
+            policies=policies,
         )  # fmt: skip
         self.candidate = Candidate(
             settings, self.log, self.store,

@@ -9,19 +9,17 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from registry.audit.file_changes import FileChanges
-from registry.audit.log import AuditLogError, open_audit_log
 from registry.config.loading import Settings
 from registry.domain.pending_command import Submit
 from registry.log.contract import LogError
 from registry.processes.parent_channel import REFUSED, Parent
 from registry.processes.sockets import ListenError
-from registry.security.policies_file import PoliciesFile
 from registry.security.tls.errors import TlsError
 from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
 
 from .command_router import CommandRouter
+from .governance import Governance
 from .ipc_server import IpcServer
 from .node import Node
 from .node_service import NodeService
@@ -54,6 +52,20 @@ _log = logging.getLogger(__name__)
 
 async def run(parent: Parent, opening: Opening) -> int:
     """Run the node until the parent requests a stop or ends; return the exit code."""
+    try:
+        governance = Governance(parent.settings)
+    except FileError as error:
+        # Not a refusal, which would end the whole registry: the parent has checked the files at its start.
+        _log.error("%s", error)
+        await _given_up(opening, asyncio.wrap_future(opening.opened))
+        return 1
+    try:
+        return await _run(parent, opening, governance)
+    finally:
+        await governance.close(STOP_AUDIT_S)
+
+
+async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     failure: list[str] = []
@@ -77,10 +89,17 @@ async def run(parent: Parent, opening: Opening) -> int:
 
     parent.listen(stopping.set, on_message_while_opening)
     try:
-        startup = await _waited_for(parent, opening, stopping)
+        startup = await _waited_for(parent, opening, stopping, governance)
         opened = opening.opened.result()
         cipher = opening.starting.cipher
-        node = Node(parent.settings, opened, failed=failed, refused=refused, cipher=cipher)
+        node = Node(
+            parent.settings,
+            opened,
+            failed=failed,
+            refused=refused,
+            cipher=cipher,
+            policies=governance.policies.current,
+        )
     except Stopped:
         await stopping.wait()
         return 0
@@ -93,12 +112,6 @@ async def run(parent: Parent, opening: Opening) -> int:
         return REFUSED
 
     node.starting = opening.starting
-    try:
-        watching = _watching(parent.settings, node)
-    except (FileError, AuditLogError) as error:
-        await asyncio.to_thread(node.stop)
-        parent.report(refused=str(error))
-        return REFUSED
     peers, peer, serving = None, "", None if startup is None else startup.serving
     if not node.standalone:
         from .peering import PeeringError, start_peer_endpoint  # noqa: PLC0415 (for clusters only)
@@ -125,8 +138,12 @@ async def run(parent: Parent, opening: Opening) -> int:
     for message in messages_before:
         on_message(message)
     parent.listen(stopping.set, on_message)
+
+    def counted() -> bytes:
+        return metrics(node, governance.audit_lost)
+
     service = NodeService(
-        node, router.submit, status=partial(status, node), metrics=partial(metrics, node),
+        node, router.submit, status=partial(status, node), metrics=counted,
         confirm_timeout_s=parent.settings.confirm_timeout_s,
     )  # fmt: skip
     service.start()
@@ -139,8 +156,8 @@ async def run(parent: Parent, opening: Opening) -> int:
         if parent.settings.readers == 0:
             if serving is None:
                 await _has_rows(node, stopping)
-            serving = serving or _serving(parent.settings)
-            await _serve(serving, parent.settings, node, router.submit, startup)
+            serving = serving or _serving(parent.settings, governance)
+            await _serve(serving, parent.settings, node, router.submit, startup, counted)
         parent.report(listening=True)
         await stopping.wait()
     except ListenError as error:
@@ -151,7 +168,6 @@ async def run(parent: Parent, opening: Opening) -> int:
         _log.error("%s", error)
         return 1
     finally:
-        watching.cancel()
         loop.call_later(GIVE_UP_S, router.give_up)
         await asyncio.to_thread(node.resign)
         if serving is not None:
@@ -168,28 +184,9 @@ async def run(parent: Parent, opening: Opening) -> int:
     return 1 if failure else 0
 
 
-def _watching(settings: Settings, node: Node) -> asyncio.Task[None]:
-    """Apply the policies of the settings and record changes of files, until cancelled.
-
-    Raises :class:`FileError` for the file of policies, :class:`AuditLogError` for the audit log.
-    """
-    policies = PoliciesFile(settings.policies, lambda: node.writer.set_policies(policies.current()))
-    node.writer.set_policies(policies.current())
-    audit = open_audit_log(settings)
-
-    async def watch() -> None:
-        if audit is None:
-            await policies.watch()
-            return
-        try:
-            await asyncio.gather(policies.watch(), FileChanges(settings, audit).watch())
-        finally:
-            await audit.close(STOP_AUDIT_S)
-
-    return asyncio.get_running_loop().create_task(watch())
-
-
-async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event) -> StartupEndpoint | None:
+async def _waited_for(
+    parent: Parent, opening: Opening, stopping: asyncio.Event, governance: Governance
+) -> StartupEndpoint | None:
     """Wait until log and store are open; return the startup endpoint if that took long enough to need one.
 
     Raises the errors of opening them, and :class:`.progress.Stopped` if ``stopping`` is set first.
@@ -205,7 +202,7 @@ async def _waited_for(parent: Parent, opening: Opening, stopping: asyncio.Event)
     waited.cancel()
     startup = None
     if not (opened.done() or stopped.done()):
-        startup = StartupEndpoint(parent.settings, opening.starting)
+        startup = StartupEndpoint(parent.settings, opening.starting, governance)
         # What is wrong, such as a port in use, is reported when the node itself serves.
         with suppress(ListenError, TlsError, FileError):
             await startup.start(parent.endpoint)
@@ -245,13 +242,18 @@ def _cancel(task: asyncio.Task[Any]) -> None:
 
 
 async def _serve(
-    serving: Serving, settings: Settings, node: Node, submit: Submit, startup: StartupEndpoint | None
+    serving: Serving,
+    settings: Settings,
+    node: Node,
+    submit: Submit,
+    startup: StartupEndpoint | None,
+    metrics: Callable[[], bytes],
 ) -> None:
     from .backend import NodeBackend  # noqa: PLC0415 (not needed where readers serve)
 
     async def counted() -> bytes:
         node.processes.report(0, serving.tally())
-        return metrics(node)
+        return metrics()
 
     backend = NodeBackend(
         node,
@@ -264,7 +266,7 @@ async def _serve(
         startup.backend.swap(backend)
 
 
-def _serving(settings: Settings) -> Serving:
+def _serving(settings: Settings, governance: Governance) -> Serving:
     from .serving import Serving  # noqa: PLC0415 (costs time and memory, not needed where readers serve)
 
-    return Serving(settings)
+    return Serving(settings, governance.policies, governance.audit)

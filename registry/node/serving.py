@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from registry import VERSION
 from registry.api.app import create_app
 from registry.api.backend import Backend
-from registry.audit.log import open_audit_log, recorder
+from registry.audit.log import AuditLog, recorder
 from registry.config.loading import Settings
 from registry.http1.server import Server
 from registry.observe.metrics import Tally
@@ -30,12 +30,10 @@ Metrics = Callable[[], Awaitable[bytes]]
 class Serving:
     """Server for the public port, whose backend can be replaced while it runs."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Raises :class:`FileError` for a file of policies, :class:`AuditLogError` for the audit log."""
+    def __init__(self, settings: Settings, policies: PoliciesFile, audit: AuditLog | None) -> None:
         self._settings = settings
-        self._policies = PoliciesFile(settings.policies)
-        self._audit = open_audit_log(settings)
-        self._of_api = api_settings(settings, VERSION, self._policies)
+        self._audit = audit
+        self._of_api = api_settings(settings, VERSION, policies)
         self._observed = observing(settings)
         self._server: Server | None = None
         self._gate: WatchedGate | None = None
@@ -76,10 +74,7 @@ class Serving:
             await start_listening(server, listeners, tls)
             self._server = server
             loop = asyncio.get_running_loop()
-            self._watching = [
-                loop.create_task(self._gate.watch()),
-                loop.create_task(self._policies.watch()),
-            ]
+            self._watching = [loop.create_task(self._gate.watch())]
             if tls is not None:
                 self._watching.append(loop.create_task(tls.watch()))
 
@@ -99,5 +94,3 @@ class Serving:
             task.cancel()
         if self._server is not None:
             await self._server.stop(grace_s)
-        if self._audit is not None:
-            await self._audit.close(grace_s)

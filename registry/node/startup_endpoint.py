@@ -34,6 +34,7 @@ from registry.ipc.messages import (
     Submit,
 )
 
+from .governance import Governance
 from .ipc_server import IpcServer, ReaderConnection
 from .startup.progress import StartProgress
 
@@ -50,8 +51,9 @@ HELD_MAX = 1000  # Writes of one reader that wait for the node; more are refused
 class StartupEndpoint:
     """Endpoint for readers and, on a host without readers, the public port; the node takes both over."""
 
-    def __init__(self, settings: Settings, progress: StartProgress) -> None:
+    def __init__(self, settings: Settings, progress: StartProgress, governance: Governance) -> None:
         self._settings = settings
+        self._governance = governance
         self._progress = progress
         self.ipc = IpcServer(StartingService(progress, settings.queue_bytes_max))
         # The server of the public port and its backend, on a host without readers.
@@ -67,7 +69,7 @@ class StartupEndpoint:
         if self._settings.readers == 0:
             from .serving import Serving  # noqa: PLC0415 (only for hosts without readers)
 
-            self.serving = Serving(self._settings)
+            self.serving = Serving(self._settings, self._governance.policies, self._governance.audit)
             self.backend = StartupBackend(self._progress)
             await self.serving.over(self.backend, metrics=_no_metrics)
 

@@ -62,9 +62,13 @@ def _lags_s(node: Node) -> dict[str, float]:
     return lags if node.standalone else {**lags, "election": node.candidate.election_thread.pulse.lag_s()}
 
 
-def metrics(node: Node) -> bytes:
-    """Return the metrics of all processes of the host in Prometheus' text format."""
+def metrics(node: Node, audit_lost: int) -> bytes:
+    """Return the metrics of all processes of the host in Prometheus' text format.
+
+    ``audit_lost``: number of audit entries that this process has lost.
+    """
     state, store, writer = status(node), node.store.stat(), node.writer.stat()
+    total = node.processes.total()
     gauges = [
         Gauge("registrar_log_end_offset", "Offset of the log's next record", state.end),
         Gauge("registrar_applied_offset", "Offset up to which the store holds the log", state.applied),
@@ -84,6 +88,12 @@ def metrics(node: Node) -> bytes:
         Gauge("registrar_writer_records", "Records appended", writer.records, counter=True),
         Gauge(
             "registrar_schemas_registered", "Versions registered by this node", writer.versions, counter=True
+        ),
+        Gauge(
+            "registrar_audit_lost",
+            "Audit entries that could not be written",
+            total.audit_lost + audit_lost,
+            counter=True,
         ),
         Gauge(
             "kafka_schema_registry_registered_count",
@@ -119,4 +129,4 @@ def metrics(node: Node) -> bytes:
     ]
     from registry.observe.printing import text  # noqa: PLC0415 (importing its library would slow down the start)
 
-    return text(node.processes.total(), gauges)
+    return text(total, gauges)

@@ -41,6 +41,8 @@ class Tally(msgspec.Struct, array_like=True):
     connections: int = 0
     # Recent lag of its event loop; see .pulse.Pulse.
     lag_s: float = 0.0
+    # Audit entries that could not be written.
+    audit_lost: int = 0
 
 
 class Requests:
@@ -65,9 +67,9 @@ class Requests:
             key = (_OTHER, _OTHER, 0)
         return self._series.setdefault(key, Series(*key, 0, 0.0, [0] * (len(BOUNDS_S) + 1)))
 
-    def tally(self, connections: int = 0, lag_s: float = 0.0) -> Tally:
+    def tally(self, connections: int = 0, lag_s: float = 0.0, audit_lost: int = 0) -> Tally:
         """Return all counts so far."""
-        return Tally(list(self._series.values()), connections, lag_s)
+        return Tally(list(self._series.values()), connections, lag_s, audit_lost)
 
 
 class Processes:
@@ -76,6 +78,7 @@ class Processes:
     def __init__(self) -> None:
         self._living: dict[int, Tally] = {}
         self._ended: dict[tuple[str, str, int], Series] = {}
+        self._ended_audit_lost = 0
 
     def report(self, process: int, tally: Tally) -> None:
         """Store the newest tally of a process, under a number of its own."""
@@ -86,6 +89,7 @@ class Processes:
         tally = self._living.pop(process, None)
         if tally is not None:
             add_up(self._ended, tally.requests)
+            self._ended_audit_lost += tally.audit_lost
 
     def total(self) -> Tally:
         """Return the sums over all processes, and the longest lag."""
@@ -95,7 +99,12 @@ class Processes:
             add_up(sums, tally.requests)
         living = self._living.values()
         lag_s = max((tally.lag_s for tally in living), default=0.0)
-        return Tally(list(sums.values()), sum(tally.connections for tally in living), lag_s)
+        return Tally(
+            list(sums.values()),
+            sum(tally.connections for tally in living),
+            lag_s,
+            self._ended_audit_lost + sum(tally.audit_lost for tally in living),
+        )
 
 
 def add_up(sums: dict[tuple[str, str, int], Series], series: Iterable[Series]) -> None:
@@ -178,6 +187,6 @@ class Observed:
                 address=address, principal=served.principal, request_id=served.request_id.decode("latin-1"),
             )  # fmt: skip
 
-    def tally(self, connections: int, lag_s: float = 0.0) -> Tally:
+    def tally(self, connections: int, lag_s: float = 0.0, audit_lost: int = 0) -> Tally:
         """Return the counts so far."""
-        return self._requests.tally(connections, lag_s)
+        return self._requests.tally(connections, lag_s, audit_lost)

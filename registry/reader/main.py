@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Callable
 
 import uvloop
 
@@ -12,10 +13,9 @@ from registry import VERSION
 from registry.api.app import create_app
 from registry.api.browsers import PageGuard
 from registry.api.response_headers import ResponseHeaders
-from registry.audit.log import AuditLogError, open_audit_log, recorder
+from registry.audit.log import open_audit_log, recorder
 from registry.encoder.open import reader_cipher
-from registry.http1.server import Server
-from registry.observe.metrics import Observed
+from registry.observe.metrics import Tally
 from registry.observe.pulse import Pulse
 from registry.processes.parent_channel import REFUSED, Parent, started_by_parent
 from registry.processes.sockets import ListenError, listen_on_all
@@ -55,9 +55,6 @@ async def _run(parent: Parent) -> int:
     except ListenError as error:
         parent.report(refused=str(error))
         return REFUSED
-    except AuditLogError as error:
-        parent.report(refused=str(error))
-        return REFUSED
     except (TlsError, FileError) as error:
         # Not a refusal, which would end the whole registry: the files may be about to be replaced.
         _log.error("%s", error)
@@ -85,8 +82,11 @@ async def _run(parent: Parent) -> int:
     )
     observed, pulse = observing(settings), Pulse()
 
+    def tally() -> Tally:
+        return observed.tally(server.connections, pulse.lag_s(), 0 if audit is None else audit.lost)
+
     async def metrics() -> bytes:
-        return await backend.node.metrics(observed.tally(server.connections, pulse.lag_s()))
+        return await backend.node.metrics(tally())
 
     api = api_settings(settings, VERSION, policies)
     app = create_app(backend, api, metrics=metrics, gate=gate, audit=recorder(audit))
@@ -114,7 +114,7 @@ async def _run(parent: Parent) -> int:
     pulse.start()
     loop = asyncio.get_running_loop()
     background = [
-        loop.create_task(_report(backend.node, observed, server, pulse)),
+        loop.create_task(_report(backend.node, tally)),
         loop.create_task(gate.watch()),
         loop.create_task(policies.watch()),
     ]
@@ -126,7 +126,7 @@ async def _run(parent: Parent) -> int:
         await audit.close(STOP_AUDIT_S)
     for task in background:
         task.cancel()
-    backend.node.report(observed.tally(0))
+    backend.node.report(tally())
     backend.node.stop()
     if backend.log_end is not None:
         await backend.log_end.close()
@@ -134,10 +134,10 @@ async def _run(parent: Parent) -> int:
     return 0
 
 
-async def _report(node: NodeClient, observed: Observed, server: Server, pulse: Pulse) -> None:
+async def _report(node: NodeClient, tally: Callable[[], Tally]) -> None:
     while True:
         await asyncio.sleep(REPORT_EVERY_S)
-        node.report(observed.tally(server.connections, pulse.lag_s()))
+        node.report(tally())
 
 
 if __name__ == "__main__":

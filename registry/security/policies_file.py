@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from registry.domain.policies import NO_POLICIES, Policies, PolicyError, parse
 
 from .watched_file import FileError, WatchedFile
@@ -12,15 +10,12 @@ from .watched_file import FileError, WatchedFile
 class PoliciesFile:
     """The policies in force; without a file there are none."""
 
-    def __init__(self, path: str, changed: Callable[[], None] = lambda: None) -> None:
-        """Read the file at ``path``, if it is not empty; ``changed`` is called after each change.
-
-        Raises :class:`FileError`.
-        """
-        self._file = WatchedFile(path, _parse, changed=changed) if path else None
+    def __init__(self, path: str) -> None:
+        """Read the file at ``path``, if that is not empty. Raises :class:`FileError`."""
+        self._file = WatchedFile(path, _parse) if path else None
 
     def current(self) -> Policies:
-        """Return the policies in force."""
+        """Return the policies in force; may be called from any thread."""
         return NO_POLICIES if self._file is None else self._file.value
 
     async def watch(self) -> None:

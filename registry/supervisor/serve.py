@@ -38,8 +38,7 @@ def serve(settings: Settings, ignored: Sequence[str] = (), told: Sequence[str] =
         _make_folder(settings)
         if settings.https or settings.peer_tls_certificate:
             _check_tls(settings)
-        if settings.authenticates:
-            _check_gate(settings)
+        _check_files(settings)
         reserved = _reserve(settings)
         with runtime_folder() as folder, reserved:
             return asyncio.run(Supervisor(settings, _endpoint(folder)).run())
@@ -87,12 +86,24 @@ def _check_tls(settings: Settings) -> None:
         raise StartRefused(problem)
 
 
-def _check_gate(settings: Settings) -> None:
-    """Refuse to start with files of users or keys that cannot be used; a child would fail again and again."""
-    from registry.security.configured_gate import ConfiguredGate  # noqa: PLC0415 (its libraries cost time and memory)
+def _check_files(settings: Settings) -> None:
+    """Refuse to start with files that a child cannot use, because it would fail again and again.
 
+    Libraries that cost time and memory are imported only for the settings that need them.
+    """
     try:
-        ConfiguredGate(settings).close()
+        if settings.authenticates:
+            from registry.security.configured_gate import ConfiguredGate  # noqa: PLC0415
+
+            ConfiguredGate(settings).close()
+        if settings.policies:
+            from registry.security.policies_file import PoliciesFile  # noqa: PLC0415
+
+            PoliciesFile(settings.policies)
+        if settings.audit_log:
+            from registry.audit.log import check_file  # noqa: PLC0415
+
+            check_file(settings)
     except FileError as error:
         raise StartRefused(str(error)) from None
 

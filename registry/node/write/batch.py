@@ -27,7 +27,7 @@ from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Facts
 from registry.domain.pending_command import CommandRequest, PendingCommand
-from registry.domain.policies import NO_POLICIES
+from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
 from registry.domain.rows.memory_views import OverlayView
@@ -96,7 +96,8 @@ class Decider:
 
     With ``memory``, a command with an idempotency key is never decided twice: its reply is repeated, or, if
     the key is too old for the cache, the plan is :class:`Forgotten`. With ``postpones``, a command that has
-    to parse or compare much is :class:`Postponed`. ``cipher`` encrypts sensitive metadata.
+    to parse or compare much is :class:`Postponed`. ``cipher`` encrypts sensitive metadata. ``policies``
+    returns those in force.
     """
 
     def __init__(
@@ -107,11 +108,11 @@ class Decider:
         *,
         postpones: bool = False,
         cipher: Cipher | None = None,
+        policies: Callable[[], Policies] = lambda: NO_POLICIES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        # Replaced, from any thread, when its file has changed.
-        self.policies = NO_POLICIES
-        self._rates = WriteRates(clock)
+        self._policies = policies
+        self.rates = WriteRates(clock)
         self._postpones = postpones
         self._cipher = cipher
         self._memory = memory
@@ -128,6 +129,7 @@ class Decider:
         record's key and value together.
         """
         batch = Batch([], [], {})
+        self.rates.begin()
         size = 0
         overlay = OverlayView(view)
         here: dict[bytes, Planned] = {}
@@ -207,7 +209,7 @@ class Decider:
     def _one(
         self, view: OverlayView, request: CommandRequest, known: Facts, bytes_max: int
     ) -> Decision | Unanswered:
-        command, policies, defaults = request.command, self.policies, self._defaults
+        command, policies, defaults = request.command, self._policies(), self._defaults
         if policies is not NO_POLICIES:
             defaults = replace(defaults, policies=policies, principal=request.principal)
         try:
@@ -229,7 +231,7 @@ class Decider:
         if isinstance(command, Associate | ChangeAssociations):
             _check_whole(decision, bytes_max)
         if decision.entries:
-            self._rates.take(request.principal.name, policies.writes_per_minute)
+            self.rates.take(request.principal.name, policies.writes_per_minute)
         return decision
 
     def _command_header(

@@ -192,6 +192,7 @@ class BatchWriter:
     def _appended(self, batch: Batch, base: int, first: int) -> list[Outcome | Postponed]:
         """Return the outcomes of a batch whose records are in the log from offset ``first`` on."""
         self._appended_at = self._clock()
+        self._decider.rates.pay()
         self.records += len(batch.entries)
         self.versions += sum(map(_is_version, batch.entries))
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import NamedTuple
 
 from registry.domain.errors import TOO_MANY_REQUESTS
 
@@ -12,26 +13,48 @@ from registry.domain.errors import TOO_MANY_REQUESTS
 PRINCIPALS_MAX = 10_000
 
 
+class _Bucket(NamedTuple):
+    """The writes that a principal had left at some moment."""
+
+    left: float
+    moment: float
+
+
 class WriteRates:
-    """Counts writes by principal. ``clock`` returns seconds."""
+    """Counts writes by principal. ``clock`` returns seconds.
+
+    Writes are counted for one batch at a time, and paid for only once that batch is in the log: a batch that
+    is decided again must not cost its principals twice.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        # For each name the tokens left, and when they were counted.
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._paid: OrderedDict[str, _Bucket] = OrderedDict()
+        # The buckets of the principals with writes in the current batch, once it is paid for.
+        self._batch: dict[str, _Bucket] = {}
+
+    def begin(self) -> None:
+        """Begin a batch; writes of the one before that were not paid for do not count."""
+        self._batch.clear()
 
     def take(self, name: str, per_minute: int) -> None:
         """Count one write. Raises 429 if the principal has made ``per_minute`` of them; 0 is no limit."""
         if not per_minute:
             return
         now, rate = self._clock(), per_minute / 60
-        left, counted = self._buckets.get(name, (float(per_minute), now))
-        left = min(float(per_minute), left + (now - counted) * rate)
+        bucket = self._batch.get(name) or self._paid.get(name) or _Bucket(float(per_minute), now)
+        left = min(float(per_minute), bucket.left + (now - bucket.moment) * rate)
         if left < 1:
             seconds = math.ceil((1 - left) / rate)
             message = f"More than {per_minute} writes a minute; try again in {seconds} s"
             raise TOO_MANY_REQUESTS(message).retried_after(seconds)
-        self._buckets[name] = left - 1, now
-        self._buckets.move_to_end(name)
-        if len(self._buckets) > PRINCIPALS_MAX:
-            self._buckets.popitem(last=False)
+        self._batch[name] = _Bucket(left - 1, now)
+
+    def pay(self) -> None:
+        """Pay for the writes of the current batch, which is in the log."""
+        for name, bucket in self._batch.items():
+            self._paid[name] = bucket
+            self._paid.move_to_end(name)
+            if len(self._paid) > PRINCIPALS_MAX:
+                self._paid.popitem(last=False)
+        self._batch.clear()

@@ -19,7 +19,7 @@ from registry.domain.commands import Deferred, NotPrimary, Outcome, refused
 from registry.domain.decide.ids import ID_BATCH
 from registry.domain.errors import SCHEMA_TOO_LARGE, RegistryError
 from registry.domain.pending_command import PendingCommand
-from registry.domain.policies import Policies
+from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import Cipher
 from registry.log.contract import Fenced, Log, RecordTooLarge, Unreachable
@@ -68,7 +68,8 @@ class Writer:
     any of these threads. ``now`` is the wall clock, in ms since the epoch; ``clock`` is the clock of the
     commands' deadlines. ``memory`` holds the commands executed before, so that none with an idempotency key
     is executed twice; it needs a log that keeps record headers. ``workers`` answer slow schema queries;
-    without them the writer answers them itself. ``cipher`` encrypts sensitive metadata.
+    without them the writer answers them itself. ``cipher`` encrypts sensitive metadata. ``policies``
+    returns those in force.
     """
 
     def __init__(
@@ -84,10 +85,11 @@ class Writer:
         memory: DedupCache | None = None,
         workers: Workers | None = None,
         cipher: Cipher | None = None,
+        policies: Callable[[], Policies] = lambda: NO_POLICIES,
     ) -> None:
         self._decider = Decider(
             writing.defaults, writing.id_batch, memory,
-            postpones=workers is not None, cipher=cipher, clock=clock,
+            postpones=workers is not None, cipher=cipher, policies=policies, clock=clock,
         )  # fmt: skip
         self._queue = Queue(
             deliver, clock, commands_max=writing.queue_max, bytes_max=writing.queue_bytes_max,
@@ -109,10 +111,6 @@ class Writer:
         self._decider.ids.restart(floor)
         self._batch_writer.open(barrier)
         self._queue.open()
-
-    def set_policies(self, policies: Policies) -> None:
-        """Apply these policies from the next command on."""
-        self._decider.policies = policies
 
     def shut(self) -> None:
         """Stop writing until :meth:`open`, and reply :class:`NotPrimary` to the commands queued."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from registry.domain.commands import Command, Outcome
 from registry.domain.log_format.records import Record
+from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.log.contract import Log
 from registry.log.kafka.log import KafkaLog
@@ -36,6 +37,7 @@ class Station:
         queue_max: int = 1000,
         timeout_s: float = 30.0,
         pool: Pool | None = None,
+        policies: Policies = NO_POLICIES,
     ) -> None:
         self.name = path.name
         self.log = log
@@ -55,6 +57,7 @@ class Station:
             now=lambda: time.time_ns() // 1_000_000,
             clock=lambda: self.now,
             workers=None if pool is None else Workers(pool, self._call_later),
+            policies=lambda: policies,
         )
 
     def _call_later(self, seconds: float, call: Callable[[], None]) -> None:

@@ -14,6 +14,7 @@ from registry.config.loading import Settings
 from registry.node.serving import Serving
 from registry.node.startup.progress import StartProgress
 from registry.node.startup_endpoint import StartupBackend
+from registry.security.policies_file import PoliciesFile
 from tests.process.raw import get
 
 RUNS = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -45,7 +46,7 @@ def test_answers_and_refusals_name_the_offset_of_the_backend_that_serves_now(run
     async def try_it() -> None:
         with socket.create_server(("127.0.0.1", 0)) as found:
             port = found.getsockname()[1]
-        serving = Serving(Settings(listen=f"127.0.0.1:{port}"))
+        serving = Serving(Settings(listen=f"127.0.0.1:{port}"), PoliciesFile(""), None)
         for offset in (7, 8):
             await serving.over(Backend(offset))
             for request, status in (
@@ -67,7 +68,7 @@ def test_a_port_that_was_not_free_at_first_is_tried_again(run: Run) -> None:
     async def try_it() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            serving = Serving(Settings(listen=f"127.0.0.1:{port}"))
+            serving = Serving(Settings(listen=f"127.0.0.1:{port}"), PoliciesFile(""), None)
             with pytest.raises(OSError, match="in use"):
                 await serving.over(Backend(7))
         await serving.over(Backend(8))

@@ -28,6 +28,7 @@ from registry.ipc.messages import (
     encode,
     frames,
 )
+from registry.node.governance import Governance
 from registry.node.ipc_server import ReaderConnection
 from registry.node.startup.progress import StartProgress
 from registry.node.startup_endpoint import HELD_MAX, StartupEndpoint
@@ -66,7 +67,8 @@ def while_starting(path: Path, try_it: Callable[[StartupEndpoint, Reader], Any])
     async def run() -> None:
         progress = StartProgress()
         progress.waiting = "waiting for the log"
-        startup = StartupEndpoint(Settings(readers=1), progress)
+        settings = Settings(readers=1)
+        startup = StartupEndpoint(settings, progress, Governance(settings))
         await startup.start(path)
         _, reader = await asyncio.get_running_loop().create_unix_connection(Reader, str(path))
         try:

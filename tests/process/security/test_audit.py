@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,9 +101,35 @@ def test_a_file_that_cannot_be_written_refuses_the_start(tmp_path: Path) -> None
     assert f"cannot write the audit log {tmp_path}/missing/audit.jsonl: No such file" in registry.output
 
 
-def test_entries_go_to_a_topic(kafka: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("readers", ["0", "2"])
+def test_entries_that_are_lost_are_counted_and_the_writes_are_done(tmp_path: Path, readers: str) -> None:
+    policies = tmp_path / "policies.toml"
+    policies.write_text(POLICIES)
+    registry = Registry(
+        tmp_path / "data",
+        *("--readers", readers, "--audit-log", "/dev/full", "--policies", str(policies)),
+    )
+    try:
+        registry.wait()
+        for at in range(5):
+            register(registry, f"s{at}").raise_for_status()
+        # One more is for the file of policies.
+        until(lambda: lost(registry) == 6, 30, "the count of all processes")
+        assert "cannot write to the audit log /dev/full: No space left on device" in registry.output
+        assert registry.stop() == 0
+    finally:
+        registry.kill()
+
+
+def lost(registry: Registry) -> float:
+    metrics = httpx.get(f"{registry.url}/metrics", timeout=PATIENT).text
+    (found,) = re.findall(r"^registrar_audit_lost_total (\S+)$", metrics, re.MULTILINE)
+    return float(found)
+
+
+def test_entries_go_to_a_topic_except_those_that_it_cannot_hold(kafka: Broker, tmp_path: Path) -> None:
     topic = make_topic(kafka.address)
-    audit = make_topic(kafka.address, {"cleanup.policy": "delete"})
+    audit = make_topic(kafka.address, {"cleanup.policy": "delete", "max.message.bytes": "4096"})
     registry = Registry(
         tmp_path / "data",
         *("--kafka", kafka.address, "--topic", topic, "--replication-factor", "1"),
@@ -110,7 +137,10 @@ def test_entries_go_to_a_topic(kafka: Broker, tmp_path: Path) -> None:
     )
     try:
         registry.wait()
-        replies = [register(registry, f"s{at}") for at in range(10)]
+        replies = [register(registry, f"s{at}") for at in range(5)]
+        assert register(registry, quote("\u2028" * 1000, safe="")).status_code == 200
+        replies += [register(registry, f"s{at}") for at in range(5, 10)]
+        until(lambda: lost(registry) == 1, 30, "the long entry to be refused")
         assert registry.stop() == 0, registry.output
     finally:
         registry.kill()
