@@ -18,8 +18,8 @@ from registry.config.loading import Settings
 from registry.node import process as node_process
 from registry.reader import main as reader_run
 from registry.store import layout
-from registry.supervisor.announcement import banner
 from registry.supervisor import supervisor
+from registry.supervisor.announcement import banner
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry, free_port, until
 
