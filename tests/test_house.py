@@ -73,6 +73,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.format": ("registry.config", "registry.domain", "registry.processes"),
     "snapshots.catalogue": (*_HOST, "registry.domain", "registry.log", "snapshots.format"),
     "snapshots.loading": ("registry.domain", "registry.store", "snapshots.format", "snapshots.catalogue"),
+    # Messages of producers as JSON, for the command line.
+    "registry.decoding": ("registry.domain",),
     # The API, and its transport between processes and nodes.
     "registry.workers": ("registry.domain", "registry.processes"),
     "registry.http1": ("registry.domain", "registry.observe", "registry.processes"),

@@ -175,18 +175,26 @@ class Fetch(Request[FetchRequest_v11 | FetchRequestV13]):  # type: ignore[misc]
     API_KEY = 1
 
     def __init__(
-        self, topic: str, topic_id: bytes, offset: int, *, epoch: int, wait_ms: int, bytes_max: int
+        self,
+        topic: str,
+        topic_id: bytes,
+        offset: int,
+        *,
+        epoch: int,
+        wait_ms: int,
+        bytes_max: int,
+        partition: int = PARTITION,
     ) -> None:
         self._topic, self._topic_id, self._offset, self._epoch = topic, topic_id, offset, epoch
-        self._wait_ms, self._bytes_max = wait_ms, bytes_max
+        self._wait_ms, self._bytes_max, self._partition = wait_ms, bytes_max, partition
 
     def build(self, struct: Any) -> Any:
         """Return the request in the negotiated version. Isolation level: read uncommitted, as Confluent's."""
         head = (_REPLICA, self._wait_ms, 1, self._bytes_max, 0, 0, -1)
         if struct is FetchRequestV13:
-            by_id: Any = (PARTITION, self._epoch, self._offset, -1, -1, self._bytes_max, {})
+            by_id: Any = (self._partition, self._epoch, self._offset, -1, -1, self._bytes_max, {})
             return struct(*head, [(self._topic_id, [by_id], {})], [], "", {})
-        by_name = (PARTITION, self._epoch, self._offset, -1, self._bytes_max)
+        by_name = (self._partition, self._epoch, self._offset, -1, self._bytes_max)
         return struct(*head, [(self._topic, [by_name])], [], "")
 
 
@@ -228,12 +236,12 @@ class ListOffsets(Request[ListOffsetsRequestV5]):  # type: ignore[misc]
 
     API_KEY = 2
 
-    def __init__(self, topic: str, at: int, epoch: int) -> None:
-        self._topic, self._at, self._epoch = topic, at, epoch
+    def __init__(self, topic: str, at: int, epoch: int, *, partition: int = PARTITION) -> None:
+        self._topic, self._at, self._epoch, self._partition = topic, at, epoch, partition
 
     def build(self, struct: Any) -> Any:
         """Return the request in the negotiated version."""
-        return struct(_REPLICA, 0, [(self._topic, [(PARTITION, self._epoch, self._at)])])
+        return struct(_REPLICA, 0, [(self._topic, [(self._partition, self._epoch, self._at)])])
 
 
 def listed_offset(response: Any) -> tuple[int, int]:

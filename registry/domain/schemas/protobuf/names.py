@@ -6,7 +6,7 @@ whole name counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from .model import SCALARS, EnumType, Extend, Field, File, MapType, Message
@@ -133,6 +133,20 @@ def declarations(file: File) -> Iterator[tuple[str, Message | EnumType]]:
         yield name, declared
         if isinstance(declared, Message):
             todo += [(name, each) for each in reversed(declared.types)]
+
+
+def message_at(file: File, position: Sequence[int]) -> str | None:
+    """Return the full name of a message by its place among the messages of each level; None if none is there.
+
+    ``position``: counted from 0, without enums, the outermost level first (Confluent's message indexes).
+    """
+    scope, types = file.package, file.types
+    for index in position:
+        messages = [each for each in types if isinstance(each, Message)]
+        if index >= len(messages):
+            return None
+        scope, types = inside(scope, messages[index].name), messages[index].types
+    return scope
 
 
 def extends(file: File) -> Iterator[tuple[str, Extend]]:

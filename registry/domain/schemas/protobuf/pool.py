@@ -37,11 +37,12 @@ class Pools:
 
     def _pool_or_none(self) -> DescriptorPool | None:
         try:
-            return self._pool()
+            return self.pool()
         except InvalidSchema:
             return None
 
-    def _pool(self) -> DescriptorPool:
+    def pool(self) -> DescriptorPool:
+        """Return a pool with the file and everything that it needs. Raises :class:`InvalidSchema`."""
         pool = DescriptorPool()
         shared = Names(_NOTHING, self._dependencies, lambda: NAMES)
         protos = [self._proto(file, shared, path) for path, file in self._dependencies]

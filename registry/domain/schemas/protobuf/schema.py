@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from registry.domain.schemas.contract import (
     Dependency,
@@ -26,6 +26,11 @@ from .names import Names, unknown_type
 from .parser import parse
 from .text import canonical_text, normal_text, text_without_extensions
 from .validation import Validation
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pool import DescriptorPool
+
+    from .pool import Pools
 
 
 def read(text: str, dependencies: Sequence[Dependency], *, new: bool) -> ProtobufSchema:
@@ -82,14 +87,21 @@ class ProtobufSchema:
         """Return the descriptor for ``serialized``, no custom options for ``ignore_extensions``."""
         match format.strip().lower():
             case "serialized":
-                from .pool import Pools  # noqa: PLC0415 (protobuf is loaded where descriptors are asked for)
-
-                proto = Pools(self.file, self.names, self._dependencies).descriptor()
+                proto = self._pools().descriptor()
                 return b64encode(proto.SerializeToString(deterministic=True)).decode()
             case "ignore_extensions":
                 return text_without_extensions(self.file)
             case _:
                 return self.canonical
+
+    def pool(self) -> DescriptorPool:
+        """Return the protobuf library's types of the file and its imports. Raises :class:`InvalidSchema`."""
+        return self._pools().pool()
+
+    def _pools(self) -> Pools:
+        from .pool import Pools  # noqa: PLC0415 (protobuf is loaded where descriptors are asked for)
+
+        return Pools(self.file, self.names, self._dependencies)
 
     def check(self) -> None:
         """Raise :class:`InvalidSchema` for an empty file and for an undeclared type."""

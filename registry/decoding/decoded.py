@@ -1,0 +1,29 @@
+"""The result of decoding a message, and the choices about it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+
+class Options(NamedTuple):
+    """The choices of the user."""
+
+    # Avro as its own JSON encoding has it, instead of the plain form.
+    avro_json: bool = False
+    # Compare messages of JSON Schema with their schema.
+    validate: bool = False
+
+
+class Decoded(NamedTuple):
+    """A message as JSON."""
+
+    # One line.
+    json: str
+    # Doubts about the message that did not keep it from being decoded.
+    warnings: tuple[str, ...] = ()
+
+
+def json_line(value: Any) -> str:
+    """Return the JSON of a value in one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

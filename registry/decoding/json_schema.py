@@ -1,0 +1,91 @@
+"""Messages of JSON Schema: JSON as it was written, and what its schema objects to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import urljoin
+
+import msgspec
+import orjson
+import re2
+from jsonschema import ValidationError
+from jsonschema.validators import extend
+from jsonschema_specifications import REGISTRY
+from referencing import Resource
+from referencing.exceptions import Unresolvable
+
+from registry.domain.schemas import Dependency, Schema
+from registry.domain.schemas.json_schema.drafts import draft_of
+from registry.domain.schemas.json_schema.format import JsonSchema
+
+from .decoded import Decoded, Options
+from .errors import CannotDecode
+from .frame import Frame
+
+_OBJECTIONS_MAX: Final = 20
+_OBJECTION_CHARACTERS_MAX: Final = 300
+
+
+def json_decoder(
+    schema: Schema, dependencies: Sequence[Dependency], options: Options
+) -> Callable[[Frame], Decoded]:
+    """Return the function that decodes messages written with ``schema``."""
+    assert isinstance(schema, JsonSchema)
+    validator = _validator(schema, dependencies) if options.validate else None
+
+    def decode(frame: Frame) -> Decoded:
+        try:
+            # Numbers keep their digits, which a value in memory might not.
+            line = msgspec.json.format(frame.payload.decode(), indent=-1)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise CannotDecode(f"the message is not JSON: {error}") from None
+        return Decoded(line, () if validator is None else tuple(_objections(validator, frame.payload)))
+
+    return decode
+
+
+def _validator(schema: JsonSchema, dependencies: Sequence[Dependency]) -> Any:
+    schema.check()
+    draft = draft_of(schema.value)
+    base = schema.value.get(draft.id_keyword, "") if type(schema.value) is dict else ""
+    resources = [
+        (name, Resource.from_contents(orjson.loads(each.text), default_specification=draft.specification))
+        for each in dependencies
+        for name in dict.fromkeys((each.name, urljoin(base, each.name)))
+    ]
+    known: Any = REGISTRY.with_resources(resources)
+    return extend(draft.validator, {"pattern": _pattern})(schema.value, registry=known)
+
+
+def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """Compare a text with a pattern in bounded time; a pattern of a richer language is not compared."""
+    if isinstance(value, str) and (compiled := _compiled(pattern)) and not compiled.search(value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+@lru_cache
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error:
+        return None
+
+
+def _objections(validator: Any, payload: bytes) -> Iterator[str]:
+    """Yield what the schema objects to in the message."""
+    try:
+        for error in islice(validator.iter_errors(json.loads(payload)), _OBJECTIONS_MAX):
+            message = error.message
+            if len(message) > _OBJECTION_CHARACTERS_MAX:
+                message = f"{message[:_OBJECTION_CHARACTERS_MAX]}…"
+            yield f"{error.json_path}: {message}"
+    except Unresolvable as error:
+        yield f"cannot compare the message with its schema: {error}"
+    except ValueError:
+        yield "cannot compare the message with its schema: a number has too many digits"

@@ -1,0 +1,50 @@
+"""Decoding of a message's payload with the schema that it was written with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from registry.domain.schemas import FORMATS, InvalidSchema, Schema
+
+from .decoded import Decoded, Options
+from .errors import CannotDecode
+from .frame import Frame
+from .writer_schema import WriterSchema
+
+
+class MessageDecoder:
+    """Decodes messages that were written with one schema."""
+
+    def __init__(self, schema: WriterSchema, options: Options = Options()) -> None:  # noqa: B008 (immutable)
+        """Raise :class:`CannotDecode` if the schema cannot be used."""
+        try:
+            parsed = FORMATS[schema.type].parse(schema.text, schema.dependencies)
+            self._decode = _decoder(parsed, schema, options)
+        except InvalidSchema as error:
+            raise CannotDecode(f"the schema cannot be used: {error}") from None
+        except RecursionError:
+            raise CannotDecode("the schema cannot be used: it is nested too deeply") from None
+
+    def decode(self, frame: Frame) -> Decoded:
+        """Return the message as JSON. Raises :class:`CannotDecode`."""
+        try:
+            return self._decode(frame)
+        except RecursionError:
+            raise CannotDecode("the message is nested too deeply") from None
+
+
+def _decoder(parsed: Schema, schema: WriterSchema, options: Options) -> Callable[[Frame], Decoded]:
+    # Each format's libraries are loaded only if it occurs.
+    match schema.type:
+        case "AVRO":
+            from .avro import avro_decoder  # noqa: PLC0415
+
+            return avro_decoder(parsed, options)
+        case "PROTOBUF":
+            from .protobuf import protobuf_decoder  # noqa: PLC0415
+
+            return protobuf_decoder(parsed)
+        case _:
+            from .json_schema import json_decoder  # noqa: PLC0415
+
+            return json_decoder(parsed, schema.dependencies, options)

@@ -1,0 +1,81 @@
+"""Messages of JSON Schema."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.decoding.decoded import Options
+from registry.decoding.errors import CannotDecode
+from registry.domain.schemas import Dependency
+from tests.unit.decoding.decoding import decoded
+
+VALIDATE = Options(validate=True)
+json_schema = partial(decoded, "JSON")
+PERSON = {
+    "$id": "https://example.org/person.json",
+    "type": "object",
+    "properties": {"name": {"type": "string", "pattern": "^(a+)+$"}, "home": {"$ref": "address.json"}},
+    "required": ["name"],
+}
+ADDRESS = Dependency("address.json", '{"type":"object","properties":{"street":{"type":"string"}}}')
+
+
+def test_numbers_keep_their_digits() -> None:
+    payload = b'{\n "a": 1.000000000000000000001,\n "b": [1e400, 12345678901234567890123]\n}'
+    found = json_schema({}, payload).json
+    assert found == '{"a":1.000000000000000000001,"b":[1e400,12345678901234567890123]}'
+
+
+def test_objections_of_the_schema_are_warnings_on_request() -> None:
+    payload = b'{"home": {"street": 7}}'
+    assert not json_schema(PERSON, payload, dependencies=(ADDRESS,)).warnings
+    assert json_schema(PERSON, payload, VALIDATE, dependencies=(ADDRESS,)).warnings == (
+        "$.home.street: 7 is not of type 'string'",
+        "$: 'name' is a required property",
+    )
+
+
+def test_patterns_take_bounded_time() -> None:
+    payload = b'{"name": "' + b"a" * 10_000 + b'b"}'
+    [warning] = json_schema(PERSON, payload, VALIDATE, dependencies=(ADDRESS,)).warnings
+    assert warning.startswith("$.name: 'aaa")
+    assert len(warning) < 400
+
+
+def test_a_schema_that_cannot_be_compared_is_told() -> None:
+    with pytest.raises(CannotDecode, match="cannot resolve 'address"):
+        json_schema(PERSON, b"{}", VALIDATE)
+    assert json_schema(PERSON, b"{}").json == "{}"
+
+
+def test_numbers_of_too_many_digits_are_not_compared() -> None:
+    [warning] = json_schema({"type": "integer"}, b"1" * 5000, VALIDATE).warnings
+    assert warning == "cannot compare the message with its schema: a number has too many digits"
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (b"", "is not JSON"),
+        (b'{"a":', "is not JSON"),
+        (b"{} {}", "is not JSON"),
+        (b'"\xff"', "is not JSON"),
+        (b"[NaN]", "is not JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
+    ],
+)
+def test_other_bytes_are_refused(payload: bytes, text: str) -> None:
+    with pytest.raises(CannotDecode, match=text):
+        json_schema({}, payload)
+
+
+@given(st.binary(max_size=50))
+def test_any_bytes_give_json_or_the_error(payload: bytes) -> None:
+    with suppress(CannotDecode):
+        json_schema({"type": "object"}, payload, VALIDATE)
