@@ -15,6 +15,7 @@ from registry.observe.progress_bar import Steps
 
 from .backup import verbs
 from .building import builder
+from .building.engines import AUTO
 from .building.requests import watch
 from .catalogue.catalogue import CatalogueError
 from .catalogue.open import open_catalogue
@@ -36,7 +37,8 @@ def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
 
 
 def _build(settings: Settings, options: dict[str, Any]) -> int:
-    engine = options["engine"] or (builder.SPARK if settings.snapshots_builder == "spark" else builder.LOCAL)
+    configured = settings.snapshots_builder
+    engine = options["engine"] or (AUTO if configured == "none" else configured)
     if options["watch"]:
         return _watch(settings, engine)
     with closing(open_catalogue(settings)) as catalogue:

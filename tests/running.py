@@ -60,6 +60,8 @@ class Registry(Served):
         self.data = data
         self.headers: dict[str, str] = {}  # with which it is asked if it serves
         self.printed = data.with_name(f"{data.name}-{self.port}.txt")
+        # Builds by Spark take ten times as long; tests of Spark ask for it.
+        usual = {"REGISTRAR_SNAPSHOTS_BUILDER": "local"}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGISTRAR_")}
         listen = () if {"--listeners", "--properties"} & {*flags} else ("--listen", f"127.0.0.1:{self.port}")
         with self.printed.open("ab") as output:
@@ -69,7 +71,7 @@ class Registry(Served):
                     *(*listen, "--data", str(data), *flags),
                 ],
                 cwd=ROOT,
-                env=inherited | dict(environment or {}),
+                env=inherited | usual | dict(environment or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -50,7 +50,9 @@ def _run(command: str, loaded: Loaded, options: dict[str, Any]) -> int:
 
 @_verb()
 @click.option(
-    "--engine", type=click.Choice(["local", "spark"]), help="How to build it [default: snapshots_builder]."
+    "--engine",
+    type=click.Choice(["auto", "local", "spark"]),
+    help="How to build it: auto is spark where it is installed, else local [default: snapshots_builder].",
 )
 @click.option(
     "--offset",

@@ -519,10 +519,11 @@ class Settings:
         "Location of snapshots, the same for all nodes and builders; empty for a folder in data",
     )
     snapshots_builder: str = _setting(
-        "local",
-        choice("local", "spark", "none"),
+        "auto",
+        choice("auto", "local", "spark", "none"),
         "snapshots",
-        "Who builds requested snapshots: the primary's host, a Spark job started there, or none of the nodes",
+        "Who builds requested snapshots: the primary's host, by Spark where PySpark and Java are installed, "
+        "else by the built-in fold (auto); by the built-in fold (local); by Spark; or none of the nodes",
     )
     snapshots_every: str = _setting(
         "",

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
-from importlib import import_module
 from secrets import randbits
 
 from registry.config.settings import Settings
@@ -29,11 +28,11 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.loading.candidates import TargetLog, newest_first, reason_lost_records, reason_unusable
 
 from . import local
+from .engines import AUTO, LOCAL, choose, engine_named
 from .heartbeat import BuildHeartbeat
 from .sources import Source, open_source, time_before
-from .task import BuildFailed, Engine, Progress, Task
+from .task import BuildFailed, Engine, EngineUnavailable, Progress, Task
 
-LOCAL, SPARK = "local", "spark"
 # Errors of a build; their texts are for the user.
 FAILURES = (BuildFailed, LogError, StoreError, BadLocation, LocationUnreachable, UnusableSnapshot, OSError)
 _BASE_FAILURES = (UnusableSnapshot, local.DamagedBase)
@@ -42,21 +41,6 @@ _log = logging.getLogger(__name__)
 
 class BuildRefused(BuildFailed):
     """The build was not started; the text says why."""
-
-
-def engine_named(name: str) -> Engine:
-    """Return the engine. Raises :class:`BuildFailed` if it is not installed."""
-    if name == LOCAL:
-        return local.build
-    try:
-        # Imported by name, because PySpark is optional.
-        build: Engine = import_module("snapshots.spark.engine").build
-    except ModuleNotFoundError as error:
-        raise BuildFailed(
-            f"{error}: the engine spark needs the extra kafka-registrar[spark], see docs/install.md; "
-            "--engine local does not"
-        ) from error
-    return build
 
 
 def build_now(
@@ -178,14 +162,24 @@ def _build(
     task: Task, engine: str, progress: Progress, heartbeat: BuildHeartbeat, *, extend: bool = True
 ) -> Manifest:
     _sweep(task.location, heartbeat.catalogue)
-    build = engine_named(engine)
+    chosen = choose(engine)
     base = find_base(task.location, task.source, task.end) if extend else None
     if base:
         # From here on, other snapshots may be deleted.
         heartbeat.beat(base=base.id)
     begin = f"extending {base.id}" if base else "from the log's beginning"
     _log.info("snapshot %s: the log %s up to offset %d, %s, by the engine %s",
-              task.id, task.source.log.identity, task.end, begin, engine)  # fmt: skip
+              task.id, task.source.log.identity, task.end, begin, chosen)  # fmt: skip
+    try:
+        return _build_with(engine_named(chosen.name), task, base, progress)
+    except EngineUnavailable as error:
+        if engine != AUTO or chosen.name == LOCAL:
+            raise
+        _log.warning("%s; building by the engine %s instead", error, LOCAL)
+        return _build_with(engine_named(LOCAL), task, base, progress)
+
+
+def _build_with(build: Engine, task: Task, base: Manifest | None, progress: Progress) -> Manifest:
     if base:
         try:
             return build(replace(task, base=base), progress)

@@ -26,6 +26,7 @@ from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, clai
 from snapshots.catalogue.open import open_catalogue
 
 from . import builder
+from .engines import choose
 from .task import Progress
 
 LOOK_EVERY_S = 2.0
@@ -43,7 +44,7 @@ def watch(settings: Settings, engine: str, make_progress: MakeProgress, stop: th
     """Build every request that has no builder, until ``stop`` is set."""
     reported = ""
     with closing(open_catalogue(settings)) as catalogue:
-        _log.info("waiting for requests, to be built by the engine %s", engine)
+        _log.info("waiting for requests, to be built by the engine %s", choose(engine))
         pause_s = 0.0
         while not stop.wait(pause_s):
             try:

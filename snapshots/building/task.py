@@ -45,6 +45,10 @@ class BuildFailed(Exception):
     """The build failed; the text says why. There is no manifest."""
 
 
+class EngineUnavailable(BuildFailed):
+    """The engine cannot run here; nothing was built. Another one may."""
+
+
 class TooSlow(BuildFailed):
     """Reading took longer than the log keeps deletions, so the rows may be those of no single moment."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
 from pathlib import Path
 
 import pyspark
 
 from registry.config.settings import Settings
-from snapshots.building.task import BuildFailed
+from snapshots.building.engines import find_java
+from snapshots.building.task import EngineUnavailable
 
 from .jars import Jars, NotAvailable
 
@@ -19,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def _java() -> str:
-    program = f"{os.environ['JAVA_HOME']}/bin/java" if os.environ.get("JAVA_HOME") else shutil.which("java")
+    program = find_java()
     if program is None:
         raise NotAvailable("Spark's Kafka connector is not cached, and there is no Java to fetch it with")
     return program
@@ -30,20 +29,20 @@ CONNECTOR = Jars(Path(__file__).parent, "connector-4.0.0", _java, _log.info)
 
 
 def conf(settings: Settings) -> dict[str, str]:
-    """Return the settings that give Spark the connector. Raises :class:`..task.BuildFailed`."""
+    """Return the settings that give Spark the connector. Raises :class:`EngineUnavailable`."""
     if settings.snapshots_spark_packages:
         return {"spark.jars.packages": settings.snapshots_spark_packages}
     return {"spark.jars": ",".join(map(str, jars(pyspark.__version__)))}
 
 
 def jars(spark_version: str) -> list[Path]:
-    """Return the jars, fetched if they are not in the cache. Raises :class:`..task.BuildFailed`."""
+    """Return the jars, fetched if they are not in the cache. Raises :class:`EngineUnavailable`."""
     if not spark_version.startswith(SPARK):
-        raise BuildFailed(
+        raise EngineUnavailable(
             f"this is Spark {spark_version}: name its Kafka connector, for example snapshots_spark_packages ="
             f" org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
         )
     try:
         return CONNECTOR.here()
     except NotAvailable as error:
-        raise BuildFailed(f"Spark's Kafka connector: {error}") from error
+        raise EngineUnavailable(f"Spark's Kafka connector: {error}") from error

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from registry.config.settings import Settings
-from snapshots.building.task import BuildFailed, Task
+from snapshots.building.task import EngineUnavailable, Task
 
 from .embedded_source import EmbeddedLogSource
 
@@ -43,7 +43,7 @@ def records_of(session: SparkSession, task: Task) -> DataFrame:
     # The log is one partition, but several tasks can read it.
     tasks = tasks_for(task.end - task.start, min(least, 1 + (task.end - task.start) // 1_000))
     if not (task.settings.kafka or (session.sparkContext.master or "").startswith("local")):
-        raise BuildFailed("the log is on this host: only a Spark that runs here (local) can read it")
+        raise EngineUnavailable("the log is on this host: only a Spark that runs here (local) can read it")
     if task.settings.kafka:
         return _kafka(session, task, tasks)
     return _embedded(session, task, tasks)
@@ -92,7 +92,7 @@ def kafka_options(settings: Settings) -> dict[str, str]:
 
 
 def _sasl(settings: Settings) -> dict[str, str]:
-    """Return the login. Raises :class:`.task.BuildFailed` if Java's client does not have it."""
+    """Return the login. Raises :class:`.task.EngineUnavailable` if Java's client does not have it."""
     match mechanism := settings.kafka_sasl_mechanism or "PLAIN":
         case "OAUTHBEARER":
             return _oauth(settings)
@@ -102,7 +102,7 @@ def _sasl(settings: Settings) -> dict[str, str]:
             return {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas, **service}
         case "AWS_MSK_IAM":
             if "aws-msk-iam-auth" not in settings.snapshots_spark_conf + settings.snapshots_spark_packages:
-                raise BuildFailed(
+                raise EngineUnavailable(
                     "kafka_sasl_mechanism = AWS_MSK_IAM needs the jar aws-msk-iam-auth in Spark: name it in "
                     "snapshots_spark_packages or snapshots_spark_conf (docs/security.md), or build with "
                     "--engine local"

@@ -6,7 +6,6 @@ import importlib
 import logging
 import os
 import shlex
-import shutil
 import sys
 import tempfile
 import threading
@@ -19,7 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from registry.config.settings import Settings
-from snapshots.building.task import BuildFailed
+from snapshots.building.engines import find_java
+from snapshots.building.task import BuildFailed, EngineUnavailable
 
 from . import connector, shipping
 
@@ -84,7 +84,7 @@ def _started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     try:
         session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
-        raise BuildFailed(f"Spark did not start: {error}") from error
+        raise EngineUnavailable(f"Spark did not start: {error}") from error
     try:
         yield session
     finally:
@@ -181,8 +181,8 @@ def _set_environment(conf: Mapping[str, str]) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if conf["spark.master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        raise BuildFailed(
+    if find_java() is None:
+        raise EngineUnavailable(
             "Spark needs Java 17 or newer: install the package default-jre-headless, or set JAVA_HOME"
         )
 

@@ -89,6 +89,7 @@ def test_a_node_with_the_told_permissions_makes_its_topics_leads_and_writes(
         "--kafka-sasl-mechanism": "PLAIN",
         "--kafka-sasl-username": "registrar",
         "--kafka-sasl-password": PASSWORD,
+        "--snapshots-builder": "local",
     }
     flags = [word for pair in login.items() for word in pair]
     folder = tmp_path_factory.mktemp("allowed")

@@ -197,7 +197,7 @@ def test_a_snapshot_takes_the_keyset_along(tmp_path: Path) -> None:
     with closing(Running(served(data))) as running:
         assert register(running.registry, "s").json()["metadata"] == METADATA
     where = ("--snapshots", str(place))
-    snapshot("build", *where, "--data", str(data))
+    snapshot("build", "--engine", "local", *where, "--data", str(data))
     snapshot("verify", *where, "--data", str(data))
     snapshot("restore", *where, "--data", str(other))
     snapshot("export", *where, "--data", str(data), "--output", str(tmp_path / "exported"))

@@ -113,7 +113,9 @@ def test_a_failed_build_leaves_no_entry_that_others_would_try_again(data: Path) 
 
 def test_a_terminal_sees_a_bar(data: Path) -> None:
     screen, terminal = pty.openpty()
-    with subprocess.Popen(command(data, "build"), cwd=ROOT, stdout=terminal, stderr=terminal) as process:
+    with subprocess.Popen(
+        command(data, "build", "--engine", "local"), cwd=ROOT, stdout=terminal, stderr=terminal
+    ) as process:
         os.close(terminal)
         seen = b""
         while True:

@@ -1,0 +1,69 @@
+"""The engines that build snapshots, and the choice between them.
+
+``auto`` is Spark wherever PySpark and Java are installed, else the built-in fold ``local``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib import import_module
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from . import local
+from .task import Engine, EngineUnavailable
+
+AUTO, LOCAL, SPARK = "auto", "local", "spark"
+_PACKAGES = ("pyspark", "numpy", "pandas")
+
+
+class ChosenEngine(NamedTuple):
+    """The name of an engine, and why it was chosen."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.why})"
+
+
+def choose(wanted: str) -> ChosenEngine:
+    """Return the engine to build with; only ``auto`` leaves a choice."""
+    if wanted != AUTO:
+        return ChosenEngine(wanted, "as set")
+    missing = _missing_for_spark()
+    if missing:
+        return ChosenEngine(LOCAL, f"Spark is not installed: {missing}")
+    return ChosenEngine(SPARK, "PySpark and Java are installed")
+
+
+def engine_named(name: str) -> Engine:
+    """Return the engine. Raises :class:`.task.EngineUnavailable` if it is not installed."""
+    if name == LOCAL:
+        return local.build
+    try:
+        # Imported by name, because PySpark is optional.
+        build: Engine = import_module("snapshots.spark.engine").build
+    except ModuleNotFoundError as error:
+        raise EngineUnavailable(
+            f"{error}: the engine spark needs the extra kafka-registrar[spark] (docs/install.md); "
+            "--engine local does not"
+        ) from error
+    return build
+
+
+def find_java() -> str | None:
+    """Return the program ``java`` that Spark will start; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(f"{home}/bin/java") if home else shutil.which("java")
+
+
+def _missing_for_spark() -> str:
+    """Return what Spark needs and this machine lacks; empty if it has everything."""
+    for package in _PACKAGES:
+        if find_spec(package) is None:
+            return f"there is no Python package {package}"
+    if find_java() is None:
+        return "there is no Java"
+    return ""
