@@ -72,6 +72,7 @@ lint: $(VENV)/dev.stamp
 
 unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	@$(BIN)/python -m deploy.local.jars
+	@$(BIN)/python -m tests.clients.java_client
 	$(BIN)/python -m tests $(TESTS)
 
 # Long tests: whole Spark clusters, and faults of which "make test" tries shorter versions.

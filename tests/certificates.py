@@ -68,6 +68,11 @@ class Authority:
     def pem(self) -> bytes:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
+    def java_truststore(self, password: str) -> bytes:
+        """Return a PKCS12 file in which Java finds this authority."""
+        trusted = pkcs12.PKCS12Certificate(self.certificate, b"ca")
+        return pkcs12.serialize_java_truststore([trusted], _encryption(password))
+
     def write(self, folder: Path, name: str) -> Path:
         path = folder / f"{name}.pem"
         replace(path, self.pem)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs
 
+import httpx
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
@@ -51,6 +52,13 @@ class TokenEndpoint(Process):
 
     def ready(self) -> bool:
         return listens(self.port)
+
+    def fetch(self) -> str:
+        """Return a new token."""
+        form = {"grant_type": "client_credentials"}
+        reply = httpx.post(self.url, data=form, auth=(CLIENT_ID, CLIENT_SECRET), timeout=30)
+        token: str = reply.raise_for_status().json()["access_token"]
+        return token
 
     @property
     def issued(self) -> int:

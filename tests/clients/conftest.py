@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
+from tests.clients.java_client import Java, JavaClient
 from tests.clients.javascript import JavaScript
 from tests.running import Served
 
@@ -38,3 +40,16 @@ def kafkajs(registry: Served) -> Iterator[JavaScript]:
 def confluent_javascript(registry: Served) -> Iterator[JavaScript]:
     """Start a client of @confluentinc/schemaregistry."""
     yield from _javascript("confluent.js", registry)
+
+
+@pytest.fixture(scope="session")
+def java() -> Iterator[Java]:
+    """Start the process of the Java clients."""
+    with closing(Java()) as process:
+        yield process
+
+
+@pytest.fixture
+def confluent_java(java: Java, registry: Served) -> JavaClient:
+    """Return a client of io.confluent:kafka-schema-registry-client that remembers no schemas."""
+    return java.open(registry.url)

@@ -14,11 +14,17 @@ from tests.token_endpoint import AUDIENCE, CLIENT_ID, TokenEndpoint
 # Of the password "secret", with parameters that make it fast.
 _SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
 WRITER, READER, OPERATOR, WRONG = "wanda:secret", "rita:secret", "olga:secret", "wanda:wrong"
+STORE_PASSWORD = "changeit"
 _USERS = ("wanda", "rita", "olga")
 _RULES = f"""
 [[allow]]
 principal = ["wanda", "CN=walter", "{CLIENT_ID}"]
 role = "developer"
+subjects = "*"
+
+[[allow]]
+principal = ["wanda", "CN=walter", "{CLIENT_ID}"]
+operations = ["delete"]
 subjects = "*"
 
 [[allow]]
@@ -48,6 +54,16 @@ class Secured:
         certificate, key = self.authority.issue(f"CN={name}").write(self.folder, name)
         return str(certificate), str(key)
 
+    def java_stores(self, name: str = "") -> dict[str, str]:
+        """Return the settings of a Java client that trusts the CA and, with ``name``, has a certificate."""
+        trusted = self.authority.java_truststore(STORE_PASSWORD)
+        settings = _store("truststore", self.folder / "ca.p12", trusted)
+        if name:
+            both = self.authority.issue(f"CN={name}").pkcs12(STORE_PASSWORD)
+            settings |= _store("keystore", self.folder / f"{name}.p12", both)
+            settings["schema.registry.ssl.key.password"] = STORE_PASSWORD
+        return settings
+
     @contextmanager
     def serve(self) -> Iterator[None]:
         """Run the registry for a ``with`` block."""
@@ -71,3 +87,9 @@ class Secured:
             assert registry.stop() == 0, registry.output
         finally:
             registry.kill()
+
+
+def _store(kind: str, path: Path, content: bytes) -> dict[str, str]:
+    path.write_bytes(content)
+    prefix = f"schema.registry.ssl.{kind}"
+    return {f"{prefix}.type": "PKCS12", f"{prefix}.location": str(path), f"{prefix}.password": STORE_PASSWORD}

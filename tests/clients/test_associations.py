@@ -22,7 +22,8 @@ from confluent_kafka.schema_registry.common.schema_registry_client import (
 )
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from tests.clients.javascript import JavaScript, JavaScriptError
+from tests.clients.bridge import BridgeError
+from tests.clients.javascript import JavaScript
 from tests.clients.samples import ADA, USER_TEXT, USER_WITH_EMAIL_TEXT
 from tests.running import Served
 
@@ -143,7 +144,7 @@ def test_confluents_javascript_client_writes_and_reads_them(registry: Served, to
         found = client.getAssociationsByResourceName(topic, "-", "topic", ["key"], "STRONG", 0, -1)
         assert [each["subject"] for each in found] == [made["subject"]]
         assert client.getAssociationsByResourceName(topic, "-", "topic", ["value"], None, 0, -1) == []
-        with pytest.raises(JavaScriptError) as caught:
+        with pytest.raises(BridgeError) as caught:
             client.deleteAssociations(f"id-{topic}", "topic", ["key"], False)
         assert (caught.value.status, caught.value.code) == (409, 40908)
         client.deleteAssociations(f"id-{topic}", "topic", None, True)

@@ -11,7 +11,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from schema_registry.client import SchemaRegistryClient as OtherClient
 from schema_registry.serializers import AvroMessageSerializer
 
-from tests.clients.javascript import JavaScript, JavaScriptError
+from tests.clients.bridge import BridgeError
+from tests.clients.javascript import JavaScript
 from tests.clients.samples import (
     ADA,
     ADDRESS_TEXT,
@@ -61,20 +62,20 @@ class TestKafkajs:
     def test_sets_compatibility_at_the_first_registration(self, kafkajs: JavaScript, topic: str) -> None:
         kafkajs.register(USER, {"subject": topic, "compatibility": "NONE"})
         kafkajs.register(json.loads(USER_WITH_AGE_TEXT), {"subject": topic, "compatibility": "NONE"})
-        with pytest.raises(JavaScriptError, match="Compatibility does not match"):
+        with pytest.raises(BridgeError, match="Compatibility does not match"):
             kafkajs.register(USER_WITH_EMAIL, {"subject": topic, "compatibility": "FULL"})
 
     def test_incompatible_schema_is_refused(self, kafkajs: JavaScript, topic: str) -> None:
         kafkajs.register(USER, {"subject": topic})
-        with pytest.raises(JavaScriptError) as caught:
+        with pytest.raises(BridgeError) as caught:
             kafkajs.register(json.loads(USER_WITH_AGE_TEXT), {"subject": topic})
         assert caught.value.status == 409
 
     def test_what_is_missing(self, kafkajs: JavaScript, topic: str) -> None:
-        with pytest.raises(JavaScriptError) as caught:
+        with pytest.raises(BridgeError) as caught:
             kafkajs.getLatestSchemaId(topic)
         assert caught.value.status == 404
-        with pytest.raises(JavaScriptError) as caught:
+        with pytest.raises(BridgeError) as caught:
             kafkajs.getSchema(2_000_000_000)
         assert caught.value.status == 404
 
@@ -129,11 +130,11 @@ class TestConfluentJavaScript:
         assert client.getConfig(topic) == {"compatibilityLevel": "NONE", "normalize": True}
 
     def test_errors_carry_confluents_codes(self, client: JavaScript, topic: str) -> None:
-        with pytest.raises(JavaScriptError) as caught:
+        with pytest.raises(BridgeError) as caught:
             client.getLatestSchemaMetadata(topic)
         assert (caught.value.status, caught.value.code) == (404, 40401)
         client.register(topic, {**AVRO, "schema": USER_TEXT})
-        with pytest.raises(JavaScriptError) as caught:
+        with pytest.raises(BridgeError) as caught:
             client.register(topic, {**AVRO, "schema": USER_WITH_AGE_TEXT})
         assert (caught.value.status, caught.value.code) == (409, 40901)
 

@@ -19,7 +19,8 @@ from confluent_kafka.schema_registry._async.json_schema import AsyncJSONDeserial
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
 
-from tests.clients.javascript import JavaScript, JavaScriptError
+from tests.clients.bridge import BridgeError
+from tests.clients.javascript import JavaScript
 from tests.running import Served
 
 USER = {
@@ -163,5 +164,5 @@ def test_javascript_validates(confluent_javascript: JavaScript, topic: str) -> N
     conf = {"useLatestVersion": True, "validate": True}
     message = confluent_javascript.serializeJson(topic, ADA, conf)
     assert confluent_javascript.deserializeJson(topic, message) == ADA
-    with pytest.raises(JavaScriptError):
+    with pytest.raises(BridgeError):
         confluent_javascript.serializeJson(topic, {"id": "seven"}, conf)

@@ -22,7 +22,9 @@ from schema_registry.client.errors import ClientError
 from schema_registry.client.schema import AvroSchema
 from schema_registry.serializers import AvroMessageSerializer
 
-from tests.clients.javascript import JavaScript, JavaScriptError
+from tests.clients.bridge import BridgeError
+from tests.clients.java_client import Java
+from tests.clients.javascript import JavaScript
 from tests.clients.samples import ADA, USER, USER_TEXT, USER_WITH_EMAIL_TEXT
 from tests.clients.secured import OPERATOR, READER, WRITER, WRONG, Secured
 from tests.running import PATIENT
@@ -198,8 +200,8 @@ def credentials(secured: Secured, way: str) -> dict[str, Any]:
 
 
 def rejected(call: Callable[[], Any]) -> tuple[int, int]:
-    """Return the HTTP status and error code with which the registry refuses a JavaScript client."""
-    with pytest.raises(JavaScriptError) as caught:
+    """Return the HTTP status and error code with which the registry refuses a client behind a bridge."""
+    with pytest.raises(BridgeError) as caught:
         call()
     return caught.value.status, caught.value.code
 
@@ -254,6 +256,81 @@ class TestKafkajs:
     @pytest.mark.parametrize(("user", "status"), [(WRONG, 401), (READER, 403)], ids=["wrong", "reader"])
     def test_others_may_not_register(self, secured: Secured, topic: str, user: str, status: int) -> None:
         with closing(JavaScript("kafkajs.js", secured.url, **self.config(secured, user))) as client:
-            with pytest.raises(JavaScriptError) as caught:
+            with pytest.raises(BridgeError) as caught:
                 client.register(USER, {"subject": topic})
             assert caught.value.status == status
+
+
+def java_settings(secured: Secured, way: str) -> dict[str, str]:
+    """Return the settings of a Java client that may write."""
+    if way == "certificate":
+        return secured.java_stores("walter")
+    logins = {
+        "basic": {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": WRITER},
+        "static token": {
+            "bearer.auth.credentials.source": "STATIC_TOKEN",
+            "bearer.auth.token": secured.tokens.fetch(),
+        },
+        "token": {
+            "bearer.auth.credentials.source": "OAUTHBEARER",
+            "bearer.auth.client.id": CLIENT_ID,
+            "bearer.auth.client.secret": CLIENT_SECRET,
+            "bearer.auth.scope": "schemas",
+            "bearer.auth.issuer.endpoint.url": secured.tokens.url,
+        },
+    }
+    return secured.java_stores() | logins[way]
+
+
+class TestConfluentJava:
+    @pytest.mark.parametrize("way", ["basic", "static token", "token", "certificate"])
+    def test_registers_checks_reads_and_deletes(
+        self, secured: Secured, java: Java, topic: str, way: str
+    ) -> None:
+        settings = java_settings(secured, way)
+        writer, reader = java.open(secured.url, settings), java.open(secured.url, settings)
+        message = writer.serialize(topic, USER_TEXT, ADA)
+        assert reader.deserialize(message) == ADA
+        assert reader.getVersion(topic, USER_TEXT) == 1
+        assert writer.testCompatibility(topic, USER_WITH_EMAIL_TEXT)
+        assert writer.deleteSubject(topic, False) == [1]
+
+    def test_credentials_in_the_url(self, secured: Secured, java: Java, topic: str) -> None:
+        url = secured.url.replace("://", f"://{WRITER}@")
+        settings = secured.java_stores() | {"basic.auth.credentials.source": "URL"}
+        assert java.open(url, settings).register(topic, USER_TEXT) > 0
+
+    def test_a_wrong_password_and_no_credentials_are_refused(
+        self, secured: Secured, java: Java, topic: str
+    ) -> None:
+        wrong = java_settings(secured, "basic") | {"basic.auth.user.info": WRONG}
+        for settings in (wrong, secured.java_stores()):
+            client = java.open(secured.url, settings)
+            assert rejected(client.getAllSubjects) == UNAUTHORIZED
+            assert rejected(lambda client=client: client.register(topic, USER_TEXT)) == UNAUTHORIZED
+
+    def test_the_token_of_another_issuer_is_refused(self, secured: Secured, java: Java) -> None:
+        settings = java_settings(secured, "static token") | {"bearer.auth.token": "e30.e30.e30"}
+        assert rejected(java.open(secured.url, settings).getAllSubjects) == UNAUTHORIZED
+
+    def test_a_server_with_a_certificate_of_an_unknown_ca_is_not_believed(
+        self, secured: Secured, java: Java
+    ) -> None:
+        settings = {"basic.auth.credentials.source": "USER_INFO", "basic.auth.user.info": WRITER}
+        with pytest.raises(BridgeError, match="unable to find valid certification path"):
+            java.open(secured.url, settings).getAllSubjects()
+
+    @pytest.mark.parametrize("way", ["basic", "certificate"])
+    def test_a_reader_may_read_and_not_register(
+        self, secured: Secured, java: Java, topic: str, way: str
+    ) -> None:
+        message = java.open(secured.url, java_settings(secured, "basic")).serialize(topic, USER_TEXT, ADA)
+        settings = secured.java_stores("ruth")
+        if way == "basic":
+            settings = java_settings(secured, "basic") | {"basic.auth.user.info": READER}
+        reader = java.open(secured.url, settings)
+        assert reader.deserialize(message) == ADA
+        assert reader.testCompatibility(topic, USER_WITH_EMAIL_TEXT)
+        assert rejected(lambda: reader.register(topic, USER_WITH_EMAIL_TEXT)) == FORBIDDEN
+        assert rejected(lambda: reader.deleteSubject(topic, False)) == FORBIDDEN
+        assert reader.getAllVersions(topic) == [1]
