@@ -95,7 +95,7 @@ class Writing:
         self.history = History()
         self._ended = threading.Event()
         self._threads = [
-            threading.Thread(target=self._write, args=(cluster, f"{name}{number}"), daemon=True)
+            threading.Thread(target=self._write, args=(cluster, name, number), daemon=True)
             for number in range(WRITERS)
         ]
 
@@ -109,21 +109,23 @@ class Writing:
         for thread in self._threads:
             thread.join(HEAL_S)
 
-    def _write(self, cluster: Cluster, name: str) -> None:
+    def _write(self, cluster: Cluster, name: str, writer: int) -> None:
         lines = [Line(node.port) for node in cluster.nodes]
-        turn = number = 0
+        # Each stays with its node until a write fails: otherwise all could wait for a frozen one at once.
+        turn = writer % len(lines)
+        number = 0
         while not self._ended.is_set():
             number += 1
-            subject = f"{name}-{number}"
-            text = schema(f"{name}x{number}")
+            subject = f"{name}{writer}-{number}"
+            text = schema(f"{name}{writer}x{number}")
             while not self._ended.is_set():
-                turn = (turn + 1) % len(lines)
                 began = time.monotonic()
                 answer, ended = lines[turn].ask("POST", f"/subjects/{subject}/versions", {"schema": text})
                 request = Request(Kind.REGISTER, turn, subject, began, ended, schema=text, **answer)
                 self.history.add(request)
                 if request.done:
                     break
+                turn = (turn + 1) % len(lines)
                 self._ended.wait(0.01)
         for line in lines:
             line.close()
