@@ -39,7 +39,11 @@ LISTS = [
     "/subjects?subjectPrefix=:*:s1",
     "/subjects?lifecycle=NONE",
     "/subjects?lifecycle=WEAK&associationType=value",
+    "/subjects?detail=true",
+    "/subjects?detail=true&deleted=true&subjectPrefix=:*:",
+    "/subjects?detail=true&compatibilityLevel=NONE&schemaType=AVRO",
     "/contexts/.c/subjects",
+    "/contexts/.c/subjects?detail=true",
     "/schemas?subjectPrefix=:*:",
     "/schemas?deleted=true",
     "/schemas?latestOnly=true&deleted=true",
@@ -389,7 +393,14 @@ def test_pages_of_counted_lists_joined_are_the_whole_list(
 
 
 @pytest.mark.parametrize(
-    "target", ["/subjects", "/subjects?deleted=true", "/schemas", "/schemas?latestOnly=true"]
+    "target",
+    [
+        "/subjects",
+        "/subjects?deleted=true",
+        "/subjects?detail=true",
+        "/schemas",
+        "/schemas?latestOnly=true",
+    ],
 )
 def test_an_offset_near_the_end_of_a_counted_list_takes_few_turns(tmp_path: Path, target: str) -> None:
     streaming = Streaming(ROW_BY_ROW)

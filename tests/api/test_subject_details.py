@@ -1,0 +1,139 @@
+"""``GET /subjects?detail=true``: everything that a table of subjects shows, in one request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from registry.domain.log_format.records import clear_subject_key
+from registry.domain.log_format.values import clear_subject_value
+from registry.domain.model import Subject
+from tests.api.driver import Api, record
+from tests.api.permitting import PermittingApi, rule
+
+FIELDS = {"a": record("R", "a"), "ab": record("R", "a", "b"), "abc": record("R", "a", "b", "c")}
+
+
+@pytest.fixture
+def filled(api: Api) -> Iterator[Api]:
+    for text in FIELDS.values():
+        api.register("orders", text)
+    api.register("base", '{"type":"record","name":"Base","fields":[]}')
+    uses = '{"type":"record","name":"Uses","fields":[{"name":"f","type":"Base"}]}'
+    api.register(":.c:uses", uses, references=[{"name": "Base", "subject": ":.:base", "version": 1}])
+    api.register("json", '{"type":"object"}', schemaType="JSON")
+    assert api.delete("/subjects/orders/versions/2").status == 200
+    assert api.delete("/subjects/json").status == 200
+    return api
+
+
+def details(api: Any, query: str = "", **options: Any) -> list[dict[str, Any]]:
+    target = f"/subjects?detail=true{query}"
+    reply = api.request("GET", target, **options) if options else api.get(target)
+    assert reply.status == 200, reply.body
+    return list(reply.json)
+
+
+def test_a_subject_has_its_latest_version_counts_and_what_is_in_force(filled: Api) -> None:
+    filled.put("/config/orders", {"compatibility": "FULL"})
+    filled.put("/mode/orders", {"mode": "READONLY"})
+    latest = filled.get("/subjects/orders/versions/latest").json
+    found = next(each for each in details(filled) if each["subject"] == "orders")
+    assert found == {
+        "subject": "orders",
+        "version": 3,
+        "id": latest["id"],
+        "guid": latest["guid"],
+        "schemaType": "AVRO",
+        "ts": latest["ts"],
+        "deleted": False,
+        "versions": 2,
+        "deletedVersions": 1,
+        "size": len(FIELDS["abc"].replace('"', '\\"')),
+        "references": 0,
+        "compatibilityLevel": "FULL",
+        "mode": "READONLY",
+        "associations": 0,
+    }
+
+
+def test_subjects_come_in_the_order_of_names_like_the_plain_list(filled: Api) -> None:
+    for query in ("", "&deleted=true", "&deletedOnly=true", "&subjectPrefix=:.c:"):
+        assert [each["subject"] for each in details(filled, query)] == filled.get(f"/subjects?{query}").json
+
+
+def test_a_deleted_subject_shows_its_newest_deleted_version(filled: Api) -> None:
+    (found,) = details(filled, "&deletedOnly=true")
+    assert (found["subject"], found["version"], found["deleted"]) == ("json", 1, True)
+    assert (found["versions"], found["deletedVersions"]) == (0, 1)
+
+
+def test_versions_that_a_clear_made_the_registry_forget_do_not_count(filled: Api) -> None:
+    filled.backend.append(
+        clear_subject_key(Subject.parse("orders")), clear_subject_value(Subject.parse("orders"))
+    )
+    (found,) = details(filled, "&subjectPrefix=orders")
+    assert (found["versions"], found["deletedVersions"]) == (2, 0)
+
+
+def test_level_and_mode_are_those_in_force_wherever_they_are_set(filled: Api) -> None:
+    filled.put("/config", {"compatibility": "NONE"})
+    filled.put("/config/:.c:", {"compatibility": "FORWARD"})
+    filled.put("/mode/:.c:", {"mode": "READONLY"})
+    found = {each["subject"]: (each["compatibilityLevel"], each["mode"]) for each in details(filled)}
+    assert found == {
+        "base": ("NONE", "READWRITE"),
+        "orders": ("NONE", "READWRITE"),
+        ":.c:uses": ("FORWARD", "READONLY"),
+    }
+
+
+def test_references_and_associations_are_counted(filled: Api) -> None:
+    wanted = {"subject": ":.c:uses", "associationType": "value", "lifecycle": "WEAK"}
+    resource = {"resourceName": "t", "resourceNamespace": "n", "resourceId": "i", "resourceType": "topic"}
+    assert filled.post("/associations", {**resource, "associations": [wanted]}).status == 200
+    (found,) = details(filled, "&subjectPrefix=:.c:")
+    assert (found["references"], found["associations"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("&schemaType=json&deleted=true", ["json"]),
+        ("&schemaType=PROTOBUF", []),
+        ("&compatibilityLevel=full", ["orders"]),
+        ("&mode=readonly", [":.c:uses"]),
+        ("&compatibilityLevel=BACKWARD&schemaType=AVRO&mode=READWRITE", ["base"]),
+    ],
+)
+def test_filters_are_by_what_the_entries_show(filled: Api, query: str, names: list[str]) -> None:
+    filled.put("/config/orders", {"compatibility": "FULL"})
+    filled.put("/mode/:.c:", {"mode": "READONLY"})
+    assert [each["subject"] for each in details(filled, query)] == names
+
+
+@pytest.mark.parametrize("query", ["schemaType=AVRO", "compatibilityLevel=FULL", "mode=IMPORT&detail=false"])
+def test_filters_without_details_are_422_and_not_ignored(api: Api, query: str) -> None:
+    status, code, message = api.get(f"/subjects?{query}").error
+    assert (status, code) == (422, 422)
+    assert message == "schemaType, compatibilityLevel and mode need detail=true"
+
+
+def test_an_alias_is_shown_with_the_subject_that_has_it(filled: Api) -> None:
+    filled.put("/config/base", {"alias": "orders"})
+    shown = {each["subject"]: each.get("alias") for each in details(filled)}
+    assert shown == {"base": "orders", "orders": None, ":.c:uses": None}
+
+
+def test_only_what_may_be_read_is_shown_with_level_and_mode_in_force() -> None:
+    with PermittingApi(rule("alice", "reader", "a*")) as api:
+        api.put("/config", {"compatibility": "NONE"})
+        for name in ("a1", "b1", "a2"):
+            api.register(name, FIELDS["a"])
+        found = details(api, user="alice")
+    assert [(each["subject"], each["compatibilityLevel"]) for each in found] == [
+        ("a1", "NONE"),
+        ("a2", "NONE"),
+    ]
