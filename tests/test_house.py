@@ -75,6 +75,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.loading": ("registry.domain", "registry.store", "snapshots.format", "snapshots.catalogue"),
     # Messages of producers as JSON, for the command line.
     "registry.decoding": ("registry.domain",),
+    # Folders of schema files, and plans for registries.
+    "registry.folder": ("registry.domain",),
     # The API, and its transport between processes and nodes.
     "registry.workers": ("registry.domain", "registry.processes"),
     "registry.http1": ("registry.domain", "registry.observe", "registry.processes"),
@@ -143,6 +145,7 @@ REQUIREMENTS = {
     "google.protobuf": "protobuf",
     "google.type": "googleapis-common-protos",
     "py4j": "pyspark",
+    "tomli_w": "tomli-w",
     "aws_msk_iam_sasl_signer": "aws-msk-iam-sasl-signer-python",
 }
 SPARK = ROOT / "snapshots" / "spark"

@@ -25,6 +25,7 @@ from registry.domain.rows.view import View
 
 from . import results
 from .checks import check, explained, known_to_pass
+from .results import CompatibilityResult
 
 
 def answer(
@@ -46,19 +47,38 @@ def answer(
     subject = Subject.parse(request.subject)
     earlier = _earlier(view, subject, number)
     try:
-        config, content = yield from _read(view, subject, request, defaults)
         if not verbose and not plain:
+            config, content = yield from _read(view, subject, request, defaults)
             if number is None:
                 passes = known_to_pass(memory, content, config, defaults)
                 earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
             messages = yield from check(view, memory, content, earlier, config, defaults)
             return results.bare(messages)
-        result = yield from explained(view, memory, content, earlier, config, defaults, lines=plain)
+        result = yield from explain(view, memory, request, number, defaults, lines=plain)
     except RegistryError as error:
         if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
             raise
         result = results.of_invalid(error.message)
     return results.text(result, subject.qualified) if plain else results.json(result)
+
+
+def explain(
+    view: View,
+    memory: SchemaMemory,
+    request: Register,
+    number: int | None,
+    defaults: Defaults,
+    *,
+    lines: bool = False,
+) -> Querying[CompatibilityResult]:
+    """Return the result and every change, against one version, or all (``number`` is ``None``).
+
+    ``lines``: include the line numbers of the changed parts. Raises 40402 and 42201.
+    """
+    subject = Subject.parse(request.subject)
+    earlier = _earlier(view, subject, number)
+    config, content = yield from _read(view, subject, request, defaults)
+    return (yield from explained(view, memory, content, earlier, config, defaults, lines=lines))
 
 
 def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Registered]:

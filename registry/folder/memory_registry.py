@@ -1,0 +1,156 @@
+"""A registry in memory, which decides as a running one does: the same commands, records and fold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from registry.domain.commands import Command, PutConfig, PutMode, Register
+from registry.domain.compatibility import subject_check
+from registry.domain.compatibility.results import CompatibilityResult
+from registry.domain.decide import Decision, decide
+from registry.domain.decide.ids import Ids
+from registry.domain.fold.fold import apply
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import Entry, Record
+from registry.domain.lookup import registration
+from registry.domain.model import LATEST, Reference, Subject
+from registry.domain.parsing import querying
+from registry.domain.parsing.parser import Parser
+from registry.domain.queries import scope, versions
+from registry.domain.queries.scope import Config, Defaults
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.memory_views import DictView
+from registry.domain.schemas.lint import Finding
+
+from .contents import Contents, Version
+from .ordering import Place, ordered
+
+
+class MemoryRegistry:
+    """Holds the contents of a registry, and shows what commands would do to it."""
+
+    def __init__(self, compatibility: str = "BACKWARD") -> None:
+        """``compatibility``: the level where nothing is configured."""
+        self._view = DictView()
+        self._parser = Parser()
+        self._ids = Ids(batch=1, batch_max=1)
+        self._defaults = Defaults(compatibility)
+        self._offset = 0
+
+    def load(self, contents: Contents) -> None:
+        """Add what a registry holds, unchanged and unchecked."""
+        for subject, version in contents:
+            place = Subject.parse(subject)
+            value = values.schema_value(
+                place, version.number, version.schema_id, version.text,
+                schema_type=version.schema_type, references=version.references,
+                metadata=version.metadata, rule_set=version.rule_set, deleted=version.deleted,
+            )  # fmt: skip
+            self._append(Entry(records.schema_key(place, version.number), value))
+        for subject, config in contents.configs.items():
+            self.submit(PutConfig(subject or None, dict(config)))
+        for subject, mode in contents.modes.items():
+            self.submit(PutMode(subject or None, mode, mode, force=True))
+
+    def adopt(self, contents: Contents) -> None:
+        """Register the versions of a folder, compatible or not, after those that are there.
+
+        Raises ``RegistryError`` for an invalid schema and :class:`.contents.FolderError` for a cycle.
+        """
+        numbers: dict[Place, int] = {}
+        for place in ordered(contents):
+            version = self.resolved(contents, place, numbers)
+            numbers[place] = self.submit(version.request(place[0], force=True))["version"]
+
+    def resolved(self, contents: Contents, place: Place, numbers: Mapping[Place, int]) -> Version:
+        """Return a version with the numbers that its references have in this registry.
+
+        ``numbers``: those of the versions of ``contents`` that are here. A reference to another version of
+        these stays as it is, for the registry to refuse.
+        """
+        subject, position = place
+        version = contents.versions[subject][position]
+        if not version.references:
+            return version
+        found = (self._resolved(contents, subject, each, numbers) for each in version.references)
+        return replace(version, references=tuple(found))
+
+    def _resolved(
+        self, contents: Contents, user: str, reference: Reference, numbers: Mapping[Place, int]
+    ) -> Reference:
+        target, position = contents.target(reference, user)
+        number = reference.version
+        if position is not None:
+            number = numbers.get((target, position), number)
+        elif number == LATEST and (latest := self.latest(target)) is not None:
+            number = latest.version
+        return Reference(reference.name, reference.subject, number)
+
+    def decide(self, command: Command) -> Decision:
+        """Return what the registry would do. Raises ``RegistryError``."""
+        saved = self._ids.saved()
+        try:
+            return self._parser.run(
+                decide(self._view, command, self._ids, self._defaults, self._parser.memory)
+            )
+        except BaseException:
+            self._ids.restore(saved)
+            raise
+
+    def submit(self, command: Command) -> Any:
+        """Do it; return the reply. Raises ``RegistryError``."""
+        decision = self.decide(command)
+        for each in decision.entries:
+            self._append(each)
+        return orjson.loads(decision.reply) if decision.reply else None
+
+    def _append(self, entry: Entry) -> None:
+        record = Record(self._offset, self._offset, entry.key, entry.value)
+        self._view.commit(apply(self._view, record))
+        self._offset += 1
+
+    def explain(self, command: Register) -> CompatibilityResult:
+        """Return why a schema may not follow the subject's versions. Raises ``RegistryError``."""
+        return self._parser.run(
+            subject_check.explain(self._view, self._parser.memory, command, None, self._defaults, lines=True)
+        )
+
+    def lint(self, command: Register, rules: tuple[str, ...]) -> Sequence[Finding]:
+        """Return what breaks rules. Raises ``RegistryError`` for an invalid schema."""
+        subject = Subject.parse(command.subject)
+        content = self._parser.run(registration.read(self._view, subject, command, new=True, normalize=False))
+        return self._parser.run(querying.lint(content.source, rules))
+
+    def canonical(self, subject: str, version: Version) -> str:
+        """Return the text as the registry stores it. Raises ``RegistryError`` for an invalid schema."""
+        command = version.request(subject)
+        steps = registration.read(self._view, Subject.parse(subject), command, new=False, normalize=False)
+        return self._parser.run(steps).text
+
+    def version(self, subject: str, number: int) -> Registered | None:
+        """Return a version, soft-deleted or not."""
+        return versions.named(self._view, Subject.parse(subject), number)
+
+    def latest(self, subject: str) -> Registered | None:
+        """Return the latest version that is not soft-deleted."""
+        return versions.latest(self._view, Subject.parse(subject))
+
+    def config(self, subject: str) -> Config | None:
+        """Return the config of exactly this scope."""
+        return scope.stored_config(self._view, Subject.parse(subject))
+
+    def mode(self, subject: str) -> str | None:
+        """Return the mode of exactly this scope."""
+        return scope.stored_mode(self._view, Subject.parse(subject))
+
+    def mode_in_force(self, subject: str) -> str:
+        """Return the mode that applies to a subject."""
+        return scope.mode_in_scope(self._view, Subject.parse(subject))
+
+    def rows(self) -> dict[bytes, bytes]:
+        """Return all rows."""
+        return dict(self._view.rows())

@@ -1,0 +1,158 @@
+"""Plan that makes a registry hold what a folder, or another registry, holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from registry.domain.commands import DeleteSubject, PutConfig, PutMode, Register
+from registry.domain.errors import INCOMPATIBLE, REFERENCE_EXISTS, RegistryError
+from registry.domain.model import Subject
+from registry.domain.queries.scope import READ_ONLY
+from registry.domain.subject_patterns import Pattern
+
+from .contents import Contents, Version
+from .importing import import_versions
+from .memory_registry import MemoryRegistry
+from .ordering import Place, ordered
+from .planning import Planning
+from .steps import Outcome, Plan, registration
+
+# Members of configs that are shown under the names of ``PUT /config``.
+_SHOWN_AS: Final = {"compatibilityLevel": "compatibility"}
+
+
+def plan(
+    wanted: Contents, present: Contents, *, prune: Sequence[Pattern] = (), keep_ids: bool = False
+) -> Plan:
+    """Return the steps from ``present`` to ``wanted``.
+
+    ``prune``: delete the subjects that these patterns cover and that ``wanted`` lacks.
+    ``keep_ids``: import versions with their ids and numbers, and delete those that are deleted.
+    Raises :class:`.contents.FolderError` if references form a cycle.
+    """
+    registry = MemoryRegistry()
+    registry.load(present)
+    covered = [
+        subject
+        for subject in present.versions
+        if any(each.covers(Subject.parse(subject)) for each in prune) and not wanted.names(subject)
+    ]
+    return plan_for(wanted, registry, prune=covered, keep_ids=keep_ids)
+
+
+def plan_for(
+    wanted: Contents, registry: MemoryRegistry, *, prune: Sequence[str] = (), keep_ids: bool = False
+) -> Plan:
+    """Return the steps after which ``registry`` holds ``wanted``; it takes them on the way.
+
+    ``prune``: delete these subjects. The rest is as for :func:`plan`.
+    """
+    planning = Planning(wanted, registry)
+    _configure(planning)
+    _set_modes(planning, _opening(planning))
+    if keep_ids:
+        import_versions(planning)
+    else:
+        _register(planning)
+    _prune(planning, prune)
+    _set_modes(planning, wanted.modes)
+    return planning.plan
+
+
+def _configure(planning: Planning) -> None:
+    """Set configs first: they decide what else is accepted."""
+    for scope, config in planning.wanted.configs.items():
+        if config.get("alias") and planning.wanted.versions.get(scope):
+            text = f"has an alias, so its schemas would be registered under {config['alias']}"
+            planning.problem(scope, f"{text}: remove the alias or the schemas")
+            continue
+        before, steps = planning.registry.config(scope), len(planning.plan.steps)
+        shown = ", ".join(f"{_SHOWN_AS.get(name, name)} = {value}" for name, value in config.items())
+        text = f"config of {_scope(scope)}: {shown}"
+        planning.change("~" if before else "+", text, PutConfig(scope or None, dict(config)))
+        if planning.registry.config(scope) == before:
+            del planning.plan.steps[steps:]
+
+
+def _opening(planning: Planning) -> Mapping[str, str]:
+    """Return the modes that permit writes where they are not permitted now."""
+    return {
+        scope: mode
+        for scope, mode in planning.wanted.modes.items()
+        if mode.upper() not in READ_ONLY and planning.registry.mode_in_force(scope) in READ_ONLY
+    }
+
+
+def _set_modes(planning: Planning, modes: Mapping[str, str]) -> None:
+    for scope, given in modes.items():
+        before, mode = planning.registry.mode(scope), given.upper()
+        if before != mode:
+            text = f"mode of {_scope(scope)}: {mode}"
+            planning.change("~" if before else "+", text, PutMode(scope or None, mode, mode))
+
+
+def _scope(scope: str) -> str:
+    return scope or "the top level"
+
+
+def _register(planning: Planning) -> None:
+    """Register versions, each compared with those before it."""
+    for place in ordered(planning.wanted):
+        version = planning.version(place)
+        if not version.deleted:
+            planning.add(place, planning.skipped(place) or _registered(planning, place, version))
+    for subject, versions in planning.wanted.versions.items():
+        number = planning.numbers.get((subject, len(versions) - 1))
+        latest = planning.registry.latest(subject)
+        if number is not None and latest is not None and latest.version > number:
+            planning.plan.notes.append(
+                f"{subject}: this schema is version {number}, but {latest.version} is newer; a registry "
+                "does not register a schema twice"
+            )
+
+
+def _registered(planning: Planning, place: Place, version: Version) -> Outcome:
+    subject, registry = place[0], planning.registry
+    command = registry.resolved(planning.wanted, place, planning.numbers).request(subject)
+    first = registry.latest(subject) is None
+    try:
+        decision = registry.decide(command)
+        result = registry.explain(command) if decision.entries and not first else None
+        number: int = registry.submit(command)["version"]
+    except RegistryError as error:
+        return _refusal(registry, version, command, error)
+    if not decision.entries:
+        return Outcome(subject, version, "unchanged", number)
+    planning.plan.steps.append(registration(subject, version, command, number))
+    return Outcome(subject, version, "new" if first else "compatible", number, result=result)
+
+
+def _refusal(registry: MemoryRegistry, version: Version, command: Register, error: RegistryError) -> Outcome:
+    if error.code != INCOMPATIBLE.code:
+        return Outcome(command.subject, version, "rejected", message=error.message)
+    result = registry.explain(command)
+    return Outcome(command.subject, version, "incompatible", message=error.message, result=result)
+
+
+def _prune(planning: Planning, subjects: Sequence[str]) -> None:
+    """Delete subjects, those that refer to others first."""
+    left = [each for each in sorted(subjects) if planning.registry.latest(each) is not None]
+    while left:
+        refused = {each: message for each in left if (message := _deleted(planning, each)) is not None}
+        if len(refused) == len(left):
+            for subject, message in refused.items():
+                planning.problem(subject, message)
+            return
+        left = list(refused)
+
+
+def _deleted(planning: Planning, subject: str) -> str | None:
+    """Delete a subject; return the reason if something refers to it."""
+    try:
+        planning.registry.decide(DeleteSubject(subject))
+    except RegistryError as error:
+        if error.code == REFERENCE_EXISTS.code:
+            return error.message
+    planning.change("-", f"{subject}, all versions", DeleteSubject(subject))
+    return None

@@ -1,0 +1,58 @@
+"""A plan in progress, and what is common to all ways of planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from registry.domain.commands import Command
+from registry.domain.errors import RegistryError
+
+from .contents import Contents, Version
+from .memory_registry import MemoryRegistry
+from .ordering import Place
+from .steps import REFUSED, Outcome, Plan, Problem, Sign, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """A plan in progress. The registry in memory has taken all steps so far."""
+
+    wanted: Contents
+    registry: MemoryRegistry
+    plan: Plan = field(default_factory=Plan)
+    # The numbers that versions have in the registry.
+    numbers: dict[Place, int] = field(default_factory=dict)
+
+    def version(self, place: Place) -> Version:
+        """Return the wanted version at a place."""
+        subject, position = place
+        return self.wanted.versions[subject][position]
+
+    def change(self, sign: Sign, shows: str, command: Command) -> None:
+        """Add a step, or a problem if the registry would refuse it."""
+        try:
+            self.registry.submit(command)
+        except RegistryError as error:
+            self.problem(getattr(command, "subject", None) or "", f"{shows}: {error.message}")
+        else:
+            self.plan.steps.append(Step(sign, shows, command))
+
+    def add(self, place: Place, outcome: Outcome) -> None:
+        """Add the outcome of a version."""
+        self.plan.outcomes.append(outcome)
+        if outcome.verdict not in REFUSED:
+            self.numbers[place] = outcome.number
+
+    def skipped(self, place: Place) -> Outcome | None:
+        """Return an outcome if the version at a place refers to one that was refused."""
+        version = self.version(place)
+        for reference in version.references:
+            target, used = self.wanted.target(reference, place[0])
+            if used is not None and (target, used) not in self.numbers:
+                text = f"refers to {target}, which is refused itself"
+                return Outcome(place[0], version, "skipped", message=text)
+        return None
+
+    def problem(self, subject: str, message: str) -> None:
+        """Add a problem, which keeps all steps from being taken."""
+        self.plan.problems.append(Problem(subject, message))
