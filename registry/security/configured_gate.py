@@ -33,6 +33,7 @@ class ConfiguredGate(AuthenticationGate):
             tokens=None if keys is None else TokenVerifier(keys, _claims(settings)),
             keys=keys if isinstance(keys, KeyUrl) else None,
             certificates=settings.tls_client_auth != "none",
+            processes=max(1, settings.readers),
         )
 
     async def watch(self) -> None:
@@ -49,7 +50,7 @@ class ConfiguredGate(AuthenticationGate):
     def _read_rules(self, settings: Settings) -> WatchedFile[Rules] | None:
         if not settings.rules:
             return None
-        rules = WatchedFile(settings.rules, rules_file.parse, changed=self.forget)
+        rules = WatchedFile(settings.rules, rules_file.parse, changed=self.rules_changed)
         self._watched.append(rules.watch)
         return rules
 

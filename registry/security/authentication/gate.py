@@ -24,7 +24,7 @@ from .users import Users
 from .verification import Verifier
 
 # Seconds for which verified credentials are remembered after their last use, and at most in all. All are
-# forgotten at once when users, keys or rules change.
+# forgotten at once when users or keys change.
 UNUSED_S = 60.0
 PASSWORD_S = 3600.0
 TOKEN_S = 60.0
@@ -62,6 +62,7 @@ class KeyRefresh(Protocol):
 class _Remembered(NamedTuple):
     admission: Admission
     until: float
+    rules: int  # the revision of the rules that gave the access
 
 
 class AuthenticationGate:
@@ -78,10 +79,12 @@ class AuthenticationGate:
         tokens: TokenVerifier | None = None,
         keys: KeyRefresh | None = None,
         certificates: bool = False,
+        processes: int = 1,
     ) -> None:
         """Every method of authentication is disabled by default.
 
         ``access`` returns what a principal may do. ``keys``: those of ``tokens``, if they come from a URL.
+        ``processes``: how many of this host serve clients, each with a gate of its own.
         """
         self._access = access
         self._users = users
@@ -90,10 +93,11 @@ class AuthenticationGate:
         self._certificates = certificates
         self._reads_header = users is not None or tokens is not None
         self._verifier = Verifier()
-        self._throttle = Throttle()
+        self._throttle = Throttle(processes)
         self._key = secrets.token_bytes(32)
         self._last = self._last_tag = b""
-        self._revision = 0
+        # Of users and keys, and of the rules.
+        self._revision = self._rules_revision = 0
         self._known: Recent[_Remembered] = Recent(UNUSED_S, REMEMBERED_MAX)
         self._wrong: Recent[bool] = Recent(UNUSED_S, REMEMBERED_MAX)
         # Passwords that were right once: no guesses, also when they are verified again because files changed.
@@ -101,10 +105,14 @@ class AuthenticationGate:
         self._verifying: dict[bytes, asyncio.Event] = {}
 
     def forget(self) -> None:
-        """Forget all verified credentials, because users, keys or rules have changed."""
+        """Forget all verified credentials, because users or keys have changed."""
         self._revision += 1
         self._known.clear()
         self._wrong.clear()
+
+    def rules_changed(self) -> None:
+        """Find the access of each principal again; verified credentials stay verified."""
+        self._rules_revision += 1
 
     def known(self, credentials: Credentials) -> Admission | None:
         """Return the admission of credentials that were verified a short time ago."""
@@ -115,6 +123,8 @@ class AuthenticationGate:
         if found.until < now:
             self._known.drop(key)
             return None
+        if found.rules != self._rules_revision:
+            return self._remember(key, found.admission.principal, found.until)
         return found.admission
 
     async def admit(self, credentials: Credentials) -> Admission:
@@ -157,7 +167,7 @@ class AuthenticationGate:
 
     def _remember(self, key: bytes | str, principal: Principal, until: float) -> Admission:
         admission = Admission(principal, self._access(principal))
-        self._known.put(key, _Remembered(admission, until))
+        self._known.put(key, _Remembered(admission, until, self._rules_revision))
         return admission
 
     def _admit_without_header(self, credentials: Credentials) -> Admission:

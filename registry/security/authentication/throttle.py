@@ -8,11 +8,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+# Of all processes of a host together.
 FREE_FAILURES = 5
 FIRST_DELAY_S = 0.5
 DELAY_MAX_S = 5.0
-FORGOTTEN_AFTER_S = 60.0
 PENDING_MAX = 16  # Of one address; each may turn out to be a failure.
+FORGOTTEN_AFTER_S = 60.0
 ADDRESSES_MAX = 10_000
 _IPV6_PREFIX = 64  # A network that one client can have for itself.
 
@@ -30,11 +31,18 @@ class Throttle:
 
     Only guesses count: recently verified credentials are not checked here, so blocking an address does not
     lock out active clients, nor those at other addresses.
+
+    Each process of a host counts for itself, and connections are spread over them. So each allows only its
+    share of the failures, and blocks as many times longer.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` is monotonic, in seconds."""
+    def __init__(self, processes: int = 1, clock: Callable[[], float] = time.monotonic) -> None:
+        """``processes``: those of the host that count. ``clock`` is monotonic, in seconds."""
         self._clock = clock
+        self._free_failures = FREE_FAILURES // processes
+        self._pending_max = max(1, PENDING_MAX // processes)
+        self._first_delay_s, self._delay_max_s = FIRST_DELAY_S * processes, DELAY_MAX_S * processes
+        self._forgotten_after_s = max(FORGOTTEN_AFTER_S, 2 * self._delay_max_s)
         # The addresses that have failed least recently are forgotten first.
         self._records: OrderedDict[str, _Record] = OrderedDict()
 
@@ -48,12 +56,12 @@ class Throttle:
         record = self._records.get(key)
         if record is None:
             record = self._add(key)
-        elif record.failures and now - record.last > FORGOTTEN_AFTER_S:
+        elif record.failures and now - record.last > self._forgotten_after_s:
             record.failures, record.blocked_until = 0, 0.0
         if now < record.blocked_until:
             return record.blocked_until - now
-        if record.pending >= PENDING_MAX:
-            return FIRST_DELAY_S
+        if record.pending >= self._pending_max:
+            return self._first_delay_s
         record.pending += 1
         return 0.0
 
@@ -67,10 +75,10 @@ class Throttle:
         if failed:
             record.failures += 1
             record.last = now
-            over = record.failures - FREE_FAILURES
+            over = record.failures - self._free_failures
             if over > 0:
-                delay = FIRST_DELAY_S * 2.0 ** min(over - 1, 10)
-                record.blocked_until = now + min(DELAY_MAX_S, delay)
+                delay_s = self._first_delay_s * 2.0 ** min(over - 1, 10)
+                record.blocked_until = now + min(self._delay_max_s, delay_s)
             self._records.move_to_end(key)
         elif not (record.failures or record.pending):
             del self._records[key]

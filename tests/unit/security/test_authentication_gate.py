@@ -18,6 +18,7 @@ from registry.security.authentication.key_url import KeyUrl
 from registry.security.authentication.throttle import FREE_FAILURES
 from registry.security.authentication.tokens import Claims, TokenVerifier
 from registry.security.authentication.users import User, Users
+from registry.security.authorization.rule_access import RuleAccess
 from registry.security.gate import Credentials, Refused
 from tests.running import until_async
 from tests.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
@@ -50,14 +51,13 @@ class UserFile:
 
 
 class Rules:
-    """Counts for whom access is wanted."""
+    """Rules that give every principal the same access."""
 
     def __init__(self) -> None:
-        self.asked: list[Principal] = []
+        self.access: Access = FULL_ACCESS
 
     def __call__(self, principal: Principal) -> Access:
-        self.asked.append(principal)
-        return FULL_ACCESS
+        return self.access
 
 
 def basic(name: str, password: str, address: str = HERE) -> Credentials:
@@ -126,6 +126,41 @@ def test_changed_users_apply_to_known_credentials_at_once() -> None:
         gate.forget()
         await refused(gate, RIGHT)
         assert (await gate.admit(WRONG)).principal == Principal("alice")
+        gate.close()
+
+    run(main())
+
+
+def test_changed_rules_apply_to_known_credentials_at_once_without_verifying_them_again() -> None:
+    async def main() -> None:
+        users, rules = UserFile(), Rules()
+        gate = AuthenticationGate(rules, users=users, certificates=True)
+        certificate = Credentials(b"", "CN=bob", HERE)
+        for credentials in (RIGHT, certificate):
+            before = await gate.admit(credentials)
+            rules.access = RuleAccess([])
+            gate.rules_changed()
+            after = gate.known(credentials)
+            assert after is not None
+            assert (after.principal, after.access) == (before.principal, rules.access)
+            assert gate.known(credentials) is after
+            rules.access = FULL_ACCESS
+            gate.rules_changed()
+        assert users.password.compared == 1
+        gate.close()
+
+    run(main())
+
+
+def test_users_that_change_with_the_rules_are_verified_again() -> None:
+    async def main() -> None:
+        users = UserFile()
+        gate = AuthenticationGate(Rules(), users=users)
+        await gate.admit(RIGHT)
+        users.value = Users({})
+        gate.rules_changed()
+        gate.forget()
+        await refused(gate, RIGHT)
         gate.close()
 
     run(main())
