@@ -12,12 +12,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 import httpx  # noqa: E402
 import orjson  # noqa: E402
 
+from bench.command_line import run_in_folder  # noqa: E402
 from registry.domain.log_format.records import Entry, schema_key  # noqa: E402
 from registry.domain.log_format.values import schema_value  # noqa: E402
 from registry.domain.model import Subject  # noqa: E402
@@ -172,18 +171,7 @@ def memory(registry: Registry) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--schemas", type=int, default=100_000)
-    parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--readers", type=int, default=2)
-    parser.add_argument("--folder", type=Path, default=None)
-    given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=given.folder))
-    try:
-        run(given, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    run_in_folder(__doc__, run, schemas=100_000, seconds=4, rounds=3, readers=2)
 
 
 def run(given: argparse.Namespace, folder: Path) -> None:

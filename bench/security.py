@@ -13,15 +13,14 @@ import argparse
 import base64
 import json
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import httpx
 
+from bench.command_line import run_in_folder
 from bench.load import fill, wrk
 from registry.security.authentication.passwords import hash_password
 from tests.process.test_lifecycle import children
@@ -67,16 +66,7 @@ class Side:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seconds", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--folder", type=Path, default=None)
-    given = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=given.folder))
-    try:
-        run(given, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    run_in_folder(__doc__, run, seconds=2, rounds=7)
 
 
 def run(given: argparse.Namespace, folder: Path) -> None:

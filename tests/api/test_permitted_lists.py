@@ -18,6 +18,7 @@ from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View
 from tests.api.driver import ListBackend, Reply, record
 from tests.api.permitting import PermittingApi, rule
+from tests.counting_view import CountingView
 
 SHARED = record("Shared", "a")
 DENIED = (403, 40301)
@@ -253,24 +254,6 @@ def test_changed_rules_apply_to_the_next_request() -> None:
         assert own.request("GET", "/subjects", user="alice").json == []
         own.gate.replace(rule("alice", "reader", "b*"))
         assert own.request("GET", "/subjects", user="alice").json == ["b1"]
-
-
-class CountingView(DictView):
-    """Counts the rows that are read."""
-
-    reads = 0
-
-    def get(self, key: bytes) -> bytes | None:
-        self.reads += 1
-        return super().get(key)
-
-    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
-        self.reads += 1
-        return super().seek(key)
-
-    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
-        self.reads += 1
-        return super().seek_back(key)
 
 
 class LargeBackend(ListBackend):

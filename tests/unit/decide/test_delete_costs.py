@@ -8,26 +8,9 @@ from registry.domain.commands import DeleteSubject
 from registry.domain.decide import decide
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
-from registry.domain.rows.memory_views import DictView, OverlayView
+from registry.domain.rows.memory_views import OverlayView
+from tests.counting_view import CountingView
 from tests.unit.small_registry import SmallRegistry, record
-
-
-class Counting(DictView):
-    """Rows that count their reads."""
-
-    reads = 0
-
-    def get(self, key: bytes) -> bytes | None:
-        self.reads += 1
-        return super().get(key)
-
-    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
-        self.reads += 1
-        return super().seek(key)
-
-    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
-        self.reads += 1
-        return super().seek_back(key)
 
 
 def reads(count: int, *, permanent: bool) -> int:
@@ -38,7 +21,7 @@ def reads(count: int, *, permanent: bool) -> int:
         small.register("s", record("R", f"a{number}"))
     if permanent:
         small.submit(DeleteSubject("s", False))
-    view = Counting()
+    view = CountingView()
     view.commit(list(small.view.rows()))
     overlay = OverlayView(view)
     decision = small.parser.run(

@@ -7,11 +7,11 @@ from collections.abc import Hashable
 import pytest
 
 from registry.domain.schemas import FORMATS
-from tests.unit.decide.test_delete_costs import Counting
+from tests.counting_view import CountingView
 from tests.unit.small_registry import CountingAvro, SmallRegistry, record
 
 
-class Rows(Counting):
+class Rows(CountingView):
     """Rows that report that subjects have only grown at the top."""
 
     def revision(self) -> Hashable | None:  # type: ignore[override]

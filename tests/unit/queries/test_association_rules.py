@@ -14,8 +14,8 @@ from registry.domain.errors import RegistryError
 from registry.domain.log_format.records import AssociationKey, association_key
 from registry.domain.model import Subject
 from registry.domain.queries.association_rules import ASSOCIATION_RULES, RELEASED
-from registry.domain.rows.memory_views import DictView
 from registry.wiring import defaults
+from tests.counting_view import CountingView
 from tests.running import ROOT
 from tests.unit.small_registry import SmallRegistry, record
 
@@ -39,20 +39,6 @@ def test_every_rule_is_asked_for_and_no_release_is() -> None:
         assert any(re.search(rf"rules\.{rule.name}\b", text) for text in sources.values()), rule.name
     named = {path.name for path, text in sources.items() if '"8.3"' in text}
     assert named == {"association_rules.py", "settings.py"}
-
-
-class CountingView(DictView):
-    """Rows that count their reads."""
-
-    reads = 0
-
-    def get(self, key: bytes) -> bytes | None:
-        self.reads += 1
-        return super().get(key)
-
-    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
-        self.reads += 1
-        return super().seek(key)
 
 
 def test_a_subject_of_many_topics_costs_no_more_to_share_keep_or_leave() -> None:

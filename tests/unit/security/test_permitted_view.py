@@ -21,6 +21,7 @@ from registry.domain.subject_patterns import parse_pattern
 from registry.security.access import Access, Permission
 from registry.security.authorization.permitted_view import PermittedView, Spans
 from registry.security.authorization.rule_access import RuleAccess
+from tests.counting_view import CountingView
 from tests.unit import random_logs
 
 READ = Permission.READ
@@ -158,26 +159,8 @@ def test_tables_without_subjects_are_not_shown(table: bytes) -> None:
     assert list(scan(rows, table)) == []
 
 
-class Counted(DictView):
-    """Counts the rows that are read."""
-
-    reads = 0
-
-    def get(self, key: bytes) -> bytes | None:
-        self.reads += 1
-        return super().get(key)
-
-    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
-        self.reads += 1
-        return super().seek(key)
-
-    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
-        self.reads += 1
-        return super().seek_back(key)
-
-
 @pytest.fixture(scope="module")
-def large() -> Counted:
+def large() -> CountingView:
     """Many subjects with the same schema in one context."""
     rows: dict[bytes, bytes] = {}
     nothing = DictView()
@@ -186,13 +169,13 @@ def large() -> Counted:
         value = schema_value(subject, 1, 1, '"int"')
         changes = apply(nothing, Record(number, 1000, schema_key(subject, 1), value))
         rows.update((key, row) for key, row in changes if row is not None)
-    return Counted(rows.items())
+    return CountingView(rows.items())
 
 
 MINE = [f"s{number}*" for number in (1000, 1500)] + ["s19999", "absent"]  # 21 subjects in four ranges
 
 
-def test_what_is_read_is_bounded_by_what_may_be_read(large: Counted) -> None:
+def test_what_is_read_is_bounded_by_what_may_be_read(large: CountingView) -> None:
     rows = PermittedView(large, Spans(access(MINE)))
     large.reads = 0
     assert len([each for each in lists.subjects(rows, ":*:") if each is not None]) == 21
@@ -207,7 +190,7 @@ def test_what_is_read_is_bounded_by_what_may_be_read(large: Counted) -> None:
     assert large.reads < 2 * versions.SHARED_ROWS_MAX + 21 * 12
 
 
-def test_an_id_under_other_subjects_only_is_missing(large: Counted) -> None:
+def test_an_id_under_other_subjects_only_is_missing(large: CountingView) -> None:
     rows = PermittedView(large, Spans(access(["absent", "t*"])))
     large.reads = 0
     assert versions.by_id(rows, ".", 1) is None
