@@ -61,7 +61,7 @@ def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> Ap
 
 
 def server_tls(settings: Settings) -> ServerTls | None:
-    """Return the TLS of the https listeners, ``None`` without any. Raises :class:`TlsError`.
+    """Return the TLS of the https listeners, ``None`` without any. Raises :class:`FileError`.
 
     A certificate that has expired since the start is only logged: plain listeners and clients that do not
     check it are still served.

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from .addresses import with_secrets_hidden
 from .environment import sort_variables
 from .foreign.translation import from_elsewhere
+from .secret_files import secret_in
 from .setting_types import HIDDEN, NotAllowed, quoted
 from .settings import PREFIX, SECRET_FILE, SECURITY, VARIABLES, Loaded, Setting, Settings, table
 from .validation import disagreements
@@ -35,8 +36,6 @@ _SNAPSHOTS = "snapshots"
 _LOCATION = "location"
 
 _NEAR = 0.7  # similarity of an unknown name to the one that its message suggests
-_SECRET_CHARACTERS_MAX = 64 * 1024  # a longer file is not that of a secret
-
 _SECRET_LIKE = re.compile(r"pas+w|secret|jaas|token|credential", re.IGNORECASE)
 # Names from other clients, with ours.
 _OTHER_NAMES = {
@@ -139,21 +138,12 @@ def _read_secret(
         problems.append(f"{setting.name} ({origins[setting.name]}) and {shown}: give only one of them")
         return
     try:
-        values[setting.name] = setting.kind.read(_secret_in(Path(values[file])))
+        values[setting.name] = setting.kind.read(secret_in(values[file]))
         origins[setting.name] = f"{file} ({origins[file]})"
     except OSError as error:
         problems.append(f"the file of {shown} cannot be read: {error.strerror or error}")
     except ValueError:
         problems.append(f"the content of the file of {shown} is not allowed; allowed: {setting.kind.allowed}")
-
-
-def _secret_in(file: Path) -> str:
-    with file.open(encoding="utf-8", newline="") as opened:
-        text = opened.read(_SECRET_CHARACTERS_MAX + 1)
-    secret = text.removesuffix("\n").removesuffix("\r")
-    if not secret or len(secret) > _SECRET_CHARACTERS_MAX:
-        raise ValueError
-    return secret
 
 
 def _all_given(

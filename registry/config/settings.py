@@ -664,11 +664,7 @@ class Settings:
     @property
     def security(self) -> dict[str, str]:
         """The Kafka client's TLS and SASL settings by Kafka's names, with underscores for their dots."""
-        return {
-            kafka.replace(".", "_"): getattr(self, name)
-            for kafka, name in SECURITY.items()
-            if not name.endswith(SECRET_FILE)
-        }
+        return {kafka.replace(".", "_"): getattr(self, name) for kafka, name in SECURITY.items()}
 
 
 # The groups of settings, in order, with their titles in the help and in the docs.

@@ -27,7 +27,7 @@ class Security:
         return Signing(self.secret)
 
     def tls(self) -> PeerTls | None:
-        """Return the TLS of the node's connections; ``None`` without certificates. Raises :class:`TlsError`.
+        """Return the TLS of the node's connections; ``None`` without certificates. Raises :class:`FileError`.
 
         An expired certificate is only logged: the other nodes refuse it, but this one still serves reads.
         """

@@ -22,7 +22,7 @@ _BATCH_MORE_BYTES = 16 << 20
 
 
 class Peers:
-    """A node's connections to its peers. Raises :class:`TlsError` if certificates cannot be used."""
+    """A node's connections to its peers. Raises :class:`FileError` if certificates cannot be used."""
 
     def __init__(
         self,

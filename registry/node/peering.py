@@ -23,7 +23,7 @@ class PeeringError(Exception):
 async def start_peer_endpoint(node: Node, settings: Settings) -> tuple[Peers, str]:
     """Serve the peer endpoint; return the peers and the ``HOST:PORT`` at which other nodes reach it.
 
-    Raises :class:`PeeringError`, :class:`TlsError`.
+    Raises :class:`PeeringError`, :class:`FileError`.
     """
     host, port = settings.peer_address
     security = Security(

@@ -14,7 +14,6 @@ from registry.domain.pending_command import Submit
 from registry.log.contract import LogError
 from registry.processes.parent_channel import REFUSED, Parent
 from registry.processes.sockets import ListenError
-from registry.security.tls.errors import TlsError
 from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
 
@@ -122,7 +121,7 @@ async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
             await asyncio.to_thread(node.stop)
             parent.report(refused=str(error))
             return REFUSED
-        except TlsError as error:
+        except FileError as error:
             # Not a refusal, which would end the whole registry: the files may be about to be replaced.
             await asyncio.to_thread(node.stop)
             _log.error("%s", error)
@@ -163,7 +162,7 @@ async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
     except ListenError as error:
         parent.report(refused=str(error))
         return REFUSED
-    except (TlsError, FileError) as error:
+    except FileError as error:
         # Not a refusal, which would end the whole registry: the files may be about to be replaced.
         _log.error("%s", error)
         return 1
@@ -204,7 +203,7 @@ async def _waited_for(
     if not (opened.done() or stopped.done()):
         startup = StartupEndpoint(parent.settings, opening.starting, governance)
         # What is wrong, such as a port in use, is reported when the node itself serves.
-        with suppress(ListenError, TlsError, FileError):
+        with suppress(ListenError, FileError):
             await startup.start(parent.endpoint)
         await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
     if stopped.done():

@@ -46,8 +46,8 @@ class Serving:
     ) -> None:
         """Serve ``backend`` from now on.
 
-        Raises :class:`ListenError` if a port is not free, :class:`TlsError` if certificates cannot be used,
-        :class:`FileError` if a file of users or keys cannot be used.
+        Raises :class:`ListenError` if a port is not free, :class:`FileError` if certificates, or
+        a file of users, keys or rules, cannot be used.
         """
         if self._gate is None:
             self._gate = configured_gate(self._settings)

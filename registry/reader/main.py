@@ -21,7 +21,6 @@ from registry.processes.parent_channel import REFUSED, Parent, started_by_parent
 from registry.processes.sockets import ListenError, listen_on_all
 from registry.public_server import public_server, start_listening
 from registry.security.policies_file import PoliciesFile
-from registry.security.tls.errors import TlsError
 from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
 from registry.wiring import api_settings, configured_gate, limits, observing, server_tls
@@ -55,7 +54,7 @@ async def _run(parent: Parent) -> int:
     except ListenError as error:
         parent.report(refused=str(error))
         return REFUSED
-    except (TlsError, FileError) as error:
+    except FileError as error:
         # Not a refusal, which would end the whole registry: the files may be about to be replaced.
         _log.error("%s", error)
         return 1

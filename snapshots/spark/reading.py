@@ -10,7 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from registry.config.settings import Settings
+from registry.config.secret_files import current_secret
+from registry.config.settings import SECRET_FILE, Settings
 from snapshots.building.task import EngineUnavailable, Task
 
 from .embedded_source import EmbeddedLogSource
@@ -113,14 +114,17 @@ def _sasl(settings: Settings) -> dict[str, str]:
                 "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
             }
         case _:
-            login = {"username": settings.kafka_sasl_username, "password": settings.kafka_sasl_password}
+            login = {
+                "username": settings.kafka_sasl_username,
+                "password": _secret(settings, "kafka_sasl_password"),
+            }
             return {"sasl.mechanism": mechanism, "sasl.jaas.config": _jaas(_LOGIN[mechanism], login)}
 
 
 def _oauth(settings: Settings) -> dict[str, str]:
     login = {
         "clientId": settings.kafka_sasl_oauthbearer_client_id,
-        "clientSecret": settings.kafka_sasl_oauthbearer_client_secret,
+        "clientSecret": _secret(settings, "kafka_sasl_oauthbearer_client_secret"),
     }
     if settings.kafka_sasl_oauthbearer_scope:
         login["scope"] = settings.kafka_sasl_oauthbearer_scope
@@ -135,6 +139,10 @@ def _oauth(settings: Settings) -> dict[str, str]:
         "sasl.login.callback.handler.class": f"{_TOKENS}CallbackHandler",
         "sasl.oauthbearer.token.endpoint.url": settings.kafka_sasl_oauthbearer_token_endpoint_url,
     }
+
+
+def _secret(settings: Settings, name: str) -> str:
+    return current_secret(getattr(settings, name), getattr(settings, name + SECRET_FILE))
 
 
 def _pair(text: str) -> tuple[str, str, str]:
@@ -158,7 +166,7 @@ def _tls(settings: Settings) -> dict[str, str]:
         key = settings.kafka_ssl_key_location or settings.kafka_ssl_certificate_location
         options["ssl.keystore.key"] = _text(key)
         if settings.kafka_ssl_key_password:
-            options["ssl.key.password"] = settings.kafka_ssl_key_password
+            options["ssl.key.password"] = _secret(settings, "kafka_ssl_key_password")
     return options
 
 

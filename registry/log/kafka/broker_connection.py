@@ -88,7 +88,7 @@ class BrokerConnection(AIOKafkaConnection):  # type: ignore[misc] # aiokafka has
             security_protocol=security.security_protocol,
             sasl_mechanism=mechanism or None,
             sasl_plain_username=security.sasl_username,
-            sasl_plain_password=security.sasl_password,
+            sasl_plain_password=security.secret("sasl_password"),
             sasl_kerberos_service_name=security.sasl_kerberos_service_name,
             sasl_oauth_token_provider=login.tokens,
         )
@@ -166,6 +166,7 @@ class BrokerConnection(AIOKafkaConnection):  # type: ignore[misc] # aiokafka has
             if tokens is not None:
                 # Fetched before the login begins, because between its requests nothing may wait long.
                 await tokens.token(fresh=True)
+            self._sasl_plain_password = self._login.security.secret("sasl_password")
             await self._do_sasl_handshake()
         except Exception as error:
             self.close(exc=error)

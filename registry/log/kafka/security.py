@@ -7,6 +7,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
+from registry.config.secret_files import current_secret
 from registry.log.contract import LogError
 
 OAUTHBEARER, AWS_MSK_IAM, GSSAPI = "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"
@@ -20,16 +21,19 @@ _log = logging.getLogger(__name__)
 class Security:
     """Kafka's client settings for TLS and SASL, with underscores for dots.
 
-    Certificates and keys are PEM files. An empty string means unset.
+    Certificates and keys are PEM files. An empty string means unset. A secret that has a file is read from it
+    at each use, see :meth:`secret`.
     """
 
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str = ""
     sasl_username: str = ""
     sasl_password: str = ""
+    sasl_password_file: str = ""
     sasl_oauthbearer_token_endpoint_url: str = ""
     sasl_oauthbearer_client_id: str = ""
     sasl_oauthbearer_client_secret: str = ""
+    sasl_oauthbearer_client_secret_file: str = ""
     sasl_oauthbearer_scope: str = ""
     # KEY=VALUE,… that are sent to the broker with the token.
     sasl_oauthbearer_extensions: str = ""
@@ -41,11 +45,16 @@ class Security:
     ssl_certificate_location: str = ""
     ssl_key_location: str = ""
     ssl_key_password: str = ""
+    ssl_key_password_file: str = ""
     ssl_endpoint_identification_algorithm: str = "https"
     client_id: str = "registrar"
 
     def __repr__(self) -> str:
         return f"Security({self.security_protocol})"
+
+    def secret(self, name: str) -> str:
+        """Return the secret of this name as it is now."""
+        return current_secret(getattr(self, name), getattr(self, f"{name}_file"))
 
     @property
     def tls(self) -> bool:
@@ -79,6 +88,7 @@ class TlsContext:
                 security.ssl_ca_location,
                 security.ssl_certificate_location,
                 security.ssl_key_location,
+                security.ssl_key_password_file,
             )
             if file
         ]
@@ -115,7 +125,7 @@ class TlsContext:
                     security.ssl_certificate_location,
                     security.ssl_key_location or None,
                     # Without a password, OpenSSL would ask for one on the terminal.
-                    lambda: security.ssl_key_password,
+                    lambda: security.secret("ssl_key_password"),
                 )
         except (OSError, ValueError) as error:
             raise LogError(

@@ -68,7 +68,7 @@ def _post(security: Security, deadline: float) -> tuple[int, bytes]:
 def _request(security: Security) -> bytes:
     """Return the request of RFC 6749, section 4.4.2, with the credentials encoded as Kafka's client does."""
     url = urlsplit(security.sasl_oauthbearer_token_endpoint_url)
-    client = f"{security.sasl_oauthbearer_client_id}:{security.sasl_oauthbearer_client_secret}"
+    client = f"{security.sasl_oauthbearer_client_id}:{security.secret('sasl_oauthbearer_client_secret')}"
     form = {"grant_type": "client_credentials"}
     if security.sasl_oauthbearer_scope:
         form["scope"] = security.sasl_oauthbearer_scope

@@ -12,7 +12,6 @@ from registry.config.loading import Settings
 from registry.observe.metrics import Gauge
 from registry.security.watched_file import FileError, WatchedFile
 
-from .errors import TlsError
 from .peer_tls import PeerTls, peer_tls_settings
 from .server_tls import ServerTls, tls_settings
 from .tls_files import FileSetting, TlsSettings
@@ -79,7 +78,7 @@ def problems(settings: Settings) -> list[str]:
         try:
             if used:
                 check()
-        except TlsError as error:
+        except FileError as error:
             found.append(str(error))
     return found
 

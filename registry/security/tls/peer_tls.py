@@ -18,7 +18,7 @@ class PeerTls:
     client: ssl.SSLContext  # of its connections to other nodes
 
     def __init__(self, settings: TlsSettings, *, allow_expired: bool = False) -> None:
-        """Raises :class:`.TlsError`. ``allow_expired``: only log a certificate that has expired."""
+        """Raises :class:`.FileError`. ``allow_expired``: only log a certificate that has expired."""
         self.watch = TlsFiles(settings, self._use, allow_expired=allow_expired).watch
 
     def _use(self, material: KeyMaterial, authorities: Authorities) -> None:

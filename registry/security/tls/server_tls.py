@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import ssl
+from functools import partial
 
 from registry.config.loading import Settings
+from registry.config.secret_files import current_secret
 from registry.observe.logs import Throttled
+from registry.security.watched_file import FileError
 
 from .contexts import CLIENT_AUTH, server_context
-from .errors import TlsError
 from .key_material import KeyMaterial
 from .principal_rules import PrincipalRules
 from .subject_name import subject_name
@@ -24,12 +26,12 @@ class ServerTls:
     context: ssl.SSLContext
 
     def __init__(self, settings: Settings, *, allow_expired: bool = False) -> None:
-        """Raises :class:`.TlsError`. ``allow_expired``: only log a certificate that has expired."""
+        """Raises :class:`FileError`. ``allow_expired``: only log a certificate that has expired."""
         self._client_auth = CLIENT_AUTH[settings.tls_client_auth]
         try:
             self._rules = PrincipalRules(settings.tls_principal_rules)
         except ValueError as error:
-            raise TlsError(f"tls_principal_rules: {error}") from None
+            raise FileError(f"tls_principal_rules: {error}") from None
         files = TlsFiles(tls_settings(settings), self._use, allow_expired=allow_expired)
         self.watch = files.watch
 
@@ -54,8 +56,8 @@ def tls_settings(settings: Settings) -> TlsSettings:
     return TlsSettings(
         FileSetting("tls_certificate", settings.tls_certificate),
         FileSetting("tls_key", settings.tls_key),
-        settings.tls_key_password,
+        partial(current_secret, settings.tls_key_password, settings.tls_key_password_file),
         FileSetting("tls_keystore", settings.tls_keystore),
-        settings.tls_keystore_password,
+        partial(current_secret, settings.tls_keystore_password, settings.tls_keystore_password_file),
         FileSetting("tls_client_ca", settings.tls_client_ca),
     )

@@ -13,7 +13,6 @@ from cryptography import x509
 from registry.config.setting_types import quoted
 from registry.security.watched_file import CHECK_EVERY_S, FileError, WatchedFile
 
-from .errors import TlsError
 from .key_material import KeyMaterial, certificates, invalid_now, keystore, matching, private_key
 
 Authorities = tuple[x509.Certificate, ...]
@@ -35,13 +34,16 @@ class FileSetting(NamedTuple):
 
 
 class TlsSettings(NamedTuple):
-    """The files of one endpoint: certificate and key, or a keystore; and certificates of authorities."""
+    """The files of one endpoint: certificate and key, or a keystore; and certificates of authorities.
+
+    Passwords are asked for again whenever what they unlock is read.
+    """
 
     certificate: FileSetting = FileSetting()
     key: FileSetting = FileSetting()
-    key_password: str = ""
+    key_password: Callable[[], str] = str
     keystore: FileSetting = FileSetting()
-    keystore_password: str = ""
+    keystore_password: Callable[[], str] = str
     authorities: FileSetting = FileSetting()
 
     def files(self) -> Iterator[FileSetting]:
@@ -51,7 +53,7 @@ class TlsSettings(NamedTuple):
     def certificates_in(self, file: FileSetting, content: bytes) -> tuple[x509.Certificate, ...]:
         """Return the certificates of one of :meth:`files`. Raises :class:`FileError`."""
         if file == self.keystore:
-            return keystore(content, self.keystore_password).certificates
+            return keystore(content, self.keystore_password()).certificates
         return certificates(content)
 
 
@@ -63,10 +65,10 @@ class TlsFiles:
     """
 
     def __init__(self, settings: TlsSettings, use: Use, *, allow_expired: bool = False) -> None:
-        """Raises :class:`TlsError`. ``allow_expired``: only log a first certificate that has expired."""
+        """Raises :class:`FileError`. ``allow_expired``: only log a first certificate that has expired."""
         self._settings = settings
         self._use = use
-        self._watched: list[WatchedFile[KeyMaterial] | WatchedFile[bytes] | WatchedFile[Authorities]] = []
+        self._watched: list[WatchedFile[bytes] | WatchedFile[Authorities]] = []
         self._material = self._watched_material()
         self._authorities = None
         if settings.authorities.path:
@@ -78,21 +80,26 @@ class TlsFiles:
 
     def _watched_material(self) -> Callable[[], KeyMaterial]:
         settings = self._settings
+        # What a password unlocks is parsed when it is used, because the password may be renewed after it.
         if settings.keystore.path:
-            store = self._watch(
-                settings.keystore, lambda content: keystore(content, settings.keystore_password)
-            )
-            return lambda: store.value
-        key = self._watch(settings.key, lambda content: private_key(content, settings.key_password))
+            store = self._watch(settings.keystore, bytes)
+            with_password = settings.keystore_password
+            return lambda: _naming(settings.keystore, lambda: keystore(store.value, with_password()))
+        key = self._watch(settings.key, bytes)
         certificate = self._watch(settings.certificate, certificates)
-        return lambda: matching(certificate.value, key.value)
+
+        def material() -> KeyMaterial:
+            found = _naming(settings.key, lambda: private_key(key.value, settings.key_password()))
+            return _naming(settings.certificate, lambda: matching(certificate.value, found))
+
+        return material
 
     def _watch(self, setting: FileSetting, parse: Callable[[bytes], T]) -> WatchedFile[T]:
         try:
             watched = WatchedFile(setting.path, parse)
         except FileError as error:
             reason = str(error.__cause__ or error)
-            raise TlsError(f"{setting}: {reason}") from None
+            raise FileError(f"{setting}: {reason}") from None
         self._watched.append(watched)  # type: ignore[arg-type]
         return watched
 
@@ -116,7 +123,7 @@ class TlsFiles:
             return
         try:
             await asyncio.to_thread(self._build)
-        except TlsError as error:
+        except FileError as error:
             # Tried again at each check, because a certificate may only become valid with time.
             if str(error) != self._error:
                 self._error = str(error)
@@ -129,14 +136,20 @@ class TlsFiles:
 
     def _build(self, *, allow_expired: bool = False) -> None:
         named = self._settings.keystore if self._settings.keystore.path else self._settings.certificate
+        material = self._material()
+        _naming(named, lambda: _check_validity(material, named, allow_expired=allow_expired))
         try:
-            material = self._material()
-            _check_validity(material, named, allow_expired=allow_expired)
             self._use(material, () if self._authorities is None else self._authorities.value)
-        except FileError as error:
-            raise TlsError(f"{named}: {error.reason}") from None
         except ssl.SSLError as error:
-            raise TlsError(f"{named}: OpenSSL rejects it ({error.reason or error})") from None
+            raise FileError(f"{named}: OpenSSL rejects it ({error.reason or error})") from None
+
+
+def _naming(setting: FileSetting, call: Callable[[], T]) -> T:
+    """Return the result of ``call``, or raise its error with the setting in the text."""
+    try:
+        return call()
+    except FileError as error:
+        raise FileError(f"{setting}: {error.reason}") from None
 
 
 def _check_validity(material: KeyMaterial, named: FileSetting, *, allow_expired: bool) -> None:

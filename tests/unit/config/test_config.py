@@ -15,6 +15,7 @@ from registry.config.environment import sort_variables
 from registry.config.loading import Settings, SettingsError, as_toml, load, table
 from registry.config.setting_types import Schedule
 from registry.config.settings import PREFIX
+from registry.log.kafka.security import Security
 
 KAFKA = {"kafka": "127.0.0.1:9092"}
 
@@ -370,9 +371,11 @@ def test_the_kafka_client_goes_by_the_names_of_kafka(file: Path) -> None:
         "sasl_mechanism": "SCRAM-SHA-512",
         "sasl_username": "u",
         "sasl_password": "p",
+        "sasl_password_file": "",
         "sasl_oauthbearer_token_endpoint_url": "",
         "sasl_oauthbearer_client_id": "",
         "sasl_oauthbearer_client_secret": "",
+        "sasl_oauthbearer_client_secret_file": "",
         "sasl_oauthbearer_scope": "",
         "sasl_oauthbearer_extensions": "",
         "https_ca_location": "",
@@ -382,6 +385,7 @@ def test_the_kafka_client_goes_by_the_names_of_kafka(file: Path) -> None:
         "ssl_certificate_location": "",
         "ssl_key_location": "",
         "ssl_key_password": "",
+        "ssl_key_password_file": "",
         "ssl_endpoint_identification_algorithm": "",
         "client_id": "registrar",
     }
@@ -533,7 +537,7 @@ def test_a_secret_is_given_once(tmp_path: Path) -> None:
     assert "another of sixteen" not in said
 
 
-def test_the_files_of_secrets_are_no_settings_of_the_kafka_client(tmp_path: Path) -> None:
+def test_the_kafka_client_knows_a_secret_and_its_file_which_may_change(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("password")
     flags = {
@@ -543,9 +547,16 @@ def test_the_files_of_secrets_are_no_settings_of_the_kafka_client(tmp_path: Path
         "kafka_sasl_username": "user",
         "kafka_sasl_password_file": str(secret),
     }
-    security = load(flags).settings.security
-    assert security["sasl_password"] == "password"
-    assert not any(name.endswith("_file") for name in security)
+    security = Security(**load(flags).settings.security)
+    assert security.secret("sasl_password") == "password"
+    secret.write_text("renewed\n")
+    assert security.secret("sasl_password") == "renewed"
+    for broken in ("", "x" * 100_000):
+        secret.write_text(broken)
+        assert security.secret("sasl_password") == "password"
+    secret.unlink()
+    assert security.secret("sasl_password") == "password"
+    assert Security(sasl_password="given").secret("sasl_password") == "given"
 
 
 HTTPS = {"listeners": "https://a:1", "tls_certificate": __file__, "tls_key": __file__}

@@ -12,9 +12,9 @@ import pytest
 from cryptography import x509
 
 from registry.security.tls.contexts import server_context
-from registry.security.tls.errors import TlsError
 from registry.security.tls.key_material import KeyMaterial, keystore
 from registry.security.tls.tls_files import Authorities, FileSetting, TlsFiles, TlsSettings
+from registry.security.watched_file import FileError
 from tests.certificates import DAY, Authority, replace
 
 HOUR = dt.timedelta(hours=1)
@@ -41,13 +41,15 @@ class Files:
         return TlsFiles(settings, self.use, allow_expired=allow_expired)
 
     def pem(self, certificate: bytes, key: bytes, password: str = "") -> TlsSettings:
-        return TlsSettings(self.setting("certificate", certificate), self.setting("key", key), password)
+        return TlsSettings(
+            self.setting("certificate", certificate), self.setting("key", key), lambda: password
+        )
 
     def store(self, content: bytes, password: str) -> TlsSettings:
-        return TlsSettings(keystore=self.setting("keystore", content), keystore_password=password)
+        return TlsSettings(keystore=self.setting("keystore", content), keystore_password=lambda: password)
 
     def refusal(self, settings: TlsSettings) -> str:
-        with pytest.raises(TlsError) as caught:
+        with pytest.raises(FileError) as caught:
             self.open(settings)
         assert not self.used
         return str(caught.value)
@@ -167,6 +169,39 @@ def test_files_that_cannot_be_used_leave_the_previous_ones_in_use(
         files.pem(after.pem, after.key_pem())
         await settled(opened)
         assert files.used[-1][0] == after.certificate
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("keystore", [False, True])
+@pytest.mark.parametrize("password_first", [False, True])
+def test_a_password_is_renewed_with_what_it_unlocks(
+    files: Files, caplog: pytest.LogCaptureFixture, keystore: bool, password_first: bool
+) -> None:
+    """In either order; until both are there, the previous certificate stays in use."""
+
+    async def main() -> None:
+        before, after = files.authority.issue(), files.authority.issue()
+        password = ["old"]
+        if keystore:
+            settings = files.store(before.pkcs12("old"), "")._replace(keystore_password=lambda: password[0])
+        else:
+            settings = files.pem(before.pem, before.key_pem("old"))._replace(key_password=lambda: password[0])
+        opened = files.open(settings)
+        if password_first:
+            password[0] = "new"
+            await settled(opened)
+        if keystore:
+            files.setting("keystore", after.pkcs12("new"))
+        else:
+            files.pem(after.pem, after.key_pem("new"))
+        await settled(opened)
+        if not password_first:
+            assert len(files.used) == 1
+            assert len([each for each in caplog.records if "the password is wrong" in each.message]) == 1
+            password[0] = "new"
+            await settled(opened)
+        assert [each[0] for each in files.used] == [before.certificate, after.certificate]
 
     asyncio.run(main())
 
