@@ -15,8 +15,7 @@ from registry.config.loading import Loaded
 from registry.domain.model import Subject
 from registry.domain.principal import Principal
 from registry.security.access import Permission
-from registry.security.authorization.explain import explain
-from registry.security.authorization.rules import Rules
+from registry.security.authorization.rules import Rules, explain
 from registry.security.authorization.rules_file import parse
 from registry.security.watched_file import FileError, WatchedFile
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from registry.api.backend import ApiSettings
 from registry.domain.principal import Principal
-from registry.security.authorization.rules import Rules, parse_rules
+from registry.security.authorization.rules import Rules
+from registry.security.authorization.rules_file import parse
 from registry.security.gate import Admission, Credentials
 from tests.api.driver import Api, Headers, ListBackend, Reply
 
@@ -19,7 +20,7 @@ class RulesGate:
         self.replace(text)
 
     def replace(self, text: str) -> None:
-        self.rules = parse_rules((ROOT + text).encode())
+        self.rules = parse((ROOT + text).encode())
 
     def known(self, credentials: Credentials) -> Admission | None:
         principal = Principal(credentials.authorization.decode())

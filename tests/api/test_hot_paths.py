@@ -12,8 +12,7 @@ from registry.domain.subject_patterns import parse_pattern
 from registry.reader.fast_path.latest_version import is_latest, latest_version
 from registry.reader.fast_path.register import Bodies, repeated_registration
 from registry.reader.fast_path.schema_by_id import schema_by_id
-from registry.security.authorization.roles import ROLES
-from registry.security.authorization.rule_access import RuleAccess
+from registry.security.authorization.rules import ROLES, RuleAccess
 from tests.api.driver import Api, record
 
 SUBJECTS = ("a", "b", "a%2Fb", ":.c:a", ":.c:", "%C3%BC" * 60, "__EMPTY")

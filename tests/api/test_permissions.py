@@ -10,7 +10,7 @@ import pytest
 from registry.api.openapi import document
 from registry.api.operations import Operation
 from registry.api.routes import operations
-from registry.security.authorization.roles import ROLES
+from registry.security.authorization.rules import ROLES
 from tests.api.driver import Reply, record
 from tests.api.permitting import PermittingApi, rule
 

@@ -17,8 +17,7 @@ from registry.domain.subject_patterns import Pattern, parse_pattern
 from registry.security.access import Permission
 from registry.security.watched_file import FileError
 
-from .roles import ROLES
-from .rules import PATTERNS_MAX, Rule, Rules
+from .rules import PATTERNS_MAX, ROLES, Rule, Rules
 
 # Compatibility checks need Read there, deletes and configs of subjects need Write.
 _SUBJECT: Final = {"Read": ROLES["reader"], "Write": ROLES["operator"]}

@@ -1,44 +1,31 @@
-"""Rules that allow principals and groups to do something to subjects, and their TOML file.
-
-::
-
-    [[allow]]
-    principal = "alice"                   # or a list; "*": every principal
-    role = "developer"
-    subjects = ["payments-*", ":.team-a:*"]
-
-    [[allow]]
-    group = ["ops", "support"]
-    operations = ["read", "config"]
-    subjects = "*"
-
-Rules only allow; everything else is denied.
-"""
+"""Rules that allow principals and groups to do something to subjects; everything else is denied."""
 
 from __future__ import annotations
 
-import re
-import tomllib
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from registry.domain.model import Subject
 from registry.domain.principal import Principal
-from registry.domain.subject_patterns import Pattern, parse_pattern
+from registry.domain.subject_patterns import Pattern, SubjectRange, union
 from registry.security.access import Access, Permission
-from registry.security.watched_file import FileError
-
-from .roles import ROLES
-from .rule_access import RuleAccess
 
 ANYONE: Final = "*"
-RULES_MAX: Final = 10_000
-PATTERNS_MAX: Final = 100_000  # In all rules together.
+PATTERNS_MAX: Final = 100_000  # In all rules of a file together.
 _ACCESS_MAX: Final = 4096  # Principals whose access is cached.
-_KEYS: Final = ("principal", "group", "role", "operations", "subjects")
-_TABLE: Final = re.compile(rb"^[ \t]*\[\[[ \t]*(?:allow|\"allow\"|'allow')[ \t]*\]\]", re.MULTILINE)
-_AT_LINE: Final = re.compile(r" \(at line (\d+), column \d+\)$")
+_SHOWN: Final = 20  # Rules that an explanation names.
+
+_READER = frozenset({Permission.READ, Permission.COMPATIBILITY})
+_DEVELOPER = _READER | {Permission.WRITE}
+
+ROLES: Final = {
+    "reader": _READER,
+    "developer": _DEVELOPER,
+    "operator": _DEVELOPER | {Permission.DELETE, Permission.CONFIG, Permission.MODE},
+    "admin": frozenset(Permission),
+}
 
 
 class Rule(NamedTuple):
@@ -95,80 +82,63 @@ class Rules:
         return [self.rules[index] for index in sorted(found)]
 
 
-def parse_rules(content: bytes) -> Rules:
-    """Read a rules file. Raises :class:`FileError`, which names the table, the key and what is allowed."""
-    try:
-        document = tomllib.loads(content.decode())
-    except UnicodeDecodeError as error:
-        raise FileError("is not UTF-8", content.count(b"\n", 0, error.start) + 1) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        at = _AT_LINE.search(str(error))
-        reason = _AT_LINE.sub("", str(error)) or "nested too deeply"
-        raise FileError(f"is not TOML: {reason}", int(at[1]) if at else 0) from None
-    unknown = document.keys() - {"allow"}
-    if unknown:
-        raise FileError(f"unknown key {min(unknown)!r}; a file of rules has [[allow]] tables only")
-    tables = document.get("allow", [])
-    if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
-        raise FileError("'allow' must be a table in double brackets: [[allow]]")
-    if len(tables) > RULES_MAX:
-        raise FileError(f"has more than {RULES_MAX} rules")
-    lines = [content.count(b"\n", 0, found.start()) + 1 for found in _TABLE.finditer(content)]
-    lines = lines if len(lines) == len(tables) else [0] * len(tables)
-    rules = [_rule(number, *each) for number, each in enumerate(zip(lines, tables, strict=True), 1)]
-    if sum(len(each.subjects) for each in rules) > PATTERNS_MAX:
-        raise FileError(f"has more than {PATTERNS_MAX} subjects")
-    return Rules(rules)
+class RuleAccess:
+    """The union of allow rules: everything else is denied. Immutable."""
+
+    def __init__(self, granted: Iterable[tuple[frozenset[Permission], tuple[Pattern, ...]]]) -> None:
+        """``granted``: pairs of permissions and the subjects to which they apply."""
+        patterns: dict[Permission, list[Pattern]] = {each: [] for each in Permission}
+        for permissions, subjects in granted:
+            for permission in permissions:
+                patterns[permission] += subjects
+        self._ranges = {permission: union(found) for permission, found in patterns.items()}
+
+    def may(self, permission: Permission, subject: Subject) -> bool:
+        """Return true if a rule allows this for ``subject``, which may be a whole context."""
+        ranges = self._ranges[permission]
+        if ranges is None:
+            return True
+        name = subject.name.encode()
+        # The last range that begins at or before the name: no end is greater than this one.
+        at = bisect_right(ranges, (subject.context, name, b"\xff"))
+        found = ranges[at - 1] if at else None
+        return found is not None and found.context == subject.context and (not found.end or name < found.end)
+
+    def everywhere(self, permission: Permission) -> bool:
+        """Return true if a rule allows this for all subjects and contexts."""
+        return self._ranges[permission] is None
+
+    def ranges(self, permission: Permission) -> tuple[SubjectRange, ...]:
+        """Return the subjects to which rules allow this: sorted, disjoint ranges of names."""
+        found = self._ranges[permission]
+        assert found is not None, "it is permitted everywhere"
+        return found
 
 
-def _rule(number: int, line: int, table: Mapping[str, Any]) -> Rule:
-    def broken(reason: str) -> FileError:
-        return FileError(f"[[allow]] number {number}: {reason}", line)
+class Explanation(NamedTuple):
+    """A decision and its reason."""
 
-    def texts(key: str) -> list[str]:
-        value = table.get(key, [])
-        listed = [value] if isinstance(value, str) else value
-        if not isinstance(listed, list) or not all(isinstance(each, str) and each for each in listed):
-            raise broken(f"{key!r} must be a text that is not empty, or a list of such texts")
-        if key in table and not listed:
-            raise broken(f"{key!r} must not be empty")
-        return listed
-
-    unknown = table.keys() - set(_KEYS)
-    if unknown:
-        raise broken(f"unknown key {min(unknown)!r}; allowed: {', '.join(_KEYS)}")
-    principals, groups = texts("principal"), texts("group")
-    if not principals and not groups:
-        raise broken("needs 'principal' or 'group'")
-    if ANYONE in groups:
-        raise broken("'group' must name groups; for everyone write principal = \"*\"")
-    subjects = []
-    for text in texts("subjects"):
-        try:
-            subjects.append(parse_pattern(text))
-        except ValueError as error:
-            raise broken(f"'subjects': {error}") from None
-    if not subjects:
-        raise broken("needs 'subjects'")
-    try:
-        permissions = _permissions(texts("role"), texts("operations"))
-    except ValueError as error:
-        raise broken(str(error)) from None
-    return Rule(number, line, frozenset(principals), frozenset(groups), permissions, tuple(subjects))
+    allowed: bool
+    reason: str
 
 
-def _permissions(roles: list[str], operations: list[str]) -> frozenset[Permission]:
-    if bool(roles) == bool(operations):
-        raise ValueError("needs either 'role' or 'operations'")
-    found: set[Permission] = set()
-    for name in roles:
-        if name not in ROLES:
-            raise ValueError(f"'role': {name!r} is not one of {', '.join(ROLES)}")
-        found |= ROLES[name]
-    for name in operations:
-        try:
-            found.add(Permission(name))
-        except ValueError:
-            allowed = ", ".join(each.value for each in Permission)
-            raise ValueError(f"'operations': {name!r} is not one of {allowed}") from None
-    return frozenset(found)
+def explain(rules: Rules, principal: Principal, permission: Permission, subject: Subject) -> Explanation:
+    """Return the decision, and the first rule that allows it or the reason why none does."""
+    rule = rules.deciding(principal, permission, subject)
+    if rule is not None:
+        pattern = next(each.text for each in rule.subjects if each.covers(subject))
+        place = f"[[allow]] number {rule.number}" + (f", line {rule.line}" if rule.line else "")
+        return Explanation(True, f"allowed by {place}: subjects {pattern!r}")
+    mine = rules.concerning(principal)
+    if not mine:
+        return Explanation(False, "denied: no rule names this principal or its groups")
+    if not any(permission in each.permissions for each in mine):
+        numbers = ", ".join(str(each.number) for each in mine[:_SHOWN])
+        return Explanation(
+            False, f"denied: no rule for this principal allows {permission.value!r} (its rules: {numbers})"
+        )
+    able = [str(each.number) for each in mine if permission in each.permissions]
+    shown = ", ".join(able[:_SHOWN])
+    return Explanation(
+        False, f"denied: the rules that allow {permission.value!r} (number {shown}) are for other subjects"
+    )

@@ -18,7 +18,7 @@ from registry.security.authentication.key_url import KeyUrl
 from registry.security.authentication.throttle import FREE_FAILURES
 from registry.security.authentication.tokens import Claims, TokenVerifier
 from registry.security.authentication.users import User, Users
-from registry.security.authorization.rule_access import RuleAccess
+from registry.security.authorization.rules import RuleAccess
 from registry.security.gate import Credentials, Refused
 from tests.running import until_async
 from tests.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed

@@ -14,10 +14,8 @@ from registry.domain.model import TOP, Subject
 from registry.domain.principal import ANONYMOUS, Principal
 from registry.domain.subject_patterns import SubjectRange, parse_pattern, union
 from registry.security.access import Permission
-from registry.security.authorization import rules as rules_module
-from registry.security.authorization.explain import explain
-from registry.security.authorization.roles import ROLES
-from registry.security.authorization.rules import Rules, parse_rules
+from registry.security.authorization import rules_file
+from registry.security.authorization.rules import PATTERNS_MAX, ROLES, Rules, explain
 from registry.security.authorization.rules_file import parse
 from registry.security.watched_file import FileError
 
@@ -39,7 +37,7 @@ subjects = "*"
 
 
 def rules(text: str) -> Rules:
-    return parse_rules(text.encode())
+    return parse(text.encode())
 
 
 @pytest.mark.parametrize(
@@ -134,8 +132,8 @@ def test_a_broken_file_says_where_and_what_is_allowed(text: str, line: int, reas
 
 def test_a_file_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileError, match="more than"):
-        parse(b"[[allow]]\n" * (rules_module.RULES_MAX + 1))
-    subjects = ",".join('"s"' for _ in range(rules_module.PATTERNS_MAX + 1))
+        parse(b"[[allow]]\n" * (rules_file.RULES_MAX + 1))
+    subjects = ",".join('"s"' for _ in range(PATTERNS_MAX + 1))
     with pytest.raises(FileError, match="more than"):
         parse(f'{ALLOW}role="reader"\nsubjects=[{subjects}]'.encode())
     with pytest.raises(FileError):
