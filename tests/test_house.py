@@ -61,9 +61,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.domain.decide": (*_LOOKUP, "registry.domain.compatibility", "registry.domain.fold"),
     "registry.domain.reseed": (*_QUERIES, "registry.domain.fold"),
     # Stored data: the log, the store, snapshots; and the election.
-    "registry.log": ("registry.domain", "registry.processes"),
+    "registry.log": ("registry.config", "registry.domain", "registry.processes"),
     "registry.log.kafka.open_topic": ("registry.config", "registry.log"),
-    "registry.log.kafka.security": ("registry.config", "registry.log"),
     "registry.store": ("registry.domain", "registry.processes"),
     # Folding the log into a store: by a node that follows, and by builds of snapshots.
     "registry.folding": ("registry.domain", "registry.log", "registry.processes", "registry.store"),

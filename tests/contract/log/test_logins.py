@@ -21,7 +21,7 @@ from registry.log.kafka.security import Security
 from tests.certificates import Authority
 from tests.contract.log.conftest import Opened
 from tests.kafka_topics import make_topic
-from tests.secured_broker import SESSION_S, SecuredBroker
+from tests.secured_broker import PASSWORD, SESSION_S, SecuredBroker
 from tests.token_endpoint import TokenEndpoint
 
 ONE = [Entry(b"k", b"1")]
@@ -86,6 +86,17 @@ def test_a_session_that_the_broker_limits_is_renewed_on_the_same_connection(
     end = time.monotonic() + 2 * SESSION_S
     append_until(log, lambda: time.monotonic() > end)
     assert times_opened(log, broker.users) == 1
+
+
+def test_a_password_is_read_from_its_file_for_each_login(
+    broker: SecuredBroker, opened: Opened, tmp_path: Path
+) -> None:
+    renewed = tmp_path / "password"
+    renewed.write_text(f"{PASSWORD}\n")
+    login = broker.for_users(sasl_password="the former one", sasl_password_file=str(renewed))
+    log = opened(broker.users, make_topic(broker.address), login)
+    log.claim()
+    assert log.append(ONE) == 0
 
 
 def refusal(broker: SecuredBroker, address: str, security: Security) -> str:

@@ -109,7 +109,7 @@ def test_http_and_https_are_served_side_by_side(site: Site, readers: str) -> Non
         assert f"http://127.0.0.1:{site.plain} and https://127.0.0.1:{site.port}\n" in registry.output
 
 
-def test_a_pkcs12_file_is_served_by_tls_alone(site: Site) -> None:
+def test_a_pkcs12_file_is_served_by_tls_alone_and_renewed_with_its_password(site: Site) -> None:
     issued = site.authority.issue()
     replace(site.folder / "server.p12", issued.pkcs12("secret"))
     replace(site.folder / "password", b"secret\n")
@@ -125,6 +125,11 @@ def test_a_pkcs12_file_is_served_by_tls_alone(site: Site) -> None:
         with closing(site.connection()) as connection:
             connection.request("POST", PATH, BODY, KIND)
             assert connection.getresponse().status == 200
+        renewed = site.authority.issue()
+        replace(site.folder / "server.p12", renewed.pkcs12("another secret"))
+        replace(site.folder / "password", b"another secret\n")
+        der = ssl.PEM_cert_to_DER_cert(renewed.pem.decode())
+        until(lambda: site.served() == der, 30.0, "the renewed keystore with its new password")
     finally:
         registry.stop()
 
