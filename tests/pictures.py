@@ -158,8 +158,8 @@ def write() -> str:
 BOXES: Mapping[str, tuple[str, ...]] = {
     "snapshots.spark": ("snapshots.spark",),
     "main, commands": (
-        "registry.__main__", "registry.command_line", "registry.commands", "registry.supervisor",
-        "snapshots.__main__",
+        "registry.__main__", "registry.client", "registry.command_line", "registry.commands",
+        "registry.supervisor", "snapshots.__main__",
     ),
     "reader": ("registry.reader",),
     "node": ("registry.node",),

@@ -118,9 +118,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.commands": (*_BUILDING, "snapshots.building", "snapshots.backup"),
     "snapshots.__main__": ("registry.__main__",),
     "snapshots.spark.submit": ("registry.__main__",),
-    "registry.command_line": ("registry.config",),
+    # A client of a registry's API, for the command line.
+    "registry.client": ("registry.__init__",),
+    "registry.command_line": ("registry.client", "registry.config"),
     "registry.commands": (
-        "registry.command_line", *_HOST, *_STATE, "registry.encoder", "registry.security",
+        "registry.client", "registry.command_line", *_HOST, *_STATE, "registry.encoder", "registry.security",
         "registry.supervisor", "snapshots",
     ),
     "registry.supervisor": ("registry.__init__", *_HOST, "registry.audit", "registry.security"),

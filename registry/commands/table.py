@@ -5,12 +5,13 @@ from __future__ import annotations
 from registry.command_line.verbs import VerbRow
 
 _HERE = "registry.commands."
-_SERVER, _FILES = "Serve", "Maintain"
+_SERVER, _CLIENT, _FILES = "Serve", "Use a registry, by its URL", "Maintain"
 
 VERBS = (
     VerbRow(_SERVER, "serve", _HERE + "serve:serve", "Serve the registry until a signal stops it."),
     VerbRow(_SERVER, "check-config", _HERE + "check_config:check_config", "Print the settings in force."),
     VerbRow(_SERVER, "config", _HERE + "config_map:config", "Print what another registry's settings become."),
+    VerbRow(_CLIENT, "subjects", _HERE + "subjects:subjects", "List the subjects."),
     VerbRow(_FILES, "snapshot", _HERE + "snapshot:snapshot", "Build, check, restore and compare snapshots."),
     VerbRow(_FILES, "duplicates", _HERE + "duplicates:duplicates", "List schemas that are equal."),
     VerbRow(_FILES, "log", _HERE + "log:log", "Write a lost topic again from a store."),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 # Variables of the commands that are clients of a registry.
-CLIENT_NAMES = frozenset({"URL", "USER", "PASSWORD", "TOKEN", "CA"})
+CLIENT_NAMES = frozenset({"URL", "USER", "PASSWORD", "TOKEN", "CA", "CERTIFICATE", "KEY"})
 
 # Kubernetes makes these of the name of each service in the namespace, such as "registrar-metrics".
 _SERVICE_LINK = re.compile(

@@ -1,0 +1,105 @@
+"""Addresses of registries and the credentials for them."""
+
+from __future__ import annotations
+
+import base64
+import netrc
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from .errors import BadAddress
+
+_NETRC_BYTES_MAX = 1 << 20
+
+
+class Credentials(NamedTuple):
+    """The value of the header ``Authorization``, and what a message may say about it."""
+
+    header: str
+    shown: str
+
+
+class Address(NamedTuple):
+    """One server of a registry."""
+
+    url: str  # without credentials and without a slash at the end
+    credentials: Credentials | None
+
+
+def parse_addresses(text: str, environment: Mapping[str, str]) -> list[Address]:
+    """Parse URLs that are separated by commas; find the credentials for each.
+
+    They are, in this order, those in the URL, ``REGISTRAR_TOKEN`` or ``REGISTRAR_USER``, and the entry of
+    the host in the file that ``NETRC`` names, by default ``~/.netrc``. Raises :class:`BadAddress`.
+    """
+    addresses = [_address(each.strip(), environment) for each in text.split(",") if each.strip()]
+    if not addresses:
+        raise BadAddress("no URL of a registry is given: use --url or REGISTRAR_URL")
+    return addresses
+
+
+def _address(text: str, environment: Mapping[str, str]) -> Address:
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        port = parts.port
+    except ValueError as error:
+        raise BadAddress(f"{_hidden(text)} is not a URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise BadAddress(
+            f"{_hidden(text)} is not the URL of a registry: write http://HOST:PORT or https://HOST:PORT"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    url = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+    if parts.username is not None:
+        return Address(url, _basic(unquote(parts.username), unquote(parts.password or ""), "in the URL"))
+    return Address(url, _of_environment(environment) or _of_netrc(parts.hostname, environment))
+
+
+def _hidden(text: str) -> str:
+    """Return a URL without its credentials, for a message."""
+    head, at, tail = text.rpartition("@")
+    return repr(f"{head.partition('://')[0]}://…@{tail}" if at and "://" in head else tail)
+
+
+def _basic(user: str, password: str, origin: str) -> Credentials:
+    pair = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return Credentials(f"Basic {pair}", f"the password of {user!r} {origin}")
+
+
+def _of_environment(environment: Mapping[str, str]) -> Credentials | None:
+    token, user = environment.get("REGISTRAR_TOKEN"), environment.get("REGISTRAR_USER")
+    if token and user:
+        raise BadAddress("REGISTRAR_TOKEN and REGISTRAR_USER are both set: unset one of them")
+    if token:
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise BadAddress("REGISTRAR_TOKEN holds characters that no token has")
+        return Credentials(f"Bearer {token}", "the token in REGISTRAR_TOKEN")
+    if not user:
+        return None
+    name, colon, password = user.partition(":")
+    if not colon:
+        password = environment.get("REGISTRAR_PASSWORD", "")
+        if not password:
+            raise BadAddress("REGISTRAR_USER has no password: write NAME:PASSWORD, or set REGISTRAR_PASSWORD")
+    return _basic(name, password, "in REGISTRAR_USER")
+
+
+def _of_netrc(host: str, environment: Mapping[str, str]) -> Credentials | None:
+    named = environment.get("NETRC")
+    home = environment.get("HOME")
+    path = Path(named) if named else Path(home) / ".netrc" if home else None
+    if path is None or not path.is_file():
+        if named:
+            raise BadAddress(f"NETRC names {named}, which is not a file")
+        return None
+    try:
+        if path.stat().st_size > _NETRC_BYTES_MAX:
+            raise BadAddress(f"{path} is larger than {_NETRC_BYTES_MAX} bytes")
+        found = netrc.netrc(path).authenticators(host)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadAddress(f"{path} cannot be read: {error}") from None
+    except netrc.NetrcParseError as error:
+        raise BadAddress(f"{path}, line {error.lineno}: {error.msg}") from None
+    return _basic(found[0], found[2], f"in {path}") if found else None

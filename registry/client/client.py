@@ -1,0 +1,99 @@
+"""A client of a registry's HTTP API: Registrar's, and others that speak Confluent's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from .addresses import Address
+from .errors import ErrorAnswer, NotARegistry
+from .failures import advice, not_a_registry
+from .messages import Answer, Request, TlsFiles
+from .transport import Transport
+
+_PAGE = 1000
+
+
+class RegistryClient:
+    """Sends requests to one registry, for a ``with`` block.
+
+    Paths are quoted already. Parameters that are ``None`` or false are not sent. Every request raises
+    :class:`.errors.RegistryError`.
+    """
+
+    def __init__(self, addresses: Sequence[Address], tls: TlsFiles, timeout_s: float) -> None:
+        self._transport = Transport(addresses, tls, timeout_s)
+
+    @property
+    def url(self) -> str:
+        """The address that is asked first, without credentials."""
+        return self._transport.address.url
+
+    def get(self, path: str, **params: Any) -> Any:
+        """Return the JSON of a resource."""
+        return _json(path, self._transport.send(Request("GET", path, params)))
+
+    def post(self, path: str, body: Any, **params: Any) -> Any:
+        """Send JSON to a resource that looks something up or registers it; return the JSON of the answer."""
+        return _json(path, self._transport.send(Request("POST", path, params, body)))
+
+    def put(self, path: str, body: Any, **params: Any) -> Any:
+        """Replace a resource; return the JSON of the answer."""
+        return _json(path, self._transport.send(Request("PUT", path, params, body)))
+
+    def delete(self, path: str, **params: Any) -> Any:
+        """Delete a resource; return the JSON of the answer."""
+        return _json(path, self._transport.send(Request("DELETE", path, params)))
+
+    def pages(self, path: str, **params: Any) -> Iterator[Any]:
+        """Yield the items of a list, page by page.
+
+        Registrar links its pages; with other registries they are counted. One that ignores pages gives
+        everything at once.
+        """
+        target, query = path, {**params, "limit": _PAGE, "offset": 0}
+        begin: Any = None
+        while target:
+            answer = self._transport.send(Request("GET", target, query))
+            page = _json(path, answer)
+            if not isinstance(page, list):
+                raise NotARegistry(not_a_registry(path, answer))
+            if not page or page[0] == begin:  # the offset was ignored
+                return
+            yield from page
+            begin = page[0] if begin is None else begin
+            if answer.next_page:
+                target, query = answer.next_page, {}
+            elif len(page) == _PAGE and query:
+                query["offset"] += _PAGE
+            else:
+                return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._transport.close()
+
+
+def _json(path: str, answer: Answer) -> Any:
+    """Return the JSON of an answer, ``None`` if it is empty; raise the error that it tells."""
+    if answer.is_success and not answer.content:
+        return None
+    try:
+        found = json.loads(answer.content)
+    except (ValueError, RecursionError):
+        found = None
+    if answer.is_success and found is not None:
+        return found
+    if isinstance(found, dict) and "message" in found:
+        given = found.get("error_code", found.get("code"))
+        code = given if isinstance(given, int) else answer.status
+        raise ErrorAnswer(answer.status, code, str(found["message"]), advice(path, answer, code))
+    if answer.status in (401, 403, 429) or answer.status >= 500:
+        raise ErrorAnswer(answer.status, answer.status, "", advice(path, answer, answer.status))
+    raise NotARegistry(not_a_registry(path, answer))

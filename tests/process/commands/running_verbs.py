@@ -1,0 +1,51 @@
+"""Running verbs: in this process, which is fast, or in one of their own, with an environment."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any, NamedTuple
+
+from registry.__main__ import main
+from tests.running import ROOT
+
+
+class Done(NamedTuple):
+    """A verb that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What it printed, which is one JSON document."""
+        return json.loads(self.out)
+
+
+def verb(*words: str) -> Done:
+    """Run a verb in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = main(words)
+    return Done(status, out.getvalue(), err.getvalue())
+
+
+def verb_process(*words: str, stdin: str = "", **environment: str) -> Done:
+    """Run a verb in a process of its own; ``environment`` replaces all variables of the client."""
+    inherited = {name: word for name, word in os.environ.items() if not name.startswith("REGISTRAR_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "registry", *words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=inherited | environment,
+        check=False,
+        timeout=60,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)

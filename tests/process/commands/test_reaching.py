@@ -1,0 +1,233 @@
+"""Reaching a registry: addresses, credentials, TLS, and one sentence for each failure."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from tests.certificates import Authority
+from tests.process.commands.running_verbs import verb, verb_process
+from tests.running import PATIENT, Registry, Served, free_port
+from tests.token_issuer import AUDIENCE, Issuer
+
+# Of the password "secret", with parameters that make it fast.
+SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
+NONE_LISTENS = "check the port, or start the registry"
+RULES = """
+[[allow]]
+principal = "admin"
+role = "admin"
+subjects = "*"
+
+[[allow]]
+principal = "alice"
+role = "reader"
+subjects = "public-*"
+"""
+
+
+class Site(NamedTuple):
+    """A registry with users, tokens and rules, at an http and an https address."""
+
+    plain: str
+    secure: str
+    ca: str
+    issuer: Issuer
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("reaching")
+    users, rules = folder / "users", folder / "rules.toml"
+    users.write_text("".join(f"{name}:{SECRET}\n" for name in ("admin", "alice")))
+    rules.write_text(RULES)
+    authority, plain, secure = Authority(), free_port(), free_port()
+    ca = authority.write(folder, "ca")
+    certificate, key = authority.issue().write(folder, "server")
+    with Issuer() as issuer:
+        registry = Registry(
+            folder / "data",
+            *("--listeners", f"http://127.0.0.1:{plain},https://127.0.0.1:{secure}", "--readers", "1"),
+            *("--tls-certificate", str(certificate), "--tls-key", str(key), "--users", str(users)),
+            *("--rules", str(rules), "--jwt-jwks", issuer.jwks, "--jwt-issuer", issuer.url),
+            *("--jwt-audience", AUDIENCE),
+            port=plain,
+        )
+        registry.headers["Authorization"] = "Basic " + base64.b64encode(b"admin:secret").decode()
+        try:
+            registry.wait()
+            for subject in ("public-a", "private-b"):
+                httpx.post(
+                    f"{registry.url}/subjects/{subject}/versions",
+                    json={"schema": '"string"'},
+                    auth=("admin", "secret"),
+                    timeout=PATIENT,
+                ).raise_for_status()
+            yield Site(registry.url, f"https://127.0.0.1:{secure}", str(ca), issuer)
+            assert registry.stop() == 0, registry.output
+        finally:
+            registry.kill()
+
+
+def with_user(url: str, user: str) -> str:
+    return url.replace("://", f"://{user}@")
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """Run a server that sends the same bytes to everybody; yield its address."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+
+
+def http_answer(head: str, body: bytes = b"") -> bytes:
+    return f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+
+
+def test_credentials_come_from_the_url_the_environment_or_netrc(site: Site, tmp_path: Path) -> None:
+    both, public = "private-b\npublic-a\n", "public-a\n"
+    assert verb("subjects", "--url", with_user(site.plain, "admin:secret")).out == both
+    assert verb("subjects", "--url", with_user(site.plain, "alice:secret")).out == public
+    url = {"REGISTRAR_URL": site.plain}
+    assert verb_process("subjects", REGISTRAR_USER="admin:secret", **url).out == both
+    assert verb_process("subjects", REGISTRAR_USER="admin", REGISTRAR_PASSWORD="secret", **url).out == both
+    assert verb_process("subjects", REGISTRAR_TOKEN=site.issuer.token(), **url).out == public
+    named = tmp_path / "credentials"
+    named.write_text("machine elsewhere login x password y\nmachine 127.0.0.1 login admin password secret\n")
+    named.chmod(0o600)
+    assert verb_process("subjects", NETRC=str(named), **url).out == both
+    (tmp_path / ".netrc").write_bytes(named.read_bytes())
+    (tmp_path / ".netrc").chmod(0o600)
+    assert verb_process("subjects", HOME=str(tmp_path), **url).out == both
+    # What is nearer to the command wins.
+    assert verb_process("subjects", REGISTRAR_USER="alice:secret", NETRC=str(named), **url).out == public
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({}, "wants credentials: set REGISTRAR_USER=NAME:PASSWORD or REGISTRAR_TOKEN"),
+        ({"REGISTRAR_USER": "admin:wrong"}, "refused the password of 'admin' in REGISTRAR_USER"),
+        ({"REGISTRAR_TOKEN": "wrong"}, "refused the token in REGISTRAR_TOKEN"),
+        ({"REGISTRAR_USER": "admin"}, "REGISTRAR_USER has no password"),
+        ({"REGISTRAR_USER": "a:b", "REGISTRAR_TOKEN": "c"}, "are both set: unset one of them"),
+        ({"NETRC": "/nowhere"}, "NETRC names /nowhere, which is not a file"),
+    ],
+)
+def test_credentials_that_do_not_serve_are_told_without_their_secret(
+    site: Site, environment: dict[str, str], told: str
+) -> None:
+    done = verb_process("subjects", "--url", site.plain, **environment)
+    assert (done.status, done.out) == (2, "")
+    assert told in done.err
+    assert "wrong" not in done.err
+
+
+def test_tls_needs_the_ca(site: Site) -> None:
+    url = with_user(site.secure, "admin:secret")
+    assert verb("subjects", "--url", url, "--ca", site.ca).status == 0
+    assert verb_process("subjects", REGISTRAR_URL=url, REGISTRAR_CA=site.ca).status == 0
+    unknown = verb("subjects", "--url", url)
+    assert unknown.status == 2
+    assert "its certificate is not accepted" in unknown.err
+    assert "--ca FILE" in unknown.err
+    assert "secret" not in unknown.err
+    missing = verb("subjects", "--url", url, "--ca", "/nowhere")
+    assert (missing.status, "/nowhere cannot be used for TLS" in missing.err) == (2, True)
+
+
+def test_tls_and_plain_http_are_told_apart(site: Site) -> None:
+    plain = verb("subjects", "--url", site.secure.replace("https", "http"))
+    assert (plain.status, "write https://" in plain.err) == (2, True)
+    tls = verb("subjects", "--url", site.plain.replace("http", "https"))
+    assert (tls.status, "does not speak TLS at this port: write http://" in tls.err) == (2, True)
+
+
+def test_the_next_address_is_asked_if_one_is_dead_or_not_ready(registry: Served) -> None:
+    dead = f"http://127.0.0.1:{free_port()}"
+    with answering(http_answer("503 Service Unavailable")) as unready:
+        done = verb("subjects", "--url", f"{dead},{unready}, {registry.url}")
+        assert (done.status, done.err) == (0, "")
+        gone = verb("subjects", "--url", f"{dead},{unready}")
+    assert gone.status == 2
+    assert "503" in gone.err
+    done = verb("subjects", "--url", f"{dead},{dead}")
+    assert (done.status, done.err.count(NONE_LISTENS)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"\0\1\2garbage\r\n\r\n", "closed the connection without an answer in HTTP"),
+        (b"", "closed the connection without an answer in HTTP"),
+        (http_answer("200 OK", b"<html>"), "is not a schema registry"),
+        (http_answer("200 OK", b"{}"), "is not a schema registry"),
+        (http_answer("200 OK", b"[" * 100_000), "is not a schema registry"),
+        (http_answer("404 Not Found", b"nothing here"), "is not a schema registry"),
+        (http_answer("302 Found\r\nLocation: https://elsewhere/"), "redirects to 'https://elsewhere/'"),
+        (http_answer("500 Oops", b"\xff"), "answered 500; try again later"),
+        (http_answer("400 Bad Request", b"plain HTTP request sent to HTTPS port"), "write https://"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[", "closed the connection"),
+    ],
+)
+def test_a_server_that_is_no_registry_is_told(answer: bytes, told: str) -> None:
+    with answering(answer) as url:
+        done = verb("subjects", "--url", url)
+    assert (done.status, done.out) == (2, "")
+    assert told in done.err
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("http://registry.invalid:8081", "is unknown: check its name"),
+        ("ftp://user:secret@host", "'ftp://…@host' is not the URL of a registry"),
+        ("http://user:secret@host:port", "'http://…@host:port' is not a URL"),
+        ("http://host/?x=1", "is not the URL of a registry"),
+        (",", "no URL of a registry is given"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_told(url: str, told: str) -> None:
+    done = verb("subjects", "--url", url)
+    assert done.status == 2
+    assert told in done.err
+    assert "secret" not in done.err
+
+
+def test_a_path_without_a_registry_is_told(registry: Served) -> None:
+    done = verb("subjects", "--url", f"{registry.url}/elsewhere")
+    assert done.status == 2
+    assert "has no /subjects: check the path of the URL" in done.err
+
+
+def test_a_server_that_is_silent_is_given_up() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        done = verb("subjects", "--url", url, "--timeout", "0.2")
+        assert (done.status, "did not answer in time" in done.err) == (2, True)
