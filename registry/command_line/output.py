@@ -7,6 +7,7 @@ that is never cut.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, TextIO
@@ -69,4 +70,6 @@ def _console(file: TextIO) -> Any:
     from rich.console import Console  # noqa: PLC0415 - as above
 
     width = None if file.isatty() else _UNLIMITED
-    return Console(file=file, highlight=False, markup=False, emoji=False, width=width)
+    # Without a colour system, rich writes no style at all, bold type neither.
+    colours: Any = {"color_system": None} if os.environ.get("NO_COLOR") else {}
+    return Console(file=file, highlight=False, markup=False, emoji=False, width=width, **colours)

@@ -15,7 +15,7 @@ from registry.config.foreign.translation import REGISTRIES
 
 @click.group(cls=VerbGroup)
 def config() -> None:
-    """Settings of the registry that is replaced."""
+    """Show or change compatibility levels, normalisation, aliases and the like."""
 
 
 @config.command("map", cls=Verb, epilog="Exit status: 0.")

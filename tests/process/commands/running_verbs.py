@@ -23,7 +23,7 @@ class Done(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """What it printed, which is one JSON document."""
+        """Its output, one JSON document."""
         return json.loads(self.out)
 
 

@@ -148,6 +148,12 @@ def test_credentials_that_do_not_serve_are_told_without_their_secret(
     assert "wrong" not in done.err
 
 
+def test_what_a_user_may_not_do_is_told(site: Site) -> None:
+    done = verb("config", "set", "--level", "FULL", "--url", with_user(site.plain, "alice:secret"))
+    assert done.status == 2
+    assert "does not allow this with the password of 'alice' in the URL" in done.err
+
+
 def test_tls_needs_the_ca(site: Site) -> None:
     url = with_user(site.secure, "admin:secret")
     assert verb("subjects", "--url", url, "--ca", site.ca).status == 0

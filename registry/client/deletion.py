@@ -1,0 +1,112 @@
+"""The consequences of a deletion, found out by reading only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .errors import ErrorAnswer
+from .paths import LATEST, VersionName, scope_path, version_path
+from .versions import listed_versions
+
+if TYPE_CHECKING:
+    from .client import RegistryClient
+
+
+class DoomedVersion(NamedTuple):
+    """A version that is to be deleted."""
+
+    version: int
+    id: int
+    deleted: bool  # softly, before
+    referenced_by: list[int]  # ids of schemas that refer to it, which forbid it
+    id_stays: bool  # readable by its id afterwards
+
+
+class DeletionPlan(NamedTuple):
+    """The consequences of a deletion."""
+
+    subject: str
+    whole: bool  # the subject, instead of some version
+    permanent: bool
+    versions: list[DoomedVersion]
+    obstacles: list[str]  # sentences; empty if nothing forbids it
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the plan as the verb prints it."""
+        return {
+            "subject": self.subject,
+            "permanent": self.permanent,
+            "versions": [
+                {
+                    "version": each.version,
+                    "id": each.id,
+                    "softDeleted": each.deleted,
+                    "referencedBy": each.referenced_by,
+                    "idStaysReadable": each.id_stays,
+                }
+                for each in self.versions
+            ],
+            "obstacles": self.obstacles,
+        }
+
+
+def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: bool) -> DeletionPlan:
+    """Find out what deleting a version or a whole subject would do. Raises :class:`.errors.RegistryError`."""
+    known = listed_versions(registry, name.subject, deleted=True)
+    if name.version:
+        found = registry.get(version_path(name.subject, name.version), deleted=name.version != LATEST)
+        wanted = [int(found["version"])]
+    else:
+        wanted = [number for number, gone in known.items() if permanent or not gone]
+    doomed = [
+        _doomed(registry, name.subject, number, known, wanted, permanent=permanent, whole=not name.version)
+        for number in wanted
+    ]
+    obstacles = [
+        f"version {each.version} is referred to by the schemas with the ids "
+        f"{', '.join(map(str, each.referenced_by))}: delete those first"
+        for each in doomed
+        if each.referenced_by
+    ]
+    obstacles += [
+        f"version {each.version} is soft-deleted already: use --permanent to remove it"
+        for each in doomed
+        if each.deleted and not permanent
+    ]
+    if not doomed:
+        obstacles.append("all versions are soft-deleted already: use --permanent to remove them")
+    mode = registry.get(scope_path("mode", name.subject), defaultToGlobal=True)["mode"]
+    if mode in ("READONLY", "READONLY_OVERRIDE"):
+        obstacles.append(f"the mode of {name.subject} is {mode}, in which nothing is deleted")
+    return DeletionPlan(name.subject, not name.version, permanent, doomed, obstacles)
+
+
+def _doomed(
+    registry: RegistryClient, subject: str, number: int, known: dict[int, bool], wanted: list[int], *,
+    permanent: bool, whole: bool,
+) -> DoomedVersion:  # fmt: skip
+    path = version_path(subject, number)
+    schema_id = int(registry.get(path, deleted=True)["id"])
+    try:
+        using = {int(each) for each in registry.get(f"{path}/referencedby", deleted=permanent)}
+    except ErrorAnswer as error:
+        if error.status != 404:
+            raise
+        using = set()  # Confluent's finds no references of a soft-deleted version
+    holders = _holders(registry, schema_id, subject) if permanent or using else []
+    if whole and using:
+        # References from within the subject go with it.
+        own = {int(registry.get(version_path(subject, each), deleted=True)["id"]) for each in wanted}
+        using -= own
+    others = [
+        each for each in holders if each != (subject, number) and each not in {(subject, n) for n in wanted}
+    ]
+    return DoomedVersion(
+        number, schema_id, known.get(number, False), sorted(using), not permanent or bool(others)
+    )
+
+
+def _holders(registry: RegistryClient, schema_id: int, subject: str) -> list[tuple[str, int]]:
+    """Return the versions with an id."""
+    found = registry.pages(f"/schemas/ids/{schema_id}/versions", subject=subject, deleted=True)
+    return [(each["subject"], int(each["version"])) for each in found]

@@ -1,0 +1,46 @@
+"""Paths of a registry's resources, and the names by which people give them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote
+
+_CONTEXT = re.compile(r":\.[^:]*:")
+_VERSION = re.compile(r"[0-9]{1,10}|latest")
+LATEST = "latest"
+
+
+class VersionName(NamedTuple):
+    """A subject, and one of its versions by number or as ``latest``; empty if none is named."""
+
+    subject: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> VersionName:
+        """Parse ``SUBJECT`` or ``SUBJECT:VERSION``; ``:.ctx:SUBJECT`` names a context and no version."""
+        context = _CONTEXT.match(text)
+        begin = context.end() if context else 0
+        subject, _, version = text[begin:].rpartition(":")
+        if subject and _VERSION.fullmatch(version):
+            return cls(text[:begin] + subject, version)
+        return cls(text, "")
+
+    def __str__(self) -> str:
+        return f"{self.subject}:{self.version}" if self.version else self.subject
+
+
+def subject_path(subject: str) -> str:
+    """Return the path of a subject."""
+    return f"/subjects/{quote(subject, safe='')}"
+
+
+def version_path(subject: str, version: int | str) -> str:
+    """Return the path of a version."""
+    return f"{subject_path(subject)}/versions/{version}"
+
+
+def scope_path(kind: str, subject: str) -> str:
+    """Return the path of the config or mode of a subject, or of everything if ``subject`` is empty."""
+    return f"/{kind}/{quote(subject, safe='')}" if subject else f"/{kind}"

@@ -1,0 +1,71 @@
+"""``registrar mode get | set | delete``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from registry.client.paths import scope_path
+from registry.command_line.exit_status import OK
+from registry.command_line.output import json_option, print_json
+from registry.command_line.registry_flags import with_registry
+from registry.command_line.verb import Verb
+from registry.command_line.verbs import VerbGroup
+
+if TYPE_CHECKING:
+    from registry.client.client import RegistryClient
+
+_MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+_STATUS = "Exit status: 0 done, 1 there is none or it was refused, 2 no answer or wrong usage."
+_subject = click.argument("subject", default="")
+_force = click.option("--force", is_flag=True, help="Set IMPORT although there are schemas.")
+
+
+@click.group(cls=VerbGroup)
+def mode() -> None:
+    """Show or change which writes are accepted."""
+
+
+@mode.command("get", cls=Verb, epilog=_STATUS)
+@_subject
+@click.option("--own", is_flag=True, help="Only the mode of SUBJECT itself, not what it inherits.")
+@json_option
+@with_registry
+def _get(registry: RegistryClient, *, subject: str, own: bool, as_json: bool) -> int:
+    """Print the mode in force for SUBJECT (or a context, as ":.ctx:"); without SUBJECT, for everything."""
+    return _print(registry, subject, as_json=as_json, own=own)
+
+
+@mode.command("set", cls=Verb, epilog=_STATUS)
+@click.argument("value", metavar="MODE", type=click.Choice(_MODES, case_sensitive=False))
+@_subject
+@_force
+@json_option
+@with_registry
+def _set(registry: RegistryClient, *, value: str, subject: str, force: bool, as_json: bool) -> int:
+    """Set the MODE of SUBJECT (or a context, as ":.ctx:"); without SUBJECT, of everything.
+
+    MODE is READWRITE, READONLY, READONLY_OVERRIDE, IMPORT or FORWARD.
+    """
+    registry.put(scope_path("mode", subject), {"mode": value.upper()}, force=force)
+    return _print(registry, subject, as_json=as_json)
+
+
+@mode.command("delete", cls=Verb, epilog=_STATUS)
+@_subject
+@json_option
+@with_registry
+def _delete(registry: RegistryClient, *, subject: str, as_json: bool) -> int:
+    """Remove the mode of SUBJECT, so that it inherits again; print what is in force then."""
+    registry.delete(scope_path("mode", subject))
+    return _print(registry, subject, as_json=as_json)
+
+
+def _print(registry: RegistryClient, subject: str, *, as_json: bool, own: bool = False) -> int:
+    found = registry.get(scope_path("mode", subject), defaultToGlobal=bool(subject) and not own)
+    if as_json:
+        print_json({"mode": found["mode"]})
+    else:
+        print(found["mode"])
+    return OK

@@ -1,0 +1,91 @@
+"""``registrar status``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from registry.client.errors import ErrorAnswer, RegistryError
+from registry.command_line.exit_status import FAILED, OK, REFUSED
+from registry.command_line.output import json_option, note, print_json, print_table
+from registry.command_line.registry_flags import errors_told, with_connection
+from registry.command_line.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.client.client import RegistryClient
+    from registry.client.connect import Connection
+
+_COLUMNS = ("node", "ready", "role", "epoch", "applied", "lag", "digest")
+_NUMBERS = ("epoch", "applied", "lag")
+_DIGEST_SHOWN = 8
+_STATUS = "Exit status: 0 all is well, 1 there are problems, 2 no node answered."
+
+
+@click.command("status", cls=Verb, epilog=_STATUS)
+@json_option
+@with_connection()
+def status(connection: Connection, *, as_json: bool) -> int:
+    """Show the state of every node whose address --url or REGISTRAR_URL has, and what is wrong with them."""
+    with errors_told():
+        nodes = [_asked(client) for client in connection.open_each(os.environ)]
+    problems = _problems(nodes)
+    if as_json:
+        print_json({"nodes": nodes, "problems": problems})
+    else:
+        print_table(_COLUMNS, map(_row, nodes), _NUMBERS)
+        for problem in problems:
+            note(problem)
+    if all(node["error"] for node in nodes):
+        return FAILED
+    return REFUSED if problems else OK
+
+
+def _asked(client: RegistryClient) -> dict[str, Any]:
+    """Return the state of one node; of another registry only if it answers."""
+    unknown = dict.fromkeys(("role", "epoch", "applied", "end", "digest", "primary"))
+    node: dict[str, Any] = {"url": client.url, "ready": False, **unknown, "reasons": [], "error": None}
+    try:
+        with client:
+            try:
+                found = client.get("/node")
+            except ErrorAnswer as error:
+                if not error.is_unknown_resource:
+                    raise
+                client.get("/mode")
+                return {**node, "ready": True}
+    except RegistryError as error:
+        return {**node, "error": str(error)}
+    known = {name: found.get(name) for name in (*unknown, "ready", "reasons")}
+    return {**node, **known}
+
+
+def _problems(nodes: list[dict[str, Any]]) -> list[str]:
+    found = [each["error"] for each in nodes if each["error"]]
+    found += [
+        f"{each['url']} is not ready: {'; '.join(each['reasons']) or 'it gives no reason'}"
+        for each in nodes
+        if not each["ready"] and not each["error"]
+    ]
+    states = [each for each in nodes if each["digest"]]
+    digests: dict[int, set[str]] = {}
+    for each in states:
+        digests.setdefault(each["applied"], set()).add(each["digest"])
+    found += [
+        f"nodes differ in their digests at offset {at}: compare them with registrar snapshot diff"
+        for at, different in digests.items()
+        if len(different) > 1
+    ]
+    if states and not any(each["primary"] or each["role"] == "primary" for each in states):
+        found.append("no node knows a primary: writes wait until one is elected")
+    return found
+
+
+def _row(node: dict[str, Any]) -> tuple[object, ...]:
+    ready = "no answer" if node["error"] else "yes" if node["ready"] else "no"
+    if node["applied"] is None:
+        return (node["url"], ready, "", "", "", "", "")
+    lag = node["end"] - node["applied"]
+    digest = node["digest"][:_DIGEST_SHOWN]
+    return (node["url"], ready, node["role"], node["epoch"], node["applied"], lag, digest)

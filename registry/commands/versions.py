@@ -1,0 +1,31 @@
+"""``registrar versions``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from registry.client.versions import listed_versions
+from registry.command_line.exit_status import OK
+from registry.command_line.output import json_option, print_json, print_lines
+from registry.command_line.registry_flags import with_registry
+from registry.command_line.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.client.client import RegistryClient
+
+
+@click.command("versions", cls=Verb, epilog="Exit status: 0 listed, 1 there is no such subject, 2 no answer.")
+@click.argument("subject")
+@click.option("--deleted", is_flag=True, help="Include soft-deleted versions.")
+@json_option
+@with_registry
+def versions(registry: RegistryClient, *, subject: str, deleted: bool, as_json: bool) -> int:
+    """List the versions of SUBJECT, one a line."""
+    found = listed_versions(registry, subject, deleted=deleted)
+    if as_json:
+        print_json([{"version": number, "deleted": gone} for number, gone in found.items()])
+    else:
+        print_lines(f"{number} (soft-deleted)" if gone else str(number) for number, gone in found.items())
+    return OK
