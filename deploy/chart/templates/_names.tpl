@@ -1,0 +1,61 @@
+{{- define "registrar.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 50 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "registrar.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- $name := include "registrar.name" . }}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "registrar.peers" -}}
+{{ include "registrar.fullname" . }}-peers
+{{- end }}
+
+{{- define "registrar.serviceAccount" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "registrar.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "registrar.selector" -}}
+app.kubernetes.io/name: {{ include "registrar.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "registrar.labels" -}}
+{{ include "registrar.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "registrar.image" -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+
+{{- define "registrar.replicas" -}}
+{{ ternary .Values.replicas 1 (not (empty .Values.kafka.brokers)) }}
+{{- end }}
+
+{{- define "registrar.scheme" -}}
+{{ ternary "https" "http" (eq (include "registrar.hasTls" .) "true") }}
+{{- end }}
+
+{{- define "registrar.hasTls" -}}
+{{ or (not (empty .Values.tls.existingSecret)) (not (empty .Values.tls.certificate)) }}
+{{- end }}
+
+{{/* The CronJob is there if snapshots have a place that other pods reach, and a log that they can read. */}}
+{{- define "registrar.builds" -}}
+{{ and (not (empty .Values.kafka.brokers)) (not (empty .Values.snapshots.location)) (not (empty .Values.snapshots.schedule)) }}
+{{- end }}
+
+{{- define "registrar.submits" -}}
+{{ and (eq .Values.snapshots.engine "spark") (not (hasPrefix "local" .Values.snapshots.spark.master)) }}
+{{- end }}
