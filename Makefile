@@ -39,7 +39,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve cluster test test-long test-ages lint unit docs bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: help serve cluster test test-long test-ages lint unit docs site bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
@@ -54,6 +54,7 @@ help:
 	@echo 'make bench-hostile [ARGS="--seconds 5"]                           measure memory and latency under hostile clients'
 	@echo 'make soak [ROUNDS=20 MINUTES=60]                                random faults, then load without faults'
 	@echo 'make docs                                                       rewrite the generated parts of the docs'
+	@echo 'make site                                                       build the docs as a website, in site/'
 	@echo 'make lock                                                       upgrade the pinned requirements'
 	@echo 'make clean                                                      remove everything installed and built'
 
@@ -168,8 +169,12 @@ $(JS)/node_modules/.stamp: $(JS)/package.json $(JS)/package-lock.json | tools
 	@npm ci --prefix $(JS) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
+# The docs as a website, in site/.
+site: $(VENV)/dev.stamp
+	$(BIN)/python -m mkdocs --quiet build --strict
+
 docs: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q tests/test_docs.py --rewrite -k 'setting or picture'
+	$(BIN)/python -m pytest -q tests/test_docs.py --rewrite -k 'setting or picture or error_codes'
 
 lock: $(VENV)/dev.stamp
 	$(PIP) install uv

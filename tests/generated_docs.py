@@ -9,6 +9,7 @@ from registry.commands.config_map import markdown
 from registry.config.foreign.translation import REGISTRIES
 from registry.config.loading import Setting, table
 from registry.config.settings import GROUP_TITLES
+from registry.domain import errors
 
 
 def settings_table() -> str:
@@ -24,6 +25,19 @@ def _code(setting: Setting) -> str:
 def foreign_settings() -> str:
     """Return the settings of other registries with their counterparts, as Markdown tables."""
     return "\n\n".join(f"## {registry.title}\n\n{markdown(registry)}" for registry in REGISTRIES)
+
+
+def error_codes() -> str:
+    """Return all error codes with their messages as a Markdown table."""
+    kinds = {each for each in vars(errors).values() if isinstance(each, errors.ErrorKind)}
+    rows = [
+        f"| {kind.code} | {kind().status} | {_message(kind.template)} |" for kind in sorted(kinds)
+    ]
+    return "\n".join(["| code | status | message |", "| --- | --- | --- |", *rows])
+
+
+def _message(template: str) -> str:
+    return "says what is wrong" if template == "%s" else f"`{template}`"
 
 
 def example_file() -> str:

@@ -18,6 +18,7 @@ from tests.running import ROOT, free_port, until
 
 DOCS = (
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "bench").glob("*.md")),
     *sorted((ROOT / "deploy").rglob("*.md")),
     *sorted(
         path for package in ("registry", "election", "snapshots") for path in (ROOT / package).rglob("*.md")
@@ -198,8 +199,8 @@ class Page:
         answer = self._original((self._folder / f"{number}.out").read_text(encoding="utf-8"))
         shown = self._blocks[number + 1] if number + 1 < len(self._blocks) else None
         if shown and shown.note == "output":
-            pattern = re.escape(shown.code).replace("…", ".*")
-            assert re.fullmatch(pattern, answer, re.DOTALL), f"this prints {answer!r}, {where}"
+            pattern = re.escape(shown.code.rstrip("\n")).replace("…", ".*")
+            assert re.fullmatch(pattern, answer.rstrip("\n"), re.DOTALL), f"this prints {answer!r}, {where}"
         else:
             assert '"error_code"' not in answer, f"this is answered by an error, {where}"
 

@@ -15,7 +15,7 @@ from registry import VERSION
 from registry.__main__ import main
 from registry.api.routes import operations
 from registry.config.loading import load, table
-from tests.generated_docs import example_file, foreign_settings, settings_table
+from tests.generated_docs import error_codes, example_file, foreign_settings, settings_table
 from tests.pages import DOCS, NOTES, RUNNABLE, SHOWN, blocks
 from tests.pictures import PICTURES
 from tests.running import ROOT
@@ -71,6 +71,10 @@ def test_the_tables_of_other_registries_settings_are_complete(request: pytest.Fi
     same_part(PAGES / "foreign-settings.md", "foreign settings", foreign_settings(), request)
 
 
+def test_the_table_of_error_codes_is_complete(request: pytest.FixtureRequest) -> None:
+    same_part(PAGES / "errors.md", "errors", error_codes(), request)
+
+
 def test_the_example_file_holds_every_setting(
     request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,6 +109,9 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= README_LINES_MAX
     linked = set(re.findall(r"\]\(docs/([\w-]+\.md)\)", text))
+    assert linked <= {page.name for page in PAGES.glob("*.md")}
+    contents = (PAGES / "index.md").read_text(encoding="utf-8")
+    linked |= {"index.md", *re.findall(r"\]\(([\w-]+\.md)", contents)}
     assert linked == {page.name for page in PAGES.glob("*.md")}
     told = "".join(page.read_text(encoding="utf-8") for page in DOCS)
     assert all(f"]({name})" in told or f"](docs/{name})" in told for name in PICTURES)
