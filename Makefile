@@ -40,6 +40,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .DELETE_ON_ERROR:
 .PHONY: help serve cluster test test-long test-ages lint unit docs site bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: kerberos
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
@@ -77,7 +78,7 @@ unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	$(BIN)/python -m tests $(TESTS)
 
 # Long tests: whole Spark clusters, and faults of which "make test" tries shorter versions.
-test-long: tools $(VENV)/dev.stamp
+test-long: tools kerberos $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m long $(TESTS)
 ifeq ($(strip $(TESTS)),)
 	$(MAKE) test-ages
@@ -133,6 +134,15 @@ tools: java
 	  { echo 'make test needs npm: install the package npm (apt-get install npm)'; exit 1; }
 	@for tool in openssl nginx haproxy; do PATH="$$PATH:/usr/sbin" command -v $$tool >/dev/null || \
 	  { echo "make test needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
+
+# The test of logins with Kerberos. Its Python package is compiled, so it is not among the pinned requirements.
+kerberos: $(VENV)/dev.stamp
+	@PATH="$$PATH:/usr/sbin"; command -v krb5kdc >/dev/null && command -v kadmin.local >/dev/null || \
+	  { echo 'make test-long needs a Kerberos KDC: install the packages krb5-kdc and krb5-admin-server' \
+	  '(apt-get install krb5-kdc krb5-admin-server)'; exit 1; }
+	@$(BIN)/python -c 'import gssapi' 2>/dev/null || \
+	  { echo 'make test-long needs the Python package gssapi: apt-get install gcc libkrb5-dev,' \
+	  'then $(PIP) install "gssapi>=1.9"'; exit 1; }
 
 java:
 	@java --version 2>/dev/null | { read -r _ version _; test "$${version%%.*}" -ge 17 2>/dev/null; } || \

@@ -68,7 +68,9 @@ def refused(
                 certificate = "its TLS demands a client certificate"
             return LoginRefused(f"{certificate} ({error.reason}); {_CERTIFICATE}", final=True)
     if type(error).__module__.startswith("gssapi"):
-        return LoginRefused(f"Kerberos: {_said(error)}; {_see(security)}", final=False)
+        # The codes of GSSAPI and of Kerberos come first.
+        reason = _said(error).rpartition("): ")[2]
+        return LoginRefused(f"Kerberos: {reason}; {_see(security)}", final=False)
     return refused(error.__cause__, security) if error.__cause__ else None
 
 
