@@ -176,7 +176,7 @@ def _read_file(file: Path, problems: list[str]) -> dict[str, object]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         problems.append(f"the file {file} cannot be read: {error.strerror}")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # Also for a number with too many digits.
         problems.append(f"the file {file} is not TOML: {error}")
     return {}
 

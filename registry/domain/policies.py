@@ -128,7 +128,7 @@ def parse(text: str) -> Policies:
         raise PolicyError(f"the file is longer than {TEXT_MAX} characters")
     try:
         value = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # Also for a number with too many digits.
         raise PolicyError(f"not TOML: {error}") from None
     _check_keys("the file", value, {"policy", "writes_per_minute"})
     tables = value.get("policy", [])

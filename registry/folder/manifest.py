@@ -102,7 +102,7 @@ def parse(raw: bytes) -> Manifest:
     """Parse a manifest. Raises :class:`.contents.FolderError` that names the table and the key."""
     try:
         found = tomllib.loads(raw.decode())
-    except (tomllib.TOMLDecodeError, RecursionError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise FolderError(f"{MANIFEST} is not TOML: {error}") from None
     allowed = {"subjects", "ignore", "lint_errors", "lint_warnings", "contexts", "subject"}
     _check_keys("the top level", found, allowed)

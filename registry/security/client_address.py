@@ -54,6 +54,8 @@ def _address(hop: str) -> str:
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
+    # A zone, as in fe80::1%eth0, means nothing here, and may be any text.
+    text = text.partition("%")[0]
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:

@@ -51,7 +51,7 @@ def _rules(number: int, entry: Any) -> list[Rule]:
     name, operation, resource = (source.get(key) for key in ("username", "operation", "resource"))
     if not (isinstance(name, str) and name and isinstance(resource, str)):
         raise FileError(f"permission number {number}: needs the texts username, operation and resource")
-    if operation not in _SUBJECT:
+    if not isinstance(operation, str) or operation not in _SUBJECT:
         raise FileError(f"permission number {number}: operation {operation!r} is not one of Read, Write")
     try:
         granted = _granted(operation, resource)

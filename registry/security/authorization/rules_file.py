@@ -46,7 +46,7 @@ def _parse_rules(content: bytes) -> Rules:
         document = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         raise FileError("is not UTF-8", content.count(b"\n", 0, error.start) + 1) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # Also for a number with too many digits.
         at = _AT_LINE.search(str(error))
         reason = _AT_LINE.sub("", str(error)) or "nested too deeply"
         raise FileError(f"is not TOML: {reason}", int(at[1]) if at else 0) from None

@@ -230,6 +230,8 @@ def test_a_file_that_cannot_be_read(file: Path) -> None:
     assert problem(file=file) == f"the file {file} cannot be read: No such file or directory"
     file.write_text("listen =\n")
     assert "is not TOML" in problem(file=file)
+    file.write_text("readers = " + "9" * 5000)
+    assert "is not TOML" in problem(file=file)
     file.write_bytes(b"\xff")
     assert "is not TOML" in problem(file=file)
 
