@@ -184,7 +184,7 @@ site: $(VENV)/dev.stamp
 	$(BIN)/python -m mkdocs --quiet build --strict
 
 docs: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q tests/test_docs.py --rewrite -k 'setting or picture or error_codes'
+	$(BIN)/python -m pytest -q tests/test_docs.py --rewrite -k 'setting or picture or error_codes or metrics'
 
 lock: $(VENV)/dev.stamp
 	$(PIP) install uv

@@ -10,6 +10,7 @@ from registry.config.foreign.translation import REGISTRIES
 from registry.config.loading import Setting, table
 from registry.config.settings import GROUP_TITLES
 from registry.domain import errors
+from registry.observe.metric_table import HISTOGRAM, METRICS, Metric
 
 
 def settings_table() -> str:
@@ -38,6 +39,20 @@ def error_codes() -> str:
 
 def _message(template: str) -> str:
     return "says what is wrong" if template == "%s" else f"`{template}`"
+
+
+def metrics_table() -> str:
+    """Return all metrics as a Markdown table."""
+    rows = [
+        f"| `{_full_name(each)}` | {each.kind} | {', '.join(f'`{label}`' for label in each.labels)} "
+        f"| {each.help}{f'; {each.when}' if each.when else ''} |"
+        for each in METRICS
+    ]
+    return "\n".join(["| metric | kind | labels | meaning |", "| --- | --- | --- | --- |", *rows])
+
+
+def _full_name(metric: Metric) -> str:
+    return metric.name if metric.kind == HISTOGRAM else metric.series[0]
 
 
 def example_file() -> str:

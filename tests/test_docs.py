@@ -15,7 +15,7 @@ from registry import VERSION
 from registry.__main__ import main
 from registry.api.routes import operations
 from registry.config.loading import load, table
-from tests.generated_docs import error_codes, example_file, foreign_settings, settings_table
+from tests.generated_docs import error_codes, example_file, foreign_settings, metrics_table, settings_table
 from tests.pages import DOCS, NOTES, RUNNABLE, SHOWN, blocks
 from tests.pictures import PICTURES
 from tests.running import ROOT
@@ -73,6 +73,10 @@ def test_the_tables_of_other_registries_settings_are_complete(request: pytest.Fi
 
 def test_the_table_of_error_codes_is_complete(request: pytest.FixtureRequest) -> None:
     same_part(PAGES / "errors.md", "errors", error_codes(), request)
+
+
+def test_the_table_of_metrics_is_complete(request: pytest.FixtureRequest) -> None:
+    same_part(PAGES / "monitoring.md", "metrics", metrics_table(), request)
 
 
 def test_the_example_file_holds_every_setting(

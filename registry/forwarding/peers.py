@@ -76,6 +76,10 @@ class Peers:
             await self._server.stop(grace_s)
         await self.forwarding.stop()
 
+    def watchers(self) -> int:
+        """Return the number of nodes that watch the role of this one, as all others watch the primary's."""
+        return 0 if self._server is None else self._server.watchers
+
     async def reachable(self, identity: Identity) -> str:
         """Return why a node cannot be reached, or ""; runs on the caller's event loop."""
         return await unreachable(identity, self._signing, None if self._tls is None else self._tls.client)

@@ -61,6 +61,8 @@ class PeerServer:
         self._http2 = Http2Server()
         self._unauthenticated = UnauthenticatedConnections()
         self._accepting = LimitedListener(self._connected, connections_max=CONNECTIONS_MAX)
+        # Number of nodes that watch this one's role.
+        self.watchers = 0
         self._calls: set[StreamCall] = set()
         self._changed = asyncio.Event()
         self._stopped = False
@@ -157,6 +159,7 @@ class PeerServer:
         """Send the node's role at first and after each change, until either side ends it."""
         await send({"type": "http.response.start", "status": 200, "headers": []})
         left = asyncio.get_running_loop().create_task(gone(receive))
+        self.watchers += 1
         try:
             while not (left.done() or self._stopped):
                 changed = asyncio.get_running_loop().create_task(self._changed.wait())
@@ -172,6 +175,7 @@ class PeerServer:
                 changed.cancel()
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
+            self.watchers -= 1
             left.cancel()
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from registry.config.loading import Settings
-from registry.domain.rows import layout, version_row
 from registry.log.contract import Fencing, Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
+from .inventory import Inventory
 from .replication.loop import FollowLoop
 from .startup.digest_check import verify_digest
 
@@ -25,8 +25,7 @@ _ROOM_EVERY_S = 1.0
 _VERIFY_EVERY_S = 6 * 3600.0
 _COMPACT_RECORDS = 500
 _VERIFY_RECORDS = 200
-_COUNT_RECORDS = 500
-_COUNT_AT_ONCE_ROWS_MAX = 20_000
+_COUNT_ROWS = 500
 _COUNT_EVERY_S = 30.0
 _TOPIC_EVERY_S = 60.0
 _UNSAFE_EVERY_S = 5.0
@@ -62,9 +61,7 @@ class Maintenance:
         self._stopping = threading.Event()
         self._readers_gone = threading.Event()
         self._quarantined = (-1, 0)
-        self._versions: int | None = None
-        self._counted = (layout.VERSION, 0)
-        self._counting = threading.Lock()
+        self.inventory = Inventory(store)
 
     def run(self) -> None:
         """Do maintenance until :meth:`stop`. Raises an error if log or store are found to be damaged."""
@@ -93,7 +90,7 @@ class Maintenance:
             if now >= topic_at:
                 self._check_topic()
                 topic_at = now + self._topic_look_s()
-            if now >= count_at and self._count(_COUNT_RECORDS):
+            if now >= count_at and self.inventory.count(_COUNT_ROWS):
                 count_at = now + _COUNT_EVERY_S
             if now >= verify_at:
                 verifying = True
@@ -161,28 +158,6 @@ class Maintenance:
         if self._quarantined[0] != applied:
             self._quarantined = (applied, self._following.quarantined())
         return self._quarantined[1]
-
-    def versions(self) -> int:
-        """Return the number of versions that are not soft-deleted; in a large store, a recent count."""
-        if self._versions is None or self._store.stat().rows <= _COUNT_AT_ONCE_ROWS_MAX:
-            while not self._count(_COUNT_AT_ONCE_ROWS_MAX):
-                pass
-        assert self._versions is not None
-        return self._versions
-
-    def _count(self, rows_max: int) -> bool:
-        """Count up to ``rows_max`` more versions; return true after the last one."""
-        with self._counting, self._store.view() as view:
-            at, found = self._counted
-            for _ in range(rows_max):
-                row = view.seek(at)
-                if row is None or not row[0].startswith(layout.VERSION):
-                    self._versions, self._counted = found, (layout.VERSION, 0)
-                    return True
-                found += not version_row.is_deleted(row[1])
-                at = row[0] + b"\0"
-            self._counted = (at, found)
-            return False
 
     def stop(self) -> None:
         """Make :meth:`run` return after its current step."""

@@ -131,6 +131,8 @@ class Node:
         self.pulse = Pulse()
         # Progress of the start, which tells whether the rows came from a snapshot.
         self.starting: StartProgress | None = None
+        # Number of nodes that watch this one; set where peers are served.
+        self.watchers: Callable[[], int] = lambda: 0
         # Number of restarts by the parent, by kind of process.
         self.restarts: dict[str, int] = {}
 
@@ -158,6 +160,12 @@ class Node:
     def readable(self) -> bool:
         """True if the rows may be read: the node has started, or the log is unavailable in a cluster."""
         return self.started or (not self.standalone and bool(self.following.last_error))
+
+    def known_nodes(self) -> int:
+        """Return the number of nodes that this one knows: all on the primary, else itself and the primary."""
+        if self.role == "primary":
+            return 1 + self.watchers()
+        return 1 if self.primary is None else 2
 
     def applied(self) -> int:
         """Return the offset up to which, exclusively, the store holds the log."""

@@ -48,6 +48,7 @@ async def start_peer_endpoint(node: Node, settings: Settings) -> tuple[Peers, st
         raise PeeringError(f"cannot serve peers at {host}:{port}: {why}; see peer_listen") from error
     await peers.start(listener)
     node.candidate.reachable = peers.reachable
+    node.watchers = peers.watchers
     if host in ANY_HOST:
         host = node.identity.host
     address = f"[{host}]" if ":" in host else host

@@ -20,12 +20,13 @@ from registry.store.layout import StoreError
 from .command_router import CommandRouter
 from .governance import Governance
 from .ipc_server import IpcServer
+from .metrics import metrics
 from .node import Node
 from .node_service import NodeService
 from .startup.open import Opened, Opening
 from .startup.progress import Stopped
 from .startup_endpoint import QUICK_S, StartupEndpoint
-from .status import metrics, status
+from .status import status
 
 if TYPE_CHECKING:
     from .serving import Serving

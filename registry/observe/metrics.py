@@ -8,7 +8,7 @@ never fall while the node runs.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -120,14 +120,12 @@ def add_up(sums: dict[tuple[str, str, int], Series], series: Iterable[Series]) -
         found.buckets = [a + b for a, b in zip(found.buckets, each.buckets, strict=True)]
 
 
-class Gauge(NamedTuple):
-    """A gauge of the node; or, with ``counter``, a counter."""
+class Sample(NamedTuple):
+    """A value of a metric of :mod:`.metric_table`."""
 
     name: str
-    help: str
     value: float
-    counter: bool = False
-    labels: Mapping[str, str] = {}
+    labels: tuple[str, ...] = ()  # values, in the order of the table
 
 
 class RequestHead(Protocol):

@@ -115,6 +115,16 @@ def test_heartbeats_go_on_while_schemas_are_compared(cluster: Cluster) -> None:
     assert 'registrar_event_loop_lag_seconds{loop="election"}' in told
 
 
+def test_every_node_tells_how_many_it_knows(cluster: Cluster) -> None:
+    def known(node: Node) -> str:
+        lines = node.ask("/metrics")[1].decode().splitlines()
+        return next((line for line in lines if line.startswith("registrar_nodes ")), "")
+
+    primary = cluster.primary()
+    until(lambda: known(primary) == "registrar_nodes 3.0", 30, "all nodes to watch the primary")
+    assert {known(node) for node in cluster.nodes if node is not primary} == {"registrar_nodes 2.0"}
+
+
 def subjects_of(node: Node) -> dict[str, int]:
     with SchemaRegistryClient({"url": node.url, "max.retries": 0}) as client:
         return {subject: client.get_latest_version(subject).schema_id for subject in client.get_subjects()}

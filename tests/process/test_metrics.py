@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.local.process import freeze
+from registry.observe.metric_table import HISTOGRAM, METRICS
 from tests.process.raw import RawClient
 from tests.process.test_lifecycle import alive, children
 from tests.running import PATIENT, Registry, until
@@ -70,7 +71,14 @@ def test_the_state_of_log_and_store_is_told(registry: Registry) -> None:
     assert found["registrar_log_end_offset"] == found["registrar_applied_offset"] == node["applied"] > 3
     assert found["registrar_quarantined_records"] == 0
     assert found["registrar_schemas_registered_total"] == 2
+    assert found["registrar_versions live AVRO"] == found["registrar_versions soft_deleted AVRO"] == 1
+    assert found["registrar_versions live JSON"] == 0
+    assert found["registrar_subjects live"] == found["registrar_subjects soft_deleted"] == 1
+    assert found["registrar_nodes"] == found["registrar_role primary"] == 1
     assert found["kafka_schema_registry_registered_count"] == 1
+    assert found["kafka_schema_registry_deleted_count"] == 1
+    assert found["kafka_schema_registry_avro_schemas_created"] == 2
+    assert found["karapace_schema_reader_subjects"] == 2
     assert found["kafka_schema_registry_master_slave_role"] == 1
     assert found["registrar_store_rows"] > 4
     assert 0 < found["registrar_store_bytes"] < found["registrar_store_map_bytes"]
@@ -79,6 +87,44 @@ def test_the_state_of_log_and_store_is_told(registry: Registry) -> None:
     lags = {name for name in found if name.startswith("registrar_event_loop_lag_seconds")}
     assert lags == {f"registrar_event_loop_lag_seconds {loop}" for loop in ("node", "readers")}
     assert "registrar_heartbeat_age_seconds" not in found, "nobody else is in a group with it"
+
+
+def test_the_table_of_metrics_is_what_is_served(registry: Registry) -> None:
+    register(registry, "a")
+    text = httpx.get(f"{registry.url}/metrics", timeout=PATIENT).text
+    served = {
+        family.name: (
+            family.type,
+            family.documentation,
+            {name for each in family.samples for name in each.labels},
+        )
+        for family in text_string_to_metric_families(text)
+    }
+    expected = {
+        each.name: (each.kind, each.help, {*each.labels, *(("le",) if each.kind == HISTOGRAM else ())})
+        for each in METRICS
+        if not each.when or each.when == "on Linux"
+    }
+    assert served == expected
+
+
+def test_all_processes_are_measured(registry: Registry) -> None:
+    found = samples(registry)
+    modules = [*children(registry).values()]
+    assert found["registrar_processes node"] == modules.count("registry.node.main") == 1
+    assert found.get("registrar_processes reader", 0) == modules.count("registry.reader.main")
+    for kind in ("supervisor", "node"):
+        assert found[f"process_resident_memory_bytes {kind}"] > 2**20
+        assert found[f"process_cpu_seconds_total {kind}"] > 0
+        assert 0 < found[f"process_open_fds {kind}"] < found[f"process_max_fds {kind}"]
+
+
+def test_api_requests_are_counted_for_dashboards_of_others(registry: Registry) -> None:
+    httpx.get(f"{registry.url}/schemas/ids/7", timeout=PATIENT)
+    until(lambda: samples(registry)["kafka_schema_registry_api_failure_count"] >= 1, 60, "the failure")
+    found = samples(registry)
+    assert found["kafka_schema_registry_api_success_count"] > 0
+    assert found["karapace_http_requests_total GET /schemas/ids/{id} 404"] == 1
 
 
 def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:

@@ -64,6 +64,12 @@ def is_deleted(value: bytes) -> bool:
     return bool(value[_FLAGS] & DELETED)
 
 
+def type_of(value: bytes) -> bytes:
+    """Return the type in a version row, as JSON with its quotes, without unpacking the rest."""
+    head, kind = _PLACES.unpack_from(value, _CONTENT + 16)[:2]
+    return value[BODY + head + _TYPE : BODY + kind]
+
+
 def plain_content_of(value: bytes) -> tuple[bytes, bytes] | None:
     """Return the type, as JSON, and the MD5 of a version row without unpacking the rest.
 

@@ -9,7 +9,7 @@ from registry.config.settings import Settings
 from registry.domain.decide.snapshots import Marker, newest_marker
 from registry.domain.errors import SNAPSHOT_BUSY, SNAPSHOT_NOT_FOUND
 from registry.node.write.batch_writer import Rows
-from registry.observe.metrics import Gauge
+from registry.observe.metrics import Sample
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
 from snapshots.catalogue.open import open_catalogue
 from snapshots.catalogue.retention import delete, reason_not_deletable, retire
@@ -51,20 +51,17 @@ class Entries:
         """Return the newest ready snapshot of this log, as last read."""
         return next((each for each in self.ours() if each.state == "ready"), None)
 
-    def gauges(self) -> list[Gauge]:
+    def samples(self) -> list[Sample]:
         """Return metrics about the entries as last read."""
         counts = dict.fromkeys(_STATES, 0)
         for each in list(self.seen.values()):
             counts[each.state] += 1
-        found = [
-            Gauge("registrar_snapshots", "Snapshots in the catalogue", count, labels={"state": state})
-            for state, count in counts.items()
-        ]
+        found = [Sample("registrar_snapshots", count, (state,)) for state, count in counts.items()]
         newest = self.newest()
         if newest is not None:
             age_s = max(0, self._now() - newest.requested_ms) / 1000
-            found.append(Gauge("registrar_snapshot_offset", "Offset of the newest snapshot", newest.offset))
-            found.append(Gauge("registrar_snapshot_age_seconds", "Age of the newest snapshot", age_s))
+            found.append(Sample("registrar_snapshot_offset", newest.offset))
+            found.append(Sample("registrar_snapshot_age_seconds", age_s))
         return found
 
     # --- markers

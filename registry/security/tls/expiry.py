@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from registry.config.loading import Settings
-from registry.observe.metrics import Gauge
+from registry.observe.metrics import Sample
 from registry.security.watched_file import FileError, WatchedFile
 
 from .peer_tls import PeerTls, peer_tls_settings
@@ -18,7 +18,6 @@ from .tls_files import FileSetting, TlsSettings
 
 _SOON = dt.timedelta(days=30)
 _READ_EVERY_S = 10.0
-_HELP = "Time until the first certificate of a file expires, negative after that"
 
 
 class Expiry(NamedTuple):
@@ -40,18 +39,13 @@ class ExpiryGauges:
         self._expiries: list[Expiry] = []
         self._next_s = float("-inf")
 
-    def gauges(self) -> list[Gauge]:
-        """Return a gauge for each file; unreadable files have none."""
+    def samples(self) -> list[Sample]:
+        """Return a sample for each file; unreadable files have none."""
         if time.monotonic() >= self._next_s:
             self._expiries = list(expiries(self._settings))
             self._next_s = time.monotonic() + _READ_EVERY_S
         return [
-            Gauge(
-                "registrar_certificate_expiry_seconds",
-                _HELP,
-                each.left().total_seconds(),
-                labels={"file": each.file.name},
-            )
+            Sample("registrar_certificate_expiry_seconds", each.left().total_seconds(), (each.file.name,))
             for each in self._expiries
         ]
 

@@ -60,8 +60,8 @@ def test_every_file_has_a_gauge_of_its_first_certificate_to_expire(tmp_path: Pat
     given = flags(tmp_path, 10, Authority(days=20))
     given |= {"kafka": "a:1", "peer_tls_certificate": given["tls_certificate"]}
     given |= {"peer_tls_key": given["tls_key"], "peer_tls_ca": given["tls_client_ca"]}
-    gauges = ExpiryGauges(load(given).settings).gauges()
-    days = {each.labels["file"]: each.value / DAY.total_seconds() for each in gauges}
+    gauges = ExpiryGauges(load(given).settings).samples()
+    days = {each.labels[0]: each.value / DAY.total_seconds() for each in gauges}
     assert days == {
         "tls_certificate": pytest.approx(10, abs=0.1),
         "tls_client_ca": pytest.approx(20, abs=0.1),

@@ -1,0 +1,105 @@
+"""Metrics of all processes of a host, collected when they are asked for."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+
+from registry import VERSION
+from registry.observe.metrics import Sample, Tally
+
+from .inventory import DELETED, LIVE, Stock
+from .node import Node
+from .status import status
+
+_ROLES = ("primary", "secondary", "following")
+_STATES = (LIVE, DELETED)
+_TYPES = ("AVRO", "JSON", "PROTOBUF")
+
+
+def metrics(node: Node, audit_lost: int) -> bytes:
+    """Return the metrics in Prometheus' text format.
+
+    ``audit_lost``: number of audit entries that this process has lost.
+    """
+    from registry.observe import host_processes  # noqa: PLC0415 (its library would slow down the start)
+    from registry.observe.printing import text  # noqa: PLC0415 - as above
+
+    total, stock = node.processes.total(), node.maintenance.inventory.stock()
+    samples = [
+        *_of_node(node), *_of_stock(stock), *_of_work(node, total), *_aliases(node, stock, total),
+        *node.snapshots.entries.samples(), *host_processes.samples(os.getppid()),
+    ]  # fmt: skip
+    samples.append(Sample("registrar_audit_lost", total.audit_lost + audit_lost))
+    if node.certificates is not None:
+        samples += node.certificates.samples()
+    return text(total, samples)
+
+
+def _of_node(node: Node) -> Iterator[Sample]:
+    state, store = status(node), node.store.stat()
+    yield Sample("registrar_build_info", 1, (VERSION, platform.python_version()))
+    yield Sample("registrar_ready", float(state.ready))
+    yield from (Sample("registrar_role", float(state.role == role), (role,)) for role in _ROLES)
+    yield Sample("registrar_nodes", node.known_nodes())
+    yield Sample("registrar_epoch", state.epoch)
+    yield Sample("registrar_log_end_offset", state.end)
+    yield Sample("registrar_applied_offset", state.applied)
+    yield Sample("registrar_quarantined_records", state.quarantined)
+    yield Sample("registrar_store_rows", store.rows)
+    yield Sample("registrar_store_bytes", store.bytes_used)
+    yield Sample("registrar_store_map_bytes", store.map_bytes)
+
+
+def _of_stock(stock: Stock) -> Iterator[Sample]:
+    types = (*_TYPES, *sorted({kind for kind, _ in stock.versions} - {*_TYPES}))
+    for state in _STATES:
+        yield Sample("registrar_subjects", stock.subjects[state], (state,))
+        for kind in types:
+            yield Sample("registrar_versions", stock.versions[kind, state], (kind, state))
+
+
+def _of_work(node: Node, total: Tally) -> Iterator[Sample]:
+    writer, heartbeats = node.writer.stat(), node.candidate.heartbeats
+    yield Sample("registrar_writes_waiting", writer.waiting)
+    yield Sample("registrar_writer_batches", writer.batches)
+    yield Sample("registrar_writer_commands", writer.commands)
+    yield Sample("registrar_writer_records", writer.records)
+    yield Sample("registrar_schemas_registered", writer.versions)
+    yield Sample("registrar_http_connections", total.connections)
+    yield from (Sample("registrar_event_loop_lag_seconds", *lag) for lag in _lags_s(node, total))
+    if heartbeats.age_s():
+        yield Sample("registrar_heartbeat_age_seconds", heartbeats.age_s())
+        yield Sample("registrar_heartbeat_gap_seconds", heartbeats.longest_s())
+    yield from (Sample("registrar_restarts", count, (kind,)) for kind, count in node.restarts.items())
+
+
+def _lags_s(node: Node, total: Tally) -> Iterator[tuple[float, tuple[str]]]:
+    """Yield the recent lag of each event loop in seconds; all readers count as one."""
+    yield node.pulse.lag_s(), ("node",)
+    yield total.lag_s, ("readers",)
+    if not node.standalone:
+        yield node.candidate.election_thread.pulse.lag_s(), ("election",)
+
+
+def _aliases(node: Node, stock: Stock, total: Tally) -> Iterator[Sample]:
+    """Yield what dashboards for Confluent's registry and Karapace ask for, by their names."""
+    live, deleted = stock.in_state(LIVE), stock.in_state(DELETED)
+    failed = sum(each.count for each in total.requests if each.status >= 400)
+    confluent = {
+        "registered_count": live,
+        "deleted_count": deleted,
+        "master_slave_role": float(node.role == "primary"),
+        "node_count": node.known_nodes(),
+        "api_success_count": sum(each.count for each in total.requests) - failed,
+        "api_failure_count": failed,
+    }
+    for kind in _TYPES:
+        confluent[f"{kind.lower()}_schemas_created"] = stock.of_type(kind)
+        confluent[f"{kind.lower()}_schemas_deleted"] = stock.versions[kind, DELETED]
+    yield from (Sample(f"kafka_schema_registry_{name}", value) for name, value in confluent.items())
+    yield Sample("karapace_schema_reader_schemas", live)
+    yield Sample("karapace_schema_reader_subjects", sum(stock.subjects.values()))
+    for state in _STATES:
+        yield Sample("karapace_schema_reader_subject_data_schema_versions", stock.in_state(state), (state,))
