@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.monitoring.dashboard import dashboard
 from registry import VERSION
 from registry.__main__ import main
 from registry.api.routes import operations
@@ -77,6 +78,10 @@ def test_the_table_of_error_codes_is_complete(request: pytest.FixtureRequest) ->
 
 def test_the_table_of_metrics_is_complete(request: pytest.FixtureRequest) -> None:
     same_part(PAGES / "monitoring.md", "metrics", metrics_table(), request)
+
+
+def test_the_dashboard_shows_the_metrics_of_the_script(request: pytest.FixtureRequest) -> None:
+    same(ROOT / "deploy" / "monitoring" / "registrar.json", dashboard(), request)
 
 
 def test_the_example_file_holds_every_setting(
