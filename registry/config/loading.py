@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from .addresses import with_secrets_hidden
 from .environment import sort_variables
-from .foreign.translation import from_elsewhere
+from .foreign.translation import DEFAULT_ORIGIN, from_elsewhere
 from .secret_files import secret_in
 from .setting_types import HIDDEN, NotAllowed, quoted
 from .settings import PREFIX, SECRET_FILE, SECURITY, VARIABLES, Loaded, Setting, Settings, table
@@ -89,10 +89,11 @@ def load(
     origins = dict.fromkeys(known, "default")
     variables = sort_variables(_without_files(environment), PREFIX, known)
     ours = list(_all_given(flags or {}, variables.given, file, problems))
-    elsewhere = from_elsewhere(properties, environment, {given.name: given.value for given in ours})
+    elsewhere = from_elsewhere(properties, environment, _strong(ours))
     problems += elsewhere.problems
     warnings = elsewhere.warnings
     foreign = [_GivenValue(*value) for value in elsewhere.values]
+    ours, foreign = _one_of_listen_and_listeners(ours, foreign, warnings)
     foreign_origins = {given.origin for given in foreign}
     for given in (*foreign, *ours):
         setting = known.get(given.name)
@@ -126,6 +127,33 @@ def load(
     if problems:
         raise SettingsError(problems)
     return loaded
+
+
+def _strong(ours: list[_GivenValue]) -> dict[str, object]:
+    """Return the values that win over another registry's: all but a ``listen`` that is no flag."""
+    return {given.name: given.value for given in ours if given.name != "listen" or _is_flag(given)}
+
+
+def _one_of_listen_and_listeners(
+    ours: list[_GivenValue], foreign: list[_GivenValue], warnings: list[str]
+) -> tuple[list[_GivenValue], list[_GivenValue]]:
+    """Return the values without ``listen``, if another registry's settings name listeners.
+
+    Images set ``listen`` in the environment; listeners that are given on purpose, with https perhaps, win.
+    Listeners that are only the other registry's default do not.
+    """
+    listen = [given for given in ours if given.name == "listen" and not _is_flag(given)]
+    listeners = [given for given in foreign if given.name == "listeners"]
+    if not (listen and listeners):
+        return ours, foreign
+    if all(given.origin.endswith(DEFAULT_ORIGIN) for given in listeners):
+        return ours, [given for given in foreign if given not in listeners]
+    warnings.append(f"listen ({listen[-1].origin}) is overridden by listeners ({listeners[-1].origin})")
+    return [given for given in ours if given not in listen], foreign
+
+
+def _is_flag(given: _GivenValue) -> bool:
+    return given.origin.startswith("flag ")
 
 
 def _read_secret(

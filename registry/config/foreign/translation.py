@@ -20,6 +20,9 @@ REGISTRIES = (CONFLUENT, KARAPACE)
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
 _SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
 
+# The end of the origin of a value that is the other registry's default.
+DEFAULT_ORIGIN = ", by default"
+
 # An empty value turns off the check of the brokers' names; other empty values mean that nothing is set.
 _MEANT_EMPTY = "endpoint.identification.algorithm"
 
@@ -137,7 +140,7 @@ def _add_defaults(registry: Registry, found: Translation, origin: str, ours: Map
             "add them, or set kafka"
         )
     if registry is CONFLUENT and "listeners" not in names and not {"listen", "listeners"} & ours.keys():
-        found.values.insert(0, OurValue("listeners", DEFAULT_LISTENERS, f"{origin}, default of listeners"))
+        found.values.insert(0, OurValue("listeners", DEFAULT_LISTENERS, f"{origin}{DEFAULT_ORIGIN}"))
 
 
 def _merged(given: Iterable[ForeignValue], warnings: list[str]) -> dict[str, ForeignValue]:
@@ -175,7 +178,12 @@ def _convert(
         return
     for name, value in converted.items():
         instead = _given_instead(name, ours)
-        if instead:
+        if instead == "listen" and "https://" in value:
+            found.problems.append(
+                f"{each.name} ({each.origin}) asks for https, but listen, which is given too, is http: "
+                "remove listen, or set listeners"
+            )
+        elif instead:
             found.warnings.append(f"{each.name} ({each.origin}) is overridden by {instead}")
         else:
             found.values.append(OurValue(name, value, _origin(each)))

@@ -187,7 +187,7 @@ def test_unknown_and_unusable_settings_are_told_by_name(file: Path) -> None:
 def test_the_order_is_file_environment_ours_and_what_is_overridden_is_told(file: Path) -> None:
     text = "kafkastore.topic=a\nschema.registry.group.id=g\nleader.eligibility=false\nlisteners=http://h:1\n"
     found = loaded(
-        file, text, SCHEMA_REGISTRY_KAFKASTORE_TOPIC="b", REGISTRAR_GROUP="h", REGISTRAR_LISTEN="h:2",
+        file, text, flags={"listen": "h:2"}, SCHEMA_REGISTRY_KAFKASTORE_TOPIC="b", REGISTRAR_GROUP="h",
         REGISTRAR_ELIGIBLE="false",
     )  # fmt: skip
     assert (found.settings.topic, found.settings.group, found.settings.listen) == ("b", "h", "h:2")
@@ -200,6 +200,21 @@ def test_the_order_is_file_environment_ours_and_what_is_overridden_is_told(file:
     )
     assert "is overridden by listen" in told
     assert "eligible" not in told, "both say the same"
+
+
+def test_listeners_win_over_the_address_that_an_image_sets(file: Path) -> None:
+    """Otherwise https would become http without the knowledge of those who asked for it."""
+    image = {"REGISTRAR_LISTEN": "0.0.0.0:8081"}
+    found = loaded(file, "listeners=http://127.0.0.1:8085\n", **image)
+    assert [each.port for each in found.settings.addresses] == [8085]
+    assert (
+        f"listen (environment REGISTRAR_LISTEN) is overridden by listeners (file {file}" in found.warnings[0]
+    )
+    assert loaded(file, "", REGISTRAR_LISTEN="127.0.0.1:8086").settings.main_address.port == 8086
+    assert loaded(file, "").settings.main_address.port == 8081, "Confluent's default"
+    https = "listeners=https://0.0.0.0:8085\nssl.keystore.location=/etc/hosts\n"
+    with pytest.raises(SettingsError, match="asks for https, but listen"):
+        loaded(file, https, flags={"listen": "0.0.0.0:8081"})
 
 
 def test_what_kubernetes_makes_of_services_is_no_setting() -> None:
