@@ -207,6 +207,8 @@ class Page:
     def _translated(self, code: str) -> str:
         own_log = f"REGISTRAR_TOPIC={self.name} REGISTRAR_GROUP={self.name} REGISTRAR_REPLICATION_FACTOR=1"
         code = _ON_KAFKA.sub(rf"{own_log} \g<0>", code)
+        # Pages share the broker, so the topics that they name have to differ.
+        code = re.sub(r"(?<=--topic )_schemas\w*", rf"{self.name}\g<0>", code)
         return _FOLDER.sub(f"{self._folder}/", _LOCAL.sub(self._address, code))
 
     def _address(self, found: re.Match[str]) -> str:
