@@ -121,8 +121,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # A client of a registry's API, for the command line.
     "registry.client": ("registry.__init__",),
     "registry.command_line": ("registry.client", "registry.config"),
+    # What is wrong with a node's surroundings, or with running nodes.
+    "registry.doctor": (*_HOST, *_STATE, "election", "registry.security"),
     "registry.commands": (
-        "registry.client", "registry.command_line", *_HOST, *_STATE, "registry.encoder", "registry.security",
+        "registry.client", "registry.command_line", "registry.decoding", "registry.doctor", *_HOST, *_STATE,
+        "registry.encoder", "registry.security",
         "registry.supervisor", "snapshots",
     ),
     "registry.supervisor": ("registry.__init__", *_HOST, "registry.audit", "registry.security"),

@@ -27,15 +27,15 @@ def with_registry(run: Callable[..., int]) -> Callable[..., int]:
     """
 
     @functools.wraps(run)
-    def with_client(connection: Connection, **given: Any) -> int:
+    def with_client(connection: Connection, *more: Any, **given: Any) -> int:
         with errors_told(), connection.open(os.environ) as client:
-            return run(client, **given)
+            return run(client, *more, **given)
 
     return with_connection()(with_client)
 
 
 def with_connection(*, url: bool = True) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a verb a :class:`Connection` as its first argument.
+    """Give a verb a :class:`Connection` as its first argument, in front of those of decorators above.
 
     Without the flag ``--url``, the verb names registries itself and opens its clients by
     ``connection.open(os.environ, url)``, within :func:`errors_told`.
@@ -43,11 +43,11 @@ def with_connection(*, url: bool = True) -> Callable[[Callable[..., int]], Calla
 
     def decorate(run: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(run)
-        def with_made(ca: str, certificate: str, key: str, timeout: float, **given: Any) -> int:
+        def with_made(*more: Any, ca: str, certificate: str, key: str, timeout: float, **given: Any) -> int:
             from registry.client.connect import Connection  # noqa: PLC0415 - the help needs no client
 
             named = given.pop("url") if url else ""
-            return run(Connection(named, ca, certificate, key, timeout), **given)
+            return run(Connection(named, ca, certificate, key, timeout), *more, **given)
 
         # In this list, click keeps the options of a function that is decorated, the last one first.
         parameters: list[click.Parameter] = with_made.__dict__.setdefault("__click_params__", [])

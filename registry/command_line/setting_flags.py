@@ -54,15 +54,15 @@ def _brief(setting: Setting) -> str:
 
 
 def with_settings(
-    *groups: str, shown: Collection[str] = (), refused: int = REFUSED
+    *groups: str, also: Collection[str] = (), shown: Collection[str] = (), refused: int = REFUSED
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a verb the settings as its first argument, a :class:`Loaded`.
 
-    The settings of ``groups`` become flags, and the file can be named by ``--config``. The help shows
-    the settings ``shown``; ``--help-all`` shows all of them. ``refused`` is the exit status if settings are
-    not valid.
+    The settings of ``groups``, and those named in ``also``, become flags, and the file can be named by
+    ``--config``. The help shows the settings ``shown``; ``--help-all`` shows all of them. ``refused`` is the
+    exit status if settings are not valid.
     """
-    chosen = [setting for setting in table() if setting.group in groups]
+    chosen = [setting for setting in table() if setting.group in groups or setting.name in also]
     options = [*_file_options(), *(SettingOption(each, rare=each.name not in shown) for each in chosen)]
 
     def decorate(run: Callable[..., int]) -> Callable[..., int]:
@@ -103,7 +103,7 @@ def _file_options() -> list[SectionOption]:
             rare=True,
             type=path,
             metavar="FILE.properties",
-            help="Settings of Confluent's Schema Registry, of which \"registrar config map\" prints the "
+            help='Settings of Confluent\'s Schema Registry, of which "registrar config map" prints the '
             f"counterparts here [environment: {PROPERTIES_VARIABLE}].",
         ),
     ]

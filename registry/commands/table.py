@@ -20,6 +20,8 @@ VERBS = (
     VerbRow(_CLIENT, "config", _HERE + "scope_config:config", "Show or change levels of compatibility."),
     VerbRow(_CLIENT, "mode", _HERE + "mode:mode", "Show or change which writes are accepted."),
     VerbRow(_CLIENT, "status", _HERE + "status:status", "Show the state of every node."),
+    VerbRow(_CLIENT, "decode", _HERE + "decode:decode", "Print messages of producers as JSON."),
+    VerbRow(_CLIENT, "doctor", _HERE + "doctor:doctor", "Examine nodes and what they depend on, and advise."),
     VerbRow(_FILES, "snapshot", _HERE + "snapshot:snapshot", "Build, check, restore and compare snapshots."),
     VerbRow(_FILES, "duplicates", _HERE + "duplicates:duplicates", "List schemas that are equal."),
     VerbRow(_FILES, "log", _HERE + "log:log", "Write a lost topic again from a store."),

@@ -24,6 +24,13 @@ class Decoded(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+def printable_json(line: str) -> str:
+    """Return a line of JSON with characters escaped that could steer a terminal; its value is the same."""
+    if line.isprintable():
+        return line
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
+
+
 def json_line(value: Any) -> str:
     """Return the JSON of a value in one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from registry.domain.schemas import FORMATS, InvalidSchema, Schema
 
-from .decoded import Decoded, Options
+from .decoded import Decoded, Options, printable_json
 from .errors import CannotDecode
 from .frame import Frame
 from .writer_schema import WriterSchema
@@ -28,7 +28,8 @@ class MessageDecoder:
     def decode(self, frame: Frame) -> Decoded:
         """Return the message as JSON. Raises :class:`CannotDecode`."""
         try:
-            return self._decode(frame)
+            found = self._decode(frame)
+            return found._replace(json=printable_json(found.json))
         except RecursionError:
             raise CannotDecode("the message is nested too deeply") from None
 

@@ -28,6 +28,18 @@ def hold(file: Path) -> int:
     return fd
 
 
+def holder(file: Path) -> str | None:
+    """Return the id of the process that holds the lock ``file``, or ``None``. Raises :class:`OSError`."""
+    fd = os.open(file, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.read(fd, 32).decode(errors="replace").strip() or "unknown"
+    finally:
+        os.close(fd)
+    return None
+
+
 def replace(file: Path, data: bytes, new: Path) -> None:
     """Replace the content of ``file`` atomically and durably; only this user can read it.
 

@@ -50,6 +50,7 @@ class Code(IntEnum):
     RECORD_LIST_TOO_LARGE = 18
     NOT_ENOUGH_REPLICAS = 19
     TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
     CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_TIMESTAMP = 32
     TOPIC_ALREADY_EXISTS = 36
@@ -138,16 +139,20 @@ def topic_id_text(topic_id: bytes) -> str:
 
 
 class Metadata(Request[MetadataRequestV10]):  # type: ignore[misc]
-    """Describes the cluster and one topic, without auto-creating the topic as a stock broker would."""
+    """Describes the cluster and one topic, without auto-creating the topic as a stock broker would.
+
+    ``operations``: include what this client may do; see :mod:`.permissions`.
+    """
 
     API_KEY = 3
 
-    def __init__(self, topic: str) -> None:
-        self._topic = topic
+    def __init__(self, topic: str, *, operations: bool = False) -> None:
+        self._topic, self._operations = topic, operations
 
     def build(self, struct: Any) -> Any:
         """Return the request in the negotiated version."""
-        return struct([(NO_TOPIC_ID, self._topic, {})], False, False, False, {})
+        asked = self._operations
+        return struct([(NO_TOPIC_ID, self._topic, {})], False, asked, asked, {})
 
 
 def cluster(response: Any) -> Cluster:

@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 from aiokafka.protocol.abstract import AbstractType
+from aiokafka.protocol.admin import DescribeGroupsResponse_v3
 from aiokafka.protocol.api import RequestStruct, Response
 from aiokafka.protocol.offset import OffsetResponse_v5
 from aiokafka.protocol.types import (
@@ -128,6 +129,14 @@ class ListOffsetsRequestV5(RequestStruct):  # type: ignore[misc]
             ),
         ),
     )
+
+
+class DescribeGroupsRequestV3(RequestStruct):  # type: ignore[misc]
+    """Describes groups (Kafka 2.3 and newer); aiokafka's reads the answer without the operations."""
+
+    API_KEY, API_VERSION = 15, 3
+    RESPONSE_TYPE = DescribeGroupsResponse_v3
+    SCHEMA = Schema(("groups", Array(String("utf-8"))), ("include_authorized_operations", Boolean))
 
 
 class FetchResponseV13(Response):  # type: ignore[misc]

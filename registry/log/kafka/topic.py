@@ -53,11 +53,26 @@ class TopicOptions(NamedTuple):
     create: bool = True
 
 
+class TopicFault(NamedTuple):
+    """A setting of the topic that is not as it should be, and what to do about it."""
+
+    text: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.text}. {self.advice}" if self.advice else self.text
+
+
 class TopicState(NamedTuple):
-    """The topic's settings, and warnings about them for the operator."""
+    """The topic's settings, and what is wrong with them."""
 
     settings: Mapping[str, str]
-    warnings: list[str]
+    faults: list[TopicFault]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The faults as sentences for the operator."""
+        return list(map(str, self.faults))
 
     @property
     def tombstones_ms(self) -> int:
@@ -142,9 +157,9 @@ async def check(partition: Partition, options: TopicOptions) -> TopicState:
         unchecked = (
             f"the settings of topic {partition.topic} are not checked: this client needs DescribeConfigs"
         )
-        return TopicState(settings, [unchecked])
+        return TopicState(settings, [TopicFault(unchecked, "")])
     _check_policy(partition, options, settings["cleanup.policy"])
-    return TopicState(settings, list(_warnings(partition, cluster, settings)))
+    return TopicState(settings, list(_faults(partition, cluster, settings)))
 
 
 async def read_min_in_sync(partition: Partition) -> None:
@@ -170,7 +185,7 @@ def _check_policy(partition: Partition, options: TopicOptions, policy: str) -> N
     )
 
 
-def _warnings(partition: Partition, cluster: Cluster, settings: Mapping[str, str]) -> Iterator[str]:
+def _faults(partition: Partition, cluster: Cluster, settings: Mapping[str, str]) -> Iterator[TopicFault]:
     for name, minimum, why in (
         (
             "delete.retention.ms",
@@ -185,19 +200,20 @@ def _warnings(partition: Partition, cluster: Cluster, settings: Mapping[str, str
     replicas = cluster.partition.replicas if cluster.partition else 0
     if replicas < _REPLICAS_WANTED:
         loss = "one broker" if replicas <= 1 else "two brokers"
-        yield (
+        yield TopicFault(
             f"the topic {partition.topic} has {replicas} of {_REPLICAS_WANTED} replicas: "
-            f"if {loss} fail{'s' if replicas <= 1 else ''}, the log is lost. "
-            "Add replicas with kafka-reassign-partitions.sh"
+            f"if {loss} fail{'s' if replicas <= 1 else ''}, the log is lost",
+            "Add replicas with kafka-reassign-partitions.sh",
         )
     if len(cluster.brokers) > 1 and settings[_MIN_IN_SYNC] == "1":
         why = "records that a single broker has acknowledged are lost with it"
         yield _too_low(partition, _MIN_IN_SYNC, "1", "2", why)
 
 
-def _too_low(partition: Partition, name: str, value: str, minimum: str, why: str) -> str:
+def _too_low(partition: Partition, name: str, value: str, minimum: str, why: str) -> TopicFault:
     change = _change(partition, name, minimum)
-    return f"the topic {partition.topic} has {name}={value}, less than {minimum}: {why}. Run {change}"
+    text = f"the topic {partition.topic} has {name}={value}, less than {minimum}: {why}"
+    return TopicFault(text, f"Run {change}")
 
 
 def _change(partition: Partition, name: str, value: str) -> str:
