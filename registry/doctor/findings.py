@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """How bad a finding is, the worst first."""
+    """Severities of findings, the worst first."""
 
     # Something does not work.
     ERROR = "error"

@@ -1,4 +1,4 @@
-"""What is found on a host, by the settings of its node."""
+"""Findings about a host, by the settings of its node."""
 
 from __future__ import annotations
 

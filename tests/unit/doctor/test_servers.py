@@ -1,4 +1,4 @@
-"""What the answers of running nodes tell."""
+"""Findings about running nodes, by their answers."""
 
 from __future__ import annotations
 
