@@ -41,7 +41,7 @@ def _build(settings: Settings, options: dict[str, Any]) -> int:
     engine = options["engine"] or (AUTO if configured == "none" else configured)
     if options["watch"]:
         return _watch(settings, engine)
-    with closing(open_catalogue(settings)) as catalogue:
+    with closing(open_catalogue(settings, command=True)) as catalogue:
         if options["request"]:
             return _build_request(settings, options["request"], engine)
         offset = options["offset"]
@@ -64,7 +64,7 @@ def _watch(settings: Settings, engine: str) -> int:
 
 
 def _build_request(settings: Settings, id: str, engine: str) -> int:
-    with closing(open_catalogue(settings)) as catalogue:
+    with closing(open_catalogue(settings, command=True)) as catalogue:
         entry = catalogue.entries().get(id)
         if entry is None:
             raise stored.SnapshotNotFound(f"no snapshot {id} was requested")

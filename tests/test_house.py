@@ -62,7 +62,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.domain.reseed": (*_QUERIES, "registry.domain.fold"),
     # Stored data: the log, the store, snapshots; and the election.
     "registry.log": ("registry.config", "registry.domain", "registry.processes"),
-    "registry.log.kafka.open_topic": ("registry.config", "registry.log"),
+    "registry.log.kafka.open_topic": ("registry.config", "registry.log", "registry.observe"),
     "registry.store": ("registry.domain", "registry.processes"),
     # Folding the log into a store: by a node that follows, and by builds of snapshots.
     "registry.folding": ("registry.domain", "registry.log", "registry.processes", "registry.store"),

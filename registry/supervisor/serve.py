@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from registry.config.loading import Settings
@@ -17,7 +18,7 @@ from registry.security.exposure import warnings
 from registry.security.watched_file import FileError
 
 from .announcement import log_ignored
-from .supervisor import StartRefused, Supervisor
+from .supervisor import Supervisor
 
 _SOCKET_PATH_BYTES_MAX = 104
 
@@ -41,24 +42,28 @@ def serve(settings: Settings, ignored: Sequence[str] = (), told: Sequence[str] =
         _check_files(settings)
         reserved = _reserve(settings)
         with runtime_folder() as folder, reserved:
-            return asyncio.run(Supervisor(settings, _endpoint(folder)).run())
-    except StartRefused as error:
-        return _refuse(settings, str(error))
+            return asyncio.run(Supervisor(settings, _endpoint(folder), partial(_report, settings)).run())
+    except _StartRefused as error:
+        _report(settings, str(error))
+        return 1
 
 
-def _refuse(settings: Settings, reason: str) -> int:
+class _StartRefused(Exception):
+    """The registry cannot start; the text is for the user."""
+
+
+def _report(settings: Settings, reason: str) -> None:
     if settings.log_format == "json":
         _log.error("%s", reason)
     else:
         print(f"registrar: {reason}", file=sys.stderr, flush=True)  # noqa: T201
-    return 1
 
 
 def _make_folder(settings: Settings) -> None:
     try:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise StartRefused(f"cannot use the folder {settings.data}: {error.strerror or error}") from error
+        raise _StartRefused(f"cannot use the folder {settings.data}: {error.strerror or error}") from error
 
 
 def _reserve(settings: Settings) -> contextlib.ExitStack:
@@ -74,7 +79,7 @@ def _reserve(settings: Settings) -> contextlib.ExitStack:
         for _, held in listen_on_all(settings.addresses, shared=True):
             reserved.enter_context(held)
     except ListenError as error:
-        raise StartRefused(str(error)) from error
+        raise _StartRefused(str(error)) from error
     return reserved
 
 
@@ -83,7 +88,7 @@ def _check_tls(settings: Settings) -> None:
     from registry.security.tls.expiry import problems  # noqa: PLC0415 (its library costs time and memory)
 
     for problem in problems(settings):
-        raise StartRefused(problem)
+        raise _StartRefused(problem)
 
 
 def _check_files(settings: Settings) -> None:
@@ -105,11 +110,11 @@ def _check_files(settings: Settings) -> None:
 
             check_file(settings)
     except FileError as error:
-        raise StartRefused(str(error)) from None
+        raise _StartRefused(str(error)) from None
 
 
 def _endpoint(folder: Path) -> Path:
     path = folder / "node.sock"
     if len(os.fsencode(path)) > _SOCKET_PATH_BYTES_MAX:
-        raise StartRefused(f"the path {path} is too long for a socket; set TMPDIR to a shorter one")
+        raise _StartRefused(f"the path {path} is too long for a socket; set TMPDIR to a shorter one")
     return path

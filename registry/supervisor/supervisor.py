@@ -7,7 +7,7 @@ import logging
 import os
 import pickle
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from registry.config.loading import Settings
@@ -28,15 +28,13 @@ _FIRST_STARTS_MAX = 5
 _log = logging.getLogger(__name__)
 
 
-class StartRefused(Exception):
-    """The registry cannot start; the text is for the user."""
-
-
 class Supervisor:
     """Keeps the children running until a signal."""
 
-    def __init__(self, settings: Settings, endpoint: Path) -> None:
+    def __init__(self, settings: Settings, endpoint: Path, report: Callable[[str], None]) -> None:
+        """``report`` tells the user why the registry cannot go on."""
         self._settings = settings
+        self._report = report
         given = pickle.dumps({"settings": settings, "endpoint": str(endpoint), "parent": os.getpid()})
         self._node = Child("node", "registry.node.main", given, self._send_restarts)
         self._readers = [
@@ -49,10 +47,7 @@ class Supervisor:
         self._refused = ""
 
     async def run(self) -> int:
-        """Run until a signal; return the exit code.
-
-        Raises :class:`StartRefused`, after everything has stopped, if a child cannot start.
-        """
+        """Run until a signal, or until a child refuses to start; return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._signalled)
@@ -64,7 +59,7 @@ class Supervisor:
         announcing.cancel()
         await self._stop()
         if self._refused:
-            raise StartRefused(self._refused)
+            return 1
         _log.info("stopped" if self._signals == 1 else "killed by a second signal")
         return 0 if self._signals == 1 else 1
 
@@ -114,7 +109,10 @@ class Supervisor:
             self._refuse(f"unexpected error while supervising: {error!r}")
 
     def _refuse(self, reason: str) -> None:
-        self._refused = self._refused or reason
+        if not self._refused:
+            self._refused = reason
+            # Told before the others have stopped, which takes seconds.
+            self._report(reason)
         self._stopping.set()
 
     def _send_restarts(self) -> None:

@@ -74,7 +74,7 @@ def _named(location: Location, name: str) -> str:
 
 
 def _list(settings: Settings, options: dict[str, Any]) -> int:
-    with closing(open_catalogue(settings)) as catalogue:
+    with closing(open_catalogue(settings, command=True)) as catalogue:
         try:
             entries = catalogue.entries()
         except CatalogueError as error:

@@ -6,6 +6,7 @@ from registry.config.loading import Settings
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicMissing, TopicOptions
+from registry.observe.waiting import told
 
 from .producer_id import LEAST_S
 
@@ -50,17 +51,24 @@ def open_unfenced_topic(
     )
 
 
+def open_unfenced_topic_for_command(settings: Settings, topic: str, *, make: bool) -> KafkaLog:
+    """Do the same for a command: if the brokers do not answer at once, this is printed."""
+    with told(f"waiting for Kafka at {settings.kafka}, at most {_UNFENCED_TIMEOUT_S:g} s"):
+        return open_unfenced_topic(settings, topic, make=make)
+
+
 def open_topic_for_command(settings: Settings, *, make: bool) -> KafkaLog | None:
     """Open the log for a command; return ``None`` if the topic is missing and ``make`` is not set.
 
-    Raises :class:`registry.log.contract.LogError`.
+    If the brokers do not answer at once, this is printed. Raises :class:`registry.log.contract.LogError`.
     """
     try:
-        return open_topic(
-            settings,
-            make=make,
-            append_timeout_s=settings.request_timeout_s,
-            start_timeout_s=_COMMAND_START_TIMEOUT_S,
-        )
+        with told(f"waiting for Kafka at {settings.kafka}, at most {_COMMAND_START_TIMEOUT_S:g} s"):
+            return open_topic(
+                settings,
+                make=make,
+                append_timeout_s=settings.request_timeout_s,
+                start_timeout_s=_COMMAND_START_TIMEOUT_S,
+            )
     except TopicMissing:
         return None

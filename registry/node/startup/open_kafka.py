@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from registry.config.loading import Settings
 from registry.log.contract import ForeignLog, Log, LogError, Unreachable
@@ -19,6 +20,7 @@ from registry.log.kafka.topic import TopicMissing
 from registry.node.replication.log_match import Known, LogMatcher
 from registry.node.replication.reconnecting_log import ReconnectingLog
 from registry.node.replication.staleness import StaleStore
+from registry.observe.waiting import told
 from registry.store.layout import META_LOG
 from registry.store.lmdb import Store
 from registry.store.open import Load, known_log, open_store, peek
@@ -58,9 +60,16 @@ def open_on_kafka(
 
 def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
     """Open the log, creating it if it is missing; retry until the brokers can be reached."""
+
+    def tell(text: str) -> None:
+        starting.waiting = text
+        _log.warning("%s; there is no store yet, so nothing is served until then", text)
+
     while True:
         try:
-            log = _open_log(settings, make=True)
+            # Once a first attempt has failed, its error says more.
+            with nullcontext() if starting.waiting else told(f"waiting for Kafka at {settings.kafka}", tell):
+                log = _open_log(settings, make=True)
         except Unreachable as error:
             starting.waiting = f"waiting for the log: {error}"
             _log.error("%s; there is no store yet, so nothing is served until the log is available", error)
@@ -73,7 +82,8 @@ def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
 def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[ReconnectingLog, Store]:
     found = peek(settings.data / "store")
     try:
-        log = _open_log(settings, make=False)
+        with told(f"waiting for Kafka at {settings.kafka}, at most {TRY_S:g} s", _log.warning):
+            log = _open_log(settings, make=False)
     except (Unreachable, ForeignLog) as error:
         _log.error("%s; serving from the store meanwhile", error)
         return _attached(settings, None, _opened(settings, identity), error)
