@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,25 @@ def test_a_cluster_is_what_was_asked_for(path: Path) -> None:
         '-m deploy.local.cluster --nodes "5" --election "zookeeper" --port "80" --data "/a b" -- --readers 0'
     )
     assert wanted in " ".join(printed.replace("\\\n", " ").split())
+
+
+def test_a_cluster_needs_nothing_of_the_tests(path: Path, clone: Path) -> None:
+    program(path, "java", JAVA)
+    printed = make(path, "-n", "cluster", folder=clone).stdout
+    assert "-r requirements.txt" in printed
+    assert "requirements-dev.txt" not in printed
+
+
+def test_what_runs_a_cluster_imports_only_what_a_node_needs() -> None:
+    """The nodes and the console run in an environment without the requirements of the tests."""
+    code = (
+        "import sys\nimport deploy.local.cluster\n"
+        "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
+    )
+    command = [sys.executable, "-S", "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) - {"__main__"} == {"deploy", "snapshots"}
 
 
 def test_an_old_node_is_told(path: Path) -> None:

@@ -9,7 +9,6 @@ import argparse
 import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,8 +18,9 @@ from snapshots.spark.jars import NotAvailable
 
 from . import front
 from .broker import Broker
+from .console import Console
 from .node import Node
-from .process import until
+from .process import Process, until
 from .zookeeper import ZooKeeper
 
 PRIMARY_TIMEOUT_S = 60.0
@@ -67,6 +67,13 @@ class Cluster:
         program = front.installed() if front_by is None else front_by
         addresses = [node.address for node in self.nodes]
         self.front = front.Front(program, folder / program, addresses, port=port) if program else None
+
+    @property
+    def parts(self) -> dict[str, Process]:
+        """The running processes, by the names that the console uses."""
+        others = {"kafka": self.broker, "zookeeper": self.zookeeper, "balancer": self.front}
+        nodes = {f"node-{number}": node for number, node in enumerate(self.nodes, 1)}
+        return nodes | {name: part for name, part in others.items() if part is not None}
 
     @property
     def url(self) -> str:
@@ -139,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say("Starting a broker and the nodes")
             cluster.start().wait()
             _describe(cluster, folder)
-            threading.Event().wait()
+            Console(cluster.parts, _say).run()
         except KeyboardInterrupt:
             _say("Stopping")
         except (NotAvailable, AssertionError) as error:
@@ -166,13 +173,13 @@ def _describe(cluster: Cluster, folder: Path) -> None:
         _say("Without it, any of these will do; clients take several, with commas between them:")
     else:
         _say(f"  {cluster.url}   the cluster; each request goes to the next node")
-    for node in cluster.nodes:
-        _say(f"  {node.url}   process {node.pid}, {node.role}")
+    for number, node in enumerate(cluster.nodes, 1):
+        _say(f"  {node.url}   node-{number}, process {node.pid}, {node.role}")
     if cluster.broker is not None:
         _say(f"  {cluster.broker.address}          Kafka")
     if cluster.zookeeper is not None:
         _say(f"  {cluster.zookeeper.address}          ZooKeeper")
-    _say(f"\nData and output are in {folder}. Ctrl-C stops all.")
+    _say(f"\nData and output are in {folder}. Ctrl-C stops all.\n")
 
 
 def _say(line: str) -> None:

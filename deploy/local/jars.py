@@ -1,7 +1,7 @@
 """Java, and the jars of a Kafka broker and a ZooKeeper server, from public package indexes alone.
 
 PySpark's wheel carries a whole ZooKeeper, and the tool that brings the broker. To fetch ahead:
-``python -m deploy.local.jars``.
+``python -m deploy.local.jars``; ``--cached ELECTION`` tells by the exit status if that is not needed.
 """
 
 from __future__ import annotations
@@ -92,7 +92,15 @@ def _java_version(program: str) -> int:
         return 0
 
 
+def cached(election: str) -> bool:
+    """Return true if a cluster with this election needs nothing that is not on this machine."""
+    with_zookeeper = election == "zookeeper"
+    return kafka_jars().cached and (not with_zookeeper or importlib.util.find_spec("pyspark") is not None)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--cached"]:
+        sys.exit(not cached(sys.argv[2]))
     try:
         java()
         kafka()

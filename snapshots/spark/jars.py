@@ -31,9 +31,17 @@ class Jars:
         self._name, self._java, self._log = name, java, log
         self._list, self._ivy = home / f"{name}.sha256", home / f"{name}.ivy.xml"
 
+    @property
+    def cached(self) -> bool:
+        """True if :meth:`here` fetches nothing."""
+        return self._folder().exists()
+
+    def _folder(self) -> Path:
+        return cache() / f"{self._name}-{hashlib.sha256(self._list.read_bytes()).hexdigest()[:12]}"
+
     def here(self) -> list[Path]:
         """Return the jars, fetched if they are not in the cache. Raises :class:`NotAvailable`."""
-        folder = cache() / f"{self._name}-{hashlib.sha256(self._list.read_bytes()).hexdigest()[:12]}"
+        folder = self._folder()
         if not folder.exists():
             with one_at_a_time(folder):
                 if not folder.exists():

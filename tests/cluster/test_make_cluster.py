@@ -1,8 +1,9 @@
-"""``make cluster``: its output is correct, and Ctrl-C leaves nothing behind."""
+"""``make cluster``: its output is correct, it tells who died, and Ctrl-C leaves nothing behind."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import httpx
 from tests.running import ROOT, until
 
 
-def test_the_told_urls_answer_and_ctrl_c_stops_all(tmp_path: Path) -> None:
+def test_urls_answer_a_killed_node_is_told_and_brought_back_and_ctrl_c_stops_all(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.local.cluster", "--nodes", "2", "--election", "zookeeper"]
     settings = ["--queue-max", "700", "--confirm-timeout-s", "10"]
     told = tmp_path / "told.txt"
@@ -22,6 +23,7 @@ def test_the_told_urls_answer_and_ctrl_c_stops_all(tmp_path: Path) -> None:
         running = subprocess.Popen(
             [*command, "--data", str(tmp_path / "data"), "--", *settings],
             cwd=ROOT,
+            stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
         )
@@ -37,6 +39,15 @@ def test_the_told_urls_answer_and_ctrl_c_stops_all(tmp_path: Path) -> None:
         assert registered.json()["id"] == 1
         for node in nodes:
             assert httpx.get(f"{node}/schemas/ids/1", timeout=60).json()["schema"] == '"string"'
+        (primary,) = re.findall(r"(node-\d), process \d+, primary", text)
+        (pid,) = re.findall(rf"{primary}, process (\d+)", text)
+        os.kill(int(pid), signal.SIGKILL)
+        ended = f"{primary} has ended (SIGKILL). To bring it back, type: start {primary}"
+        until(lambda: ended in told.read_text(), 60, "the end to be told")
+        until(lambda: "is the primary now" in told.read_text(), 60, "the next primary to be told")
+        running.stdin.write(f"start {primary}\n".encode())
+        running.stdin.flush()
+        until(lambda: re.search(rf"{primary} runs .* again", told.read_text()), 60, "the node to be back")
     finally:
         running.send_signal(signal.SIGINT)
         assert running.wait(120) == 0, told.read_text()
