@@ -10,6 +10,7 @@ _SERVER, _CLIENT, _FILES = "Serve", "Use a registry, by its URL", "Maintain"
 VERBS = (
     VerbRow(_SERVER, "serve", _HERE + "serve:serve", "Serve the registry until a signal stops it."),
     VerbRow(_SERVER, "check-config", _HERE + "check_config:check_config", "Print the settings in force."),
+    VerbRow(_SERVER, "health", _HERE + "health:health", "Ask the registry on this machine if it is well."),
     VerbRow(_CLIENT, "register", _HERE + "register:register", "Register a schema."),
     VerbRow(_CLIENT, "show", _HERE + "show:show", "Show a schema by subject and version, id or guid."),
     VerbRow(_CLIENT, "subjects", _HERE + "subjects:subjects", "List the subjects."),

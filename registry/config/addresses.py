@@ -75,6 +75,10 @@ def read_url(value: object) -> str:
     return f"{url.scheme}://{_read_address(f'{host}:{port}')}"
 
 
+# Addresses by which this machine reaches listeners on all addresses.
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (recognised, not listened on)
+
+
 class ListenAddress(NamedTuple):
     """An address on which the HTTP API is served."""
 
@@ -84,6 +88,11 @@ class ListenAddress(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    @property
+    def local(self) -> ListenAddress:
+        """The address by which this machine reaches it, also if it listens on all addresses."""
+        return self._replace(host=_LOOPBACK.get(self.host, self.host))
 
 
 def listen_address(url: str) -> ListenAddress:

@@ -9,8 +9,6 @@ from registry import VERSION
 from registry.config.addresses import ListenAddress
 from registry.config.loading import Settings
 
-# Addresses by which this machine reaches listeners on all addresses.
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (recognised, not listened on)
 _NAMES_MAX = 10
 
 _log = logging.getLogger(__name__)
@@ -21,7 +19,7 @@ def announce(settings: Settings) -> None:
     if settings.log_format != "json":
         print(banner(settings), flush=True)  # noqa: T201
         return
-    urls = [_reached(each) for each in settings.addresses]
+    urls = [str(each.local) for each in settings.addresses]
     fields = {"version": VERSION, "urls": urls, "data": str(settings.data.resolve())}
     if settings.kafka:
         fields |= {"topic": settings.topic, "kafka": settings.kafka}
@@ -37,18 +35,14 @@ def log_ignored(variables: Sequence[str]) -> None:
         _log.info("ignored environment variables, because no setting has such a name: %s%s", shown, more)
 
 
-def _reached(address: ListenAddress) -> str:
-    return str(address._replace(host=_LOOPBACK.get(address.host, address.host)))
-
-
 def banner(settings: Settings) -> str:
     """Return what is printed for people once clients can connect."""
-    urls = " and ".join(map(_reached, settings.addresses))
+    urls = " and ".join(str(each.local) for each in settings.addresses)
     readers = "1 reader" if settings.readers == 1 else f"{settings.readers} readers"
     processes = f"{readers} and the node" if settings.readers else "the node alone"
     log = f"\n  log       topic {settings.topic} at {settings.kafka}" if settings.kafka else ""
     example = _example_address(settings)
-    curl, url = " ".join(("curl", *_curl_options(settings, example))), _reached(example)
+    curl, url = " ".join(("curl", *_curl_options(settings, example))), example.local
     return f"""\
 Registrar {VERSION} serves a schema registry (Confluent's REST API) on {urls}
   data      {settings.data.resolve()}{log}
