@@ -66,7 +66,7 @@ serve: $(VENV)/run.stamp
 cluster: java $(VENV)/run.stamp
 	@$(BIN)/python -m deploy.local.jars --cached "$(ELECTION)" || \
 	  { echo 'Installing what brings the broker (PySpark, 430 MB, once)'; \
-	  $(PIP) install --require-hashes --no-deps -r requirements-cluster.txt; }
+	  $(PIP) install --require-hashes --no-deps -r requirements-spark.txt; }
 	@exec $(BIN)/python -m deploy.local.cluster --nodes "$(NODES)" --election "$(ELECTION)" \
 	  $(if $(PORT),--port "$(PORT)") $(if $(DATA),--data "$(DATA)") -- $(ARGS)
 
@@ -194,7 +194,7 @@ lock: $(VENV)/dev.stamp
 	$(PIP) install uv
 	$(LOCK) $(UPGRADE) --group build -o requirements.txt pyproject.toml
 	$(LOCK) $(UPGRADE) --group dev --constraint requirements.txt -o requirements-dev.txt pyproject.toml
-	$(LOCK) --no-deps --group cluster -o requirements-cluster.txt
+	$(LOCK) $(UPGRADE) --extra spark --constraint requirements-dev.txt -o requirements-spark.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) $(JS)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist

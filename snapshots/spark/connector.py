@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 
 import pyspark
@@ -46,3 +47,7 @@ def jars(spark_version: str) -> list[Path]:
         return CONNECTOR.here()
     except NotAvailable as error:
         raise EngineUnavailable(f"Spark's Kafka connector: {error}") from error
+
+
+if __name__ == "__main__":  # fetches the jars ahead, for an image
+    sys.stdout.writelines(f"{jar}\n" for jar in CONNECTOR.here())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -28,7 +29,6 @@ DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "registrar.service"
 DOCKERFILE = DEPLOY / "Dockerfile"
 COMPOSE = DEPLOY / "compose.yaml"
-SECRET = "a secret of the tests"
 
 
 def checked(*command: str | Path, folder: Path = ROOT) -> None:
@@ -81,15 +81,44 @@ def test_the_image_runs_a_node_alone() -> None:
     assert f"VOLUME {settings.data}\n" in DOCKERFILE.read_text(encoding="utf-8")
 
 
-def test_the_settings_in_the_compose_file_are_settings(compose: dict[str, Any]) -> None:
+def made_secret(compose: dict[str, Any], folder: Path) -> Path:
+    """Run the command of the service that makes the nodes' secret, in ``folder``; return the file."""
+    secret = compose["services"]["secret"]
+    (place,) = (volume.split(":")[1] for volume in secret["volumes"])
+    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    command = [word.replace(place, str(folder)) for word in secret["command"]]
+    subprocess.run(command, env=environment, check=True)
+    return folder / "peer"
+
+
+def test_the_secret_of_the_compose_file_is_made_once(compose: dict[str, Any], tmp_path: Path) -> None:
+    secret = made_secret(compose, tmp_path).read_text()
+    assert made_secret(compose, tmp_path).read_text() == secret
+    assert (tmp_path / "peer").stat().st_mode & 0o077 == 0
+    for node in ("registrar-1", "registrar-2", "registrar-3"):
+        (mounted,) = (each for each in compose["services"][node]["volumes"] if each.startswith("secrets:"))
+        assert mounted == f"{compose['services']['secret']['volumes'][0]}:ro"
+
+
+def test_the_compose_file_needs_no_variable_and_no_edit() -> None:
+    assert "$" not in COMPOSE.read_text(encoding="utf-8")
+
+
+def test_the_settings_in_the_compose_file_are_settings(compose: dict[str, Any], tmp_path: Path) -> None:
     nodes = {name: each for name, each in compose["services"].items() if name.startswith("registrar-")}
     assert len(nodes) == 3
     for name, node in nodes.items():
-        environment = node["environment"] | {"REGISTRAR_PEER_SECRET": SECRET}
-        settings = load(environment=settings_of_the_image() | environment).settings
+        environment = settings_of_the_image() | node["environment"]
+        mounted = [volume.split(":")[1] for volume in node["volumes"]]
+        assert str(Path(environment["REGISTRAR_PEER_SECRET_FILE"]).parent) in mounted
+        assert environment["REGISTRAR_SNAPSHOTS"] in mounted
+        environment["REGISTRAR_PEER_SECRET_FILE"] = str(made_secret(compose, tmp_path))
+        settings = load(environment=environment).settings
         assert settings.advertised == f"http://{name}:8081"
         assert (settings.kafka, settings.main_address.port) == ("kafka:9092", 8081)
-        assert str(settings.data) in [volume.split(":")[1] for volume in node["volumes"]]
+        assert str(settings.data) in mounted
+        assert node["build"]["target"] == "spark"
+        assert settings.snapshots_builder == "auto"
 
 
 def test_only_the_load_balancer_of_the_compose_file_is_reachable(compose: dict[str, Any]) -> None:
@@ -104,6 +133,10 @@ def test_only_the_load_balancer_of_the_compose_file_is_reachable(compose: dict[s
 def test_every_part_of_the_compose_file_knows_when_the_others_serve(compose: dict[str, Any]) -> None:
     for name, service in compose["services"].items():
         for other, how in service.get("depends_on", {}).items():
+            if other == "secret":
+                assert how == {"condition": "service_completed_successfully"}
+                assert "restart" not in compose["services"][other]
+                continue
             assert how == {"condition": "service_healthy"}
             healthy = "healthcheck" in compose["services"][other] or other.startswith("registrar-")
             assert healthy, f"{name} waits for {other}, which nobody asks for its health"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -84,6 +85,18 @@ def product_files() -> set[str]:
     files = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file())
     kept = (path for path in files if path.suffix != ".md" and "__pycache__" not in path.parts)
     return {str(path.relative_to(ROOT)) for path in kept}
+
+
+def pins(name: str) -> set[str]:
+    """Return the pinned versions in a lock file."""
+    return set(re.findall(r"^[\w.-]+==\S+", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_the_image_with_spark_has_the_versions_that_are_tested() -> None:
+    spark = pins("requirements-spark.txt")
+    assert any(pin.startswith("pyspark==") for pin in spark)
+    assert spark <= pins("requirements.txt") | pins("requirements-dev.txt")
+    assert {pin for pin in pins("requirements.txt") if not pin.startswith("setuptools==")} <= spark
 
 
 def test_the_source_distribution_holds_the_product_and_nothing_else(sdist: Path) -> None:
