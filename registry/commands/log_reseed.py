@@ -66,9 +66,9 @@ def _carry_keyset(settings: Settings, store: OfflineStore) -> None:
 
 def _say_what_is_next(settings: Settings, plan: ReseedPlan, applied: int) -> None:
     print(
-        f"Done: {plan.records} records and the marker. Next:\n  registrar serve --kafka {settings.kafka} "
-        f"--topic {settings.topic} --data {settings.data} …\nA node whose store was built from the former "
-        "log finds the marker and rebuilds its store from the topic.\nRecords of the former log from offset "
-        f"{applied} on are lost, and their ids may be assigned again.\nIf there are several stores, only "
-        "the last primary's is sure to hold every acknowledged write."
+        f"Done: {plan.records} records were written. Next, start the nodes:\n  registrar serve --kafka "
+        f"{settings.kafka} --topic {settings.topic} --data {settings.data} …\nA node that still has a store "
+        "of the former topic notices, and builds it again from this one.\nWrites to the former topic from "
+        f"offset {applied} on are lost, and their ids may be assigned again.\nIf there are several stores, "
+        "only the last primary's is sure to hold every acknowledged write."
     )

@@ -27,6 +27,17 @@ from .reseed_log import ForeignRecords, ReseedPlan, Resumed
 # Prefix of the folder into which the log is read back.
 _CHECKED = "reseeded-"
 _ASK_S = 30.0
+# Kinds of records in the words of users; a kind that is not here keeps its name on the wire.
+_KINDS = {
+    "ASSOC": "associations of topics",
+    "CLEAR_SUBJECT": "permanent deletions of subjects",
+    "CONFIG": "configs",
+    "CONTEXT": "contexts",
+    "DELETE_SUBJECT": "deletions of subjects",
+    "MODE": "modes",
+    "NOOP": "reservations of ids",
+    "SCHEMA": "schemas",
+}
 
 
 class ReseedRefused(Exception):
@@ -65,14 +76,14 @@ def look_at_store(store: OfflineStore, name: str) -> ReseedPlan:
 
     Raises :class:`registry.store.layout.DamagedStore`.
     """
-    print(f"{name}: made from log {store.log}, up to offset {store.state.applied}")
-    print("checking and counting its rows …", flush=True)
+    print(f"{name}: the contents of the log {store.log} up to offset {store.state.applied}")
+    print("checking them …", flush=True)
     store.check()
     with store.view() as view:
         plan = reseed_log.plan(view, store.log, store.state.applied)
         left_out = reseed.left_out(view)
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(plan.kinds.items()))
-    print(f"its state is {plan.records} records ({kinds or 'none'}) of {plan.bytes} bytes")
+    kinds = ", ".join(f"{count} {_KINDS.get(kind, kind)}" for kind, count in sorted(plan.kinds.items()))
+    print(f"to write: {plan.records} records ({kinds or 'none'}), {plan.bytes} bytes")
     for words, count in left_out.items():
         print(f"not included: {count} {words}")
     return plan
@@ -98,7 +109,7 @@ def publish_state(
         for conflict in _conflicts(store, target, conflicts) if conflicts else ():
             print(f"conflict: {conflict}")
         raise ReseedRefused(
-            f"{target.name} is not empty, and is not an unfinished reseed of this state: {error}. "
+            f"{target.name} is not empty, and not what an interrupted run of this command left: {error}. "
             f"{target.advice}"
         ) from error
     if dry_run:
@@ -128,7 +139,7 @@ def _look_at_log(
     if found.records > plan.records:
         print(f"{target.name} already holds all of it")
     elif found.records:
-        print(f"{target.name} holds {found.records} of these records from an interrupted reseed")
+        print(f"{target.name} holds {found.records} of these records from an interrupted run")
     else:
         print(f"{target.name} is empty")
     return found, _remaining(store, plan, found.records)
@@ -153,11 +164,11 @@ def _conflicts(
 
 def _publish(remaining: Iterator[Entry], found: Resumed, plan: ReseedPlan, target: ReseedTarget) -> None:
     try:
-        claim = reseed_log.claim(target.log, found)
+        claimed = reseed_log.claim(target.log, found)
     except ForeignRecords as error:
         raise ReseedRefused(f"{error} in {target.name}: stop all nodes and run this again") from error
-    if claim is not None:
-        print(f"claimed the log: other writers are fenced from here on ({claim})")
+    if claimed is not None:
+        print(f"from here on, nobody else can write to {target.name}")
     try:
         with ProgressBar("writing", plan.records + 1) as shown:
             reseed_log.publish(target.log, remaining, found, shown)
@@ -170,12 +181,12 @@ def _publish(remaining: Iterator[Entry], found: Resumed, plan: ReseedPlan, targe
 
 def _verify(store: OfflineStore, plan: ReseedPlan, target: ReseedTarget) -> None:
     with _folded(target, plan.records + 1) as folded:
-        print("comparing the rows of both …", flush=True)
+        print("comparing what was read back with what was to be written …", flush=True)
         with store.view() as old, folded.view() as new:
             differences = list(reseed.differences(old, new))
     if differences:
         raise ReseedRefused(
-            f"{target.name} does not have the rows of the store: {'; '.join(differences)}. "
+            f"{target.name} does not hold what was to be written: {'; '.join(differences)}. "
             f"{target.advice} If nothing else wrote to it, this is a bug"
         )
     print("verified: the log has the same subjects, versions, ids, configs and modes")

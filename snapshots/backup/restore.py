@@ -97,10 +97,10 @@ def _name(settings: Settings) -> str:
 def _say_what_is_next(settings: Settings, manifest: Manifest, plan: ReseedPlan) -> None:
     where = f"--kafka {settings.kafka} --topic {settings.topic} " if settings.kafka else ""
     print(
-        f"Done: {plan.records} records and the marker. Next:\n"
+        f"Done: {plan.records} records were restored. Next, start the registry:\n"
         f"  registrar serve {where}--data {settings.data} …\n"
-        f"Records of the former log from offset {manifest.offset} on, after the snapshot {manifest.id}, are "
-        "not in it."
+        f"What was written after the snapshot {manifest.id} (from offset {manifest.offset} of the former log "
+        "on) is not in it."
     )
 
 

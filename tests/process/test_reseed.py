@@ -197,7 +197,7 @@ def test_a_topic_with_anything_else_is_left_alone(kafka: Broker, topic: str, tmp
             refused = run(kafka, topic, tmp_path, *flags)
             assert refused.returncode == 1
             assert (
-                "is not empty, and is not an unfinished reseed of this state: it has another record at"
+                "is not empty, and not what an interrupted run of this command left: it has another record at"
                 in refused.stderr
             )
         assert log.append([Entry(records.NOOP_KEY, None)]) == 1, "it was claimed all the same"
@@ -226,7 +226,7 @@ def test_killed_in_the_middle_it_goes_on(kafka: Broker, topic: str, tmp_path: Pa
     assert 0 < there < COUNT
     done = run(kafka, topic, tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert f"holds {there} of these records from an interrupted reseed" in done.stdout
+    assert f"holds {there} of these records from an interrupted run" in done.stdout
     with closing(opened(kafka, topic)) as log:
         assert log.query_end(30) == COUNT + 1
         assert list(reseed.differences(rows, kept_in(log))) == []

@@ -1,4 +1,4 @@
-"""What waits for Kafka says so at once: a server that never answers would otherwise look like a hang."""
+"""Waits for Kafka that are told at once: a server that never answers would otherwise look like a hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the image runs, without a container: its commands, its environment, its health check, its stages."""
+"""The image, without a container: its commands, its environment, its health check, its stages."""
 
 from __future__ import annotations
 
