@@ -24,6 +24,7 @@ class Console:
         self._parts = parts
         self._say = say
         self._ended: set[str] = set()
+        self._frozen: set[str] = set()  # they answer nothing, so they are not asked
         self._primary = self._find_primary()
         self._typed = b""
         self._input: int | None = sys.stdin.fileno() if sys.stdin is not None else None
@@ -66,6 +67,8 @@ class Console:
             self._say(f"{name} does not run; start {name} starts it")
         else:
             getattr(part, verb)()
+            (self._frozen.add if verb == "freeze" else self._frozen.discard)(name.strip())
+            self._say(f"{name}: {verb} done")
 
     def _start(self, name: str, part: Process) -> None:
         if part.running:
@@ -92,14 +95,20 @@ class Console:
             self._say(f"{primary} is the primary now")
 
     def _find_primary(self) -> str:
-        nodes = {name: part for name, part in self._parts.items() if isinstance(part, Node) and part.running}
-        return next((name for name, node in nodes.items() if node.role == "primary"), "")
+        asked = (name for name, part in self._parts.items() if part.running and name not in self._frozen)
+        return next((name for name in asked if self._role(name) == "primary"), "")
+
+    def _role(self, name: str) -> str:
+        part = self._parts[name]
+        return part.role if isinstance(part, Node) else ""
 
     def _state(self, name: str) -> str:
         part = self._parts[name]
         if not part.running:
             return f"{name} has ended ({_how(part)}); start {name} brings it back"
-        role = f", {part.role or 'not answering'}" if isinstance(part, Node) else ""
+        if name in self._frozen:
+            return f"{name} is frozen (process {part.pid}); thaw {name} lets it go on"
+        role = f", {self._role(name) or 'not answering'}" if isinstance(part, Node) else ""
         return f"{name} runs (process {part.pid}{role})"
 
 
