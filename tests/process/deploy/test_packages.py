@@ -96,7 +96,6 @@ def test_the_image_with_spark_has_the_versions_that_are_tested() -> None:
     spark = pins("requirements-spark.txt")
     assert any(pin.startswith("pyspark==") for pin in spark)
     assert spark <= pins("requirements.txt") | pins("requirements-dev.txt")
-    assert {pin for pin in pins("requirements.txt") if not pin.startswith("setuptools==")} <= spark
 
 
 def test_the_source_distribution_holds_the_product_and_nothing_else(sdist: Path) -> None:
