@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from registry.__main__ import main
-from registry.config.environment import sort_variables
+from registry.config.environment import CLIENT_NAMES, sort_variables
 from registry.config.loading import Settings, SettingsError, as_toml, load, table
 from registry.config.setting_types import Schedule
 from registry.config.settings import PREFIX
@@ -97,7 +97,7 @@ def test_no_setting_is_taken_for_a_service() -> None:
 
 def test_variables_of_client_commands_and_of_others_are_no_settings() -> None:
     """Those of the commands are used by them; others are told, because somebody may have meant something."""
-    client = {f"REGISTRAR_{name}": "x" for name in ("URL", "USER", "PASSWORD", "TOKEN", "CA")}
+    client = {f"REGISTRAR_{name}": "x" for name in sorted(CLIENT_NAMES)}
     loaded = load(environment={**client, "REGISTRAR_VERSION": "7", "REGISTRAR_IMAGE": "registrar"})
     assert loaded.settings == Settings()
     assert loaded.ignored == ("REGISTRAR_IMAGE", "REGISTRAR_VERSION")
