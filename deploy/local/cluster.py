@@ -137,7 +137,9 @@ class Cluster:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a cluster until a signal and return the exit code."""
     given = _arguments(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Shells let the background jobs of scripts ignore SIGINT.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     with ExitStack() as stack:
         folder = given.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="registrar-")))
         try:
