@@ -51,6 +51,7 @@ def test_urls_answer_a_killed_node_is_told_and_brought_back_and_ctrl_c_stops_all
     finally:
         running.send_signal(signal.SIGINT)
         assert running.wait(120) == 0, told.read_text()
+        running.stdin.close()
     assert not processes_with(tmp_path)
     assert [part.name for part in sorted((tmp_path / "data").iterdir())] == [
         *("kafka", "nginx", "node-1", "node-2", "zookeeper"),
