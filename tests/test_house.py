@@ -108,6 +108,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "registry.node.replication", *_HOST, *_STATE, *_SNAPSHOTS,
         "registry.api", "registry.encoder", "snapshots.loading",
     ),
+    # What registries hold, read and changed by plans.
+    "registry.promotion": ("registry.client", "registry.domain", "registry.folder"),
     # Programs.
     "snapshots": (),
     "snapshots.building": (*_BUILDING, "registry.folding"),
@@ -125,7 +127,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.doctor": (*_HOST, *_STATE, "election", "registry.security"),
     "registry.commands": (
         "registry.client", "registry.command_line", "registry.decoding", "registry.doctor", *_HOST, *_STATE,
-        "registry.encoder", "registry.security",
+        "registry.encoder", "registry.folder", "registry.promotion", "registry.security",
         "registry.supervisor", "snapshots",
     ),
     "registry.supervisor": ("registry.__init__", *_HOST, "registry.audit", "registry.security"),

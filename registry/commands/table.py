@@ -6,6 +6,7 @@ from registry.command_line.verbs import VerbRow
 
 _HERE = "registry.commands."
 _SERVER, _CLIENT, _FILES = "Serve", "Use a registry, by its URL", "Maintain"
+_FOLDERS, _APPLY = "Schemas in files and between registries", _HERE + "apply_folder:"
 
 VERBS = (
     VerbRow(_SERVER, "serve", _HERE + "serve:serve", "Serve the registry until a signal stops it."),
@@ -23,6 +24,12 @@ VERBS = (
     VerbRow(_CLIENT, "status", _HERE + "status:status", "Show the state of every node."),
     VerbRow(_CLIENT, "decode", _HERE + "decode:decode", "Print messages of producers as JSON."),
     VerbRow(_CLIENT, "doctor", _HERE + "doctor:doctor", "Examine nodes and what they depend on, and advise."),
+    VerbRow(_FOLDERS, "check", _HERE + "check:check", "Check if a registry would accept schema files."),
+    VerbRow(_FOLDERS, "lint", _HERE + "check:lint", "Check that schema files follow rules."),
+    VerbRow(_FOLDERS, "apply", _APPLY + "apply_folder", "Make a registry hold what a folder holds."),
+    VerbRow(_FOLDERS, "download", _APPLY + "download", "Write schemas of a registry into a folder."),
+    VerbRow(_FOLDERS, "upload", _APPLY + "upload", "Register what a folder or an exported snapshot holds."),
+    VerbRow(_FOLDERS, "promote", _APPLY + "promote", "Register schemas of one registry in another."),
     VerbRow(_FILES, "snapshot", _HERE + "snapshot:snapshot", "Build, check, restore and compare snapshots."),
     VerbRow(_FILES, "duplicates", _HERE + "duplicates:duplicates", "List schemas that are equal."),
     VerbRow(_FILES, "log", _HERE + "log:log", "Write a lost topic again from a store."),

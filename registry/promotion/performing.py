@@ -1,0 +1,94 @@
+"""Taking the steps of a plan in a running registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from registry.client.client import RegistryClient
+from registry.domain.commands import (
+    Command,
+    DeleteMode,
+    DeleteSubject,
+    DeleteVersion,
+    PutConfig,
+    PutMode,
+    Register,
+)
+from registry.folder.steps import Step
+
+# Members of configs whose names in requests differ from those in answers.
+_SENT_AS: Final = {"compatibilityLevel": "compatibility"}
+
+
+class PlanOutdated(Exception):
+    """The registry changed since the plan was made."""
+
+
+def perform(client: RegistryClient, steps: Sequence[Step]) -> Iterator[Step]:
+    """Take steps in order; yield each one that is done.
+
+    Raises :class:`registry.client.errors.RegistryError` and :class:`PlanOutdated`.
+    """
+    for step in steps:
+        answer = _send(client, step.command)
+        if isinstance(step.command, Register):
+            number = _number(client, step.command, answer)
+            if number != step.number:
+                raise PlanOutdated(
+                    f"{step.command.subject} became version {number} instead of {step.number}: somebody else "
+                    "writes to this registry; run the command again"
+                )
+        yield step
+
+
+def _send(client: RegistryClient, command: Command) -> Any:
+    match command:
+        case Register():
+            return client.post(f"/subjects/{_word(command.subject)}/versions", _body(command))
+        case PutConfig():
+            body = {_SENT_AS.get(name, name): value for name, value in command.patch.items()}
+            return client.put(_scope("/config", command.subject), body)
+        case PutMode():
+            return client.put(_scope("/mode", command.subject), {"mode": command.mode}, force=command.force)
+        case DeleteMode():
+            return client.delete(_scope("/mode", command.subject))
+        case DeleteVersion():
+            return client.delete(f"/subjects/{_word(command.subject)}/versions/{command.version}")
+        case DeleteSubject():
+            return client.delete(f"/subjects/{_word(command.subject)}")
+    raise AssertionError(command)
+
+
+def _number(client: RegistryClient, command: Register, answer: Any) -> int:
+    """Return the number that a schema got; registries of others do not answer with it."""
+    found = answer.get("version")
+    if found is None:
+        found = client.post(f"/subjects/{_word(command.subject)}", _body(command)).get("version")
+    return int(found)
+
+
+def _body(command: Register) -> dict[str, Any]:
+    body: dict[str, Any] = {"schema": command.schema}
+    if command.schema_type != "AVRO":
+        body["schemaType"] = command.schema_type
+    if command.references:
+        body["references"] = msgspec.to_builtins(command.references)
+    if command.metadata is not None:
+        body["metadata"] = msgspec.to_builtins(command.metadata)
+    if command.rule_set is not None:
+        body["ruleSet"] = msgspec.to_builtins(command.rule_set)
+    if command.schema_id >= 0:
+        body |= {"id": command.schema_id, "version": command.version}
+    return body
+
+
+def _scope(path: str, subject: str | None) -> str:
+    return path if subject is None else f"{path}/{_word(subject)}"
+
+
+def _word(subject: str) -> str:
+    return quote(subject, safe="")

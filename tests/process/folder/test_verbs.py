@@ -1,0 +1,413 @@
+"""Verbs on folders of schemas, on real registries and real git repositories."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from registry.client.connect import Connection
+from registry.domain.commands import Register
+from registry.folder.contents import MANIFEST
+from registry.folder.steps import Step
+from registry.promotion.performing import PlanOutdated, perform
+from tests.process.commands.running_verbs import Done, verb
+from tests.running import PATIENT, Registry, free_port
+
+INT, LONG, STRING = '"int"', '"long"', '"string"'
+ORDER = '{"type":"record","name":"Order","fields":[{"name":"price","type":"Money"}]}'
+POLICIES = """
+[[policy]]
+subjects = ["strict-*"]
+lint_errors = ["namespace"]
+"""
+
+
+def record(name: str, *fields: str) -> str:
+    listed = [{"name": each, "type": "int"} for each in fields]
+    return json.dumps({"type": "record", "name": name, "fields": listed})
+
+
+class Place:
+    """A registry, and what is asked of it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.http = httpx.Client(base_url=url, timeout=PATIENT)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        answer = self.http.request(method, path, json=body)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    def register(self, subject: str, text: str, **more: Any) -> None:
+        self.ask("POST", f"/subjects/{quote(subject, safe='')}/versions", {"schema": text} | more)
+
+    def versions(self, prefix: str = ":*:") -> list[tuple[str, int, int, bool]]:
+        found = self.ask("GET", f"/schemas?deleted=true&subjectPrefix={quote(prefix)}")
+        return [(each["subject"], each["version"], each["id"], each["deleted"]) for each in found]
+
+    def places(self, prefix: str) -> list[tuple[str, int]]:
+        return [each[:2] for each in self.versions(prefix)]
+
+
+@contextmanager
+def running(data: Path, *flags: str) -> Iterator[Place]:
+    registry = Registry(data, "--readers", "0", "--snapshots-builder", "none", *flags)
+    try:
+        place = Place(registry.wait().url)
+        with place.http:
+            yield place
+    finally:
+        registry.stop()
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("one")
+    (folder / "policies.toml").write_text(POLICIES)
+    with running(folder / "data", "--policies", str(folder / "policies.toml")) as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with running(tmp_path_factory.mktemp("other") / "data") as place:
+        yield place
+
+
+def write(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / (MANIFEST if name == "manifest" else name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def git(folder: Path, *words: str) -> None:
+    settings = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(folder), *settings, *words], check=True, capture_output=True)
+
+
+def orders(prefix: str) -> dict[str, str]:
+    """Return a folder in which a schema refers to another one that sorts behind it."""
+    return {
+        f"{prefix}-a-order.avsc": ORDER,
+        f"{prefix}-money.avsc": record("Money", "cents"),
+        "manifest": f"""
+subjects = ["{prefix}-*"]
+[subject.{prefix}-a-order]
+references = [{{ name = "Money", subject = "{prefix}-money" }}]
+[subject.{prefix}-money]
+compatibility = "FULL"
+""",
+    }
+
+
+# check
+
+
+def test_check_asks_the_registry_and_registers_nothing(one: Place, tmp_path: Path) -> None:
+    one.register("c1", record("R", "a"))
+    before = one.versions()
+    folder = write(tmp_path, **{"c1.avsc": record("R"), "new.avsc": ORDER.replace("Money", "int")})
+    assert verb("check", str(folder), "--url", one.url) == Done(0, "+ c1 (c1.avsc): compatible\n"
+        "+ new (new.avsc): new\n2 schemas accepted\n", "")  # fmt: skip
+    write(tmp_path, **{"c1.avsc": record("R", "a", "b")})
+    done = verb("check", str(folder), "--against", one.url, "--json")
+    assert done.status == 1
+    assert [each["verdict"] for each in done.json["schemas"]] == ["incompatible", "new"]
+    assert one.versions() == before
+
+
+def test_check_follows_the_level_of_the_registry_and_references_into_it(one: Place, tmp_path: Path) -> None:
+    one.register("c2-money", record("Money", "cents"))
+    one.register("c2", record("R", "a"))
+    one.ask("PUT", "/config/c2", {"compatibility": "FORWARD"})
+    reference = '[subject.c2-order]\nreferences = [{ name = "Money", subject = "c2-money" }]'
+    folder = write(
+        tmp_path, **{"c2.avsc": record("R", "a", "b"), "c2-order.avsc": ORDER, "manifest": reference}
+    )
+    assert verb("check", str(folder), "--url", one.url).status == 0
+    assert verb("check", str(folder), "--url", one.url, "--level", "FULL").status == 1
+    assert verb("check", str(folder), "--offline").status == 1
+
+
+def test_check_without_an_answer_gives_no_verdict(tmp_path: Path) -> None:
+    folder = write(tmp_path, **{"a.avsc": INT})
+    done = verb("check", str(folder), "--url", f"http://127.0.0.1:{free_port()}")
+    assert (done.status, done.out) == (2, "")
+    assert "nothing listens" in done.err
+
+
+def test_check_compares_a_work_tree_with_git_revisions(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    folder = write(tmp_path / "schemas", **{"r.avsc": record("R", "a")})
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    assert verb("check", str(folder), "--against", "git:HEAD").status == 0
+    write(folder, **{"r.avsc": record("R", "a", "b")})
+    done = verb("check", str(folder), "--against", "git:HEAD", "--format", "github")
+    assert done.status == 1
+    assert done.out.startswith("::error file=r.avsc,title=r is refused::")
+    assert "give `b` a default" in done.out
+    assert verb("check", str(folder), "--against", "git:HEAD", "--level", "FORWARD").status == 0
+    assert verb("check", str(folder / "r.avsc"), "--against", "git:HEAD").status == 1
+    write(folder, **{"r.avsc": record("R", "a", "b").replace('"name": "b"', '"name": "b", "default": 0')})
+    git(tmp_path, "commit", "-qam", "second")
+    write(folder, **{"r.avsc": record("R", "a", "b")})
+    assert verb("check", str(folder), "--against", "git:HEAD", "--level", "BACKWARD").status == 0
+    several = ("--against", "git:HEAD~1", "--against", "git:HEAD", "--level", "BACKWARD_TRANSITIVE")
+    assert verb("check", str(folder), *several).status == 1
+    done = verb("check", str(folder), "--against", "git:HEAD~7")
+    assert (done.status, done.out) == (2, "")
+    assert "HEAD~7 is not a revision" in done.err
+
+
+def test_check_compares_files_with_files(tmp_path: Path) -> None:
+    proto = 'syntax = "proto3";\nmessage M {\n  %s a = 1;\n}\n'
+    write(
+        tmp_path,
+        **{"old.proto": proto % "int32", "new.proto": proto % "string", "x.txt": "", "bad.avsc": "{"},
+    )
+    new, old = str(tmp_path / "new.proto"), str(tmp_path / "old.proto")
+    done = verb("check", new, "--against", old)
+    assert done.status == 1
+    assert "! new (new.proto): incompatible at BACKWARD" in done.out
+    assert "fix: " in done.out
+    assert verb("check", old, "--against", old).status == 0
+    assert verb("check", str(tmp_path / "bad.avsc"), "--offline").status == 1
+    for wrong in (str(tmp_path / "x.txt"), str(tmp_path / "gone.avsc")):
+        assert verb("check", wrong, "--offline").status == 2
+    assert verb("check", new, "--against", str(tmp_path / "gone")).status == 2
+    assert verb("check", new, "--against", old, "--against", "http://127.0.0.1:1").status == 2
+    assert verb("check", str(tmp_path), "--offline", "--against", old).status == 2
+
+
+def test_a_cycle_of_references_gives_no_verdict(tmp_path: Path) -> None:
+    manifest = """
+    [subject.a]
+    references = [{ name = "B", subject = "b" }]
+    [subject.b]
+    references = [{ name = "A", subject = "a" }]
+    """
+    folder = write(tmp_path, **{"a.avsc": INT, "b.avsc": INT, "manifest": manifest})
+    done = verb("check", str(folder), "--offline")
+    assert done.status == 2
+    assert "the references form a cycle" in done.err
+
+
+# lint
+
+
+def test_lint_tells_errors_warnings_and_what_it_cannot_read(tmp_path: Path) -> None:
+    folder = write(tmp_path, **{"a.avsc": record("lower", "a")})
+    done = verb("lint", str(folder))
+    assert done.status == 0
+    assert "warning: pascal_case_types" in done.out
+    assert verb("lint", str(folder), "--rules", "pascal_case_types").status == 1
+    assert verb("lint", str(folder), "--rules", "beauty").status == 2
+    write(folder, manifest='lint_errors = ["docs"]')
+    found = verb("lint", str(folder), "--json")
+    assert found.status == 1
+    assert {each["rule"] for each in found.json["schemas"][0]["findings"]} == {"docs"}
+    (tmp_path / "policies.toml").write_text(POLICIES)
+    assert verb("lint", str(folder), "--policies", str(tmp_path / "policies.toml")).status == 0
+    (folder / "a.avsc").write_bytes(b'"\xff"')
+    done = verb("lint", str(folder))
+    assert done.status == 2
+    assert "a.avsc is not UTF-8" in done.err
+
+
+# apply
+
+
+def test_apply_does_what_its_plan_says_and_nothing_twice(one: Place, tmp_path: Path) -> None:
+    folder = str(write(tmp_path, **orders("a1")))
+    lines = (
+        "+ config of a1-money: compatibility = FULL\n"
+        "+ a1-money version 1  (a1-money.avsc)\n"
+        "+ a1-a-order version 1  (a1-a-order.avsc)\n"
+    )
+    assert verb("apply", folder, "--url", one.url, "--dry-run") == Done(0, lines + "3 steps to take\n", "")
+    assert one.places("a1-") == []
+    assert verb("apply", folder, "--url", one.url) == Done(0, lines + "3 steps taken\n", "")
+    assert one.places("a1-") == [("a1-a-order", 1), ("a1-money", 1)]
+    again = verb("apply", folder, "--url", one.url, "--json")
+    assert (again.status, again.json["steps"]) == (0, [])
+
+
+def test_apply_writes_nothing_if_a_part_would_be_refused(one: Place, tmp_path: Path) -> None:
+    one.register("a2-money", record("Other"))
+    before = one.versions()
+    done = verb("apply", str(write(tmp_path, **orders("a2"))), "--url", one.url)
+    assert done.status == 1
+    assert "! a2-money (a2-money.avsc): incompatible at FULL" in done.out
+    assert "! a2-a-order (a2-a-order.avsc): skipped: refers to a2-money" in done.out
+    assert "nothing was changed" in done.err
+    assert one.versions() == before
+
+
+def test_apply_prunes_what_the_folder_owns_once_that_is_confirmed(one: Place, tmp_path: Path) -> None:
+    for subject in ("a3-gone", "a3-also", "a30"):
+        one.register(subject, INT)
+    folder = str(write(tmp_path, **orders("a3")))
+    assert verb("apply", folder, "--url", one.url).status == 0
+    assert len(one.places("a3-")) == 4
+    refused = verb("apply", folder, "--prune", "--url", one.url)
+    assert refused.status == 2
+    assert "--yes" in refused.err
+    assert not any(each[3] for each in one.versions("a3"))
+    assert verb("apply", folder, "--prune", "--url", one.url, "--yes").status == 0
+    gone = [each[0] for each in one.versions("a3") if each[3]]
+    assert gone == ["a3-also", "a3-gone"]
+    (tmp_path / MANIFEST).unlink()
+    unowned = verb("apply", folder, "--prune", "--url", one.url)
+    assert unowned.status == 2
+    assert 'subjects = ["orders-*"]' in unowned.err
+
+
+def test_apply_that_fails_midway_says_what_remains_and_resumes(one: Place, tmp_path: Path) -> None:
+    files = {"first.avsc": INT, "strict-a.avsc": record("R"), "then.avsc": INT}
+    folder = str(write(tmp_path, **files))
+    done = verb("apply", folder, "--url", one.url)
+    assert done.status == 1
+    assert "strict-a version 1" in done.err
+    assert "namespace" in done.err
+    assert "1 of 3 steps were taken; these remain" in done.err
+    assert (one.places("first"), one.places("then")) == ([("first", 1)], [])
+    write(tmp_path, **{"strict-a.avsc": record("a.R")})
+    resumed = verb("apply", folder, "--url", one.url, "--json")
+    assert resumed.status == 0
+    assert [each["done"] for each in resumed.json["steps"]] == [True, True]
+    assert one.places("then") == [("then", 1)]
+
+
+def test_a_plan_that_others_have_outdated_is_given_up(one: Place) -> None:
+    one.register("outdated", INT)
+    with Connection(one.url).open({}) as client, pytest.raises(PlanOutdated, match="version 2 instead of 1"):
+        list(perform(client, [Step("+", "", Register("outdated", LONG, "AVRO"), 1)]))
+
+
+# download, upload
+
+
+def fill(place: Place, prefix: str) -> None:
+    place.register(f"{prefix}money", record("Money"))
+    place.register(f"{prefix}money", record("Money", "gone").replace('"int"', '"int", "default": 0'))
+    refers = [{"name": "Money", "subject": f"{prefix}money", "version": 1}]
+    place.register(f"{prefix}a-order", ORDER, references=refers, metadata={"properties": {"owner": "t"}})
+    place.register(f"{prefix}json", '{"type": "number", "maximum": 1.0}', schemaType="JSON")
+    place.register(
+        f"{prefix}proto", 'syntax = "proto3";\nmessage M {\n  int32 a = 1;\n}\n', schemaType="PROTOBUF"
+    )
+    for name in ("x/../y", "..", "CASE", "case", "\u00fc \u2603" * 30, "a" * 255, "5", "%41", "con"):
+        place.register(f"{prefix}{name}", STRING)
+    place.ask("PUT", f"/config/{quote(prefix)}json", {"compatibility": "NONE"})
+
+
+def test_what_was_downloaded_needs_no_step_there_and_makes_an_empty_registry_the_same(
+    one: Place, other: Place, tmp_path: Path
+) -> None:
+    fill(one, "d1-")
+    one.register(":.eu:d1-x", INT)
+    subjects = ("--subjects", "d1-*", "--subjects", ":.eu:*", "--url", one.url)
+    for which in ("latest", "all"):
+        folder = str(tmp_path / which)
+        done = verb("download", folder, *subjects, "--versions", which)
+        assert done.status == 0, done.err
+        assert verb("apply", folder, "--url", one.url, "--json").json["steps"] == []
+        again = verb("download", folder, *subjects, "--versions", which, "--json")
+        assert again.json["changed"] == []
+    done = verb("apply", str(tmp_path / "all"), "--url", other.url)
+    assert done.status == 0, done.err
+    assert other.places("d1-") == one.places("d1-")
+    assert other.places(":.eu:") == [(":.eu:d1-x", 1)]
+    assert other.ask("GET", "/config/d1-json") == {"compatibilityLevel": "NONE"}
+    order = "/subjects/d1-a-order/versions/1"
+    assert other.ask("GET", order)["metadata"] == one.ask("GET", order)["metadata"]
+    assert verb("apply", str(tmp_path / "all"), "--url", other.url, "--json").json["steps"] == []
+
+
+def test_a_download_with_ids_is_uploaded_with_them(one: Place, tmp_path: Path) -> None:
+    fill(one, "u1-")
+    one.ask("DELETE", "/subjects/u1-case")
+    folder = str(tmp_path / "files")
+    assert verb("download", folder, "--subjects", "u1-*", "--keep-ids", "--url", one.url).status == 0
+    with running(tmp_path / "data") as empty:
+        assert verb("upload", folder, "--url", empty.url, "--keep-ids").status == 0
+        assert empty.versions() == one.versions("u1-")
+        assert empty.ask("GET", "/mode") == {"mode": "READWRITE"}
+        assert verb("upload", folder, "--url", empty.url, "--keep-ids", "--json").json["steps"] == []
+        empty.register("later", '"bytes"')
+
+
+def test_a_folder_without_ids_cannot_keep_them(one: Place, tmp_path: Path) -> None:
+    done = verb("upload", str(write(tmp_path, **{"a.avsc": INT})), "--url", one.url, "--keep-ids")
+    assert done.status == 2
+    assert "a has no id to keep" in done.err
+
+
+# promote
+
+
+def test_promote_registers_schemas_with_what_they_refer_to(one: Place, other: Place) -> None:
+    fill(one, "p1-")
+    other.register("p1-money", record("Money"))
+    other.register("p1-money", record("Money", "x").replace('"int"', '"int", "default": 0'))
+    words = ("promote", "--from", one.url, "--to", other.url, "--subjects", "p1-a-*", "--versions", "all")
+    assert verb(*words, "--dry-run").status == 0
+    assert other.places("p1-") == [("p1-money", 1), ("p1-money", 2)]
+    assert verb(*words).status == 0
+    assert other.places("p1-") == [("p1-a-order", 1), ("p1-money", 1), ("p1-money", 2)]
+    assert verb(*words, "--json").json["steps"] == []
+
+
+def test_promote_compares_first_with_what_the_target_has(one: Place, other: Place) -> None:
+    one.register("p2", record("R", "a"))
+    other.register("p2", record("R", "b"))
+    done = verb("promote", "--from", one.url, "--to", other.url, "--subjects", "p2")
+    assert done.status == 1
+    assert "give `a` a default" in done.out
+    assert other.places("p2") == [("p2", 1)]
+
+
+def test_promote_keeps_ids_or_tells_that_one_is_taken_before_anything_is_written(
+    one: Place, tmp_path: Path
+) -> None:
+    fill(one, "p3-")
+    one.ask("DELETE", "/subjects/p3-json/versions/1")
+    words = ("promote", "--from", one.url, "--subjects", "p3-*", "--versions", "all", "--keep-ids", "--to")
+    with running(tmp_path / "data") as target:
+        taken = one.ask("GET", "/subjects/p3-a-order/versions/1")["id"]
+        target.ask("PUT", "/mode/holder", {"mode": "IMPORT"})
+        target.register("holder", '"bytes"', id=taken, version=1)
+        refused = verb(*words, target.url)
+        assert refused.status == 1
+        assert f"id {taken}" in refused.out
+        assert target.places(":*:") == [("holder", 1)]
+        target.ask("DELETE", "/subjects/holder")
+        target.ask("DELETE", "/subjects/holder?permanent=true")
+        done = verb(*words, target.url)
+        assert done.status == 0, done.err
+        assert target.versions() == one.versions("p3-")
+        assert verb(*words, target.url, "--json").json["steps"] == []
+
+
+def test_promote_of_nothing_gives_no_verdict(one: Place, other: Place) -> None:
+    words = ("--from", one.url, "--to", other.url, "--subjects")
+    assert verb("promote", *words, "nowhere-*").status == 2
+    assert verb("promote", *words, "a*b").status == 2
+    assert (
+        verb(
+            "promote", "--from", one.url, "--to", f"http://127.0.0.1:{free_port()}", "--subjects", "*"
+        ).status
+        == 2
+    )
