@@ -136,7 +136,7 @@ tools: java
 	  { echo 'make test needs Node 18 or newer: install the package nodejs (apt-get install nodejs npm)'; exit 1; }
 	@command -v npm >/dev/null || \
 	  { echo 'make test needs npm: install the package npm (apt-get install npm)'; exit 1; }
-	@for tool in openssl nginx haproxy; do PATH="$$PATH:/usr/sbin" command -v $$tool >/dev/null || \
+	@for tool in git openssl nginx haproxy; do PATH="$$PATH:/usr/sbin" command -v $$tool >/dev/null || \
 	  { echo "make test needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
 
 # The test of logins with Kerberos. Its Python package is compiled, so it is not among the pinned requirements.
