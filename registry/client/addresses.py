@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from .errors import BadAddress
 
 _NETRC_BYTES_MAX = 1 << 20
+_UNQUOTED = ": the port is a number, and / ? # @ in a password are written as %2F %3F %23 %40"
 
 
 class Credentials(NamedTuple):
@@ -44,12 +45,15 @@ def _address(text: str, environment: Mapping[str, str]) -> Address:
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         port = parts.port
-    except ValueError as error:
-        raise BadAddress(f"{_hidden(text)} is not a URL: {error}") from None
+    except ValueError:
+        # The error may cite a part of the password.
+        raise BadAddress(f"{_hidden(text)} is not a URL{_UNQUOTED}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise BadAddress(
             f"{_hidden(text)} is not the URL of a registry: write http://HOST:PORT or https://HOST:PORT"
         )
+    if "@" in parts.path:
+        raise BadAddress(f"{_hidden(text)} is not a URL{_UNQUOTED}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     url = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
     if parts.username is not None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
+
+from .errors import BadAddress
 
 _CONTEXT = re.compile(r":\.[^:]*:")
 _VERSION = re.compile(r"[0-9]{1,10}|latest")
 LATEST = "latest"
+# As plain segments of a path, clients take them for this folder and its parent.
+_DOTS: Final = {".": "%2E", "..": "%2E%2E"}
 
 
 class VersionName(NamedTuple):
@@ -31,9 +35,17 @@ class VersionName(NamedTuple):
         return f"{self.subject}:{self.version}" if self.version else self.subject
 
 
+def quoted(name: str) -> str:
+    """Return a name as one segment of a path. Raises :class:`.errors.BadAddress`."""
+    try:
+        return _DOTS.get(name) or quote(name, safe="")
+    except UnicodeEncodeError:
+        raise BadAddress(f"the name {name!r} is not UTF-8") from None
+
+
 def subject_path(subject: str) -> str:
     """Return the path of a subject."""
-    return f"/subjects/{quote(subject, safe='')}"
+    return f"/subjects/{quoted(subject)}"
 
 
 def version_path(subject: str, version: int | str) -> str:
@@ -43,4 +55,4 @@ def version_path(subject: str, version: int | str) -> str:
 
 def scope_path(kind: str, subject: str) -> str:
     """Return the path of the config or mode of a subject, or of everything if ``subject`` is empty."""
-    return f"/{kind}/{quote(subject, safe='')}" if subject else f"/{kind}"
+    return f"/{kind}/{quoted(subject)}" if subject else f"/{kind}"

@@ -21,8 +21,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document, indented."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print one JSON document, indented; characters that could steer the terminal are escaped."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 def print_lines(lines: Iterable[str]) -> None:

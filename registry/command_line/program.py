@@ -10,6 +10,7 @@ import click
 from click.shell_completion import shell_complete
 
 from .exit_status import BROKEN_PIPE, INTERRUPTED, OK
+from .output import printable
 
 NAME = "registrar"
 # Set by the scripts that "registrar completion" prints.
@@ -45,6 +46,6 @@ def _show(error: click.ClickException) -> None:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
         return
-    click.echo(f"{NAME}: {error.format_message()}", err=True)
+    click.echo(f"{NAME}: {printable(error.format_message())}", err=True)
     if isinstance(error, click.UsageError) and context is not None:
         click.echo(f"{context.get_usage()}\nTry '{context.command_path} --help'.", err=True)

@@ -135,7 +135,7 @@ def promote(
         with connection.open(os.environ, origin) as client:
             wanted = _read(client, _patterns(subjects), which, configs=configs, deleted=keep_ids)
         if not wanted.versions:
-            raise Failure(f"{origin} has no subject that {' or '.join(subjects)} covers")
+            raise Failure(f"{client.url} has no subject that {' or '.join(subjects)} covers")
         with connection.open(os.environ, target) as client:
             planned = _plan(client, wanted, (), keep_ids=keep_ids)
             return _carry_out(client, planned, dry_run=dry_run, yes=True, as_json=as_json)
@@ -222,7 +222,7 @@ def _carry_out(client: RegistryClient, planned: Plan, *, dry_run: bool, yes: boo
         status = REFUSED
     elif not dry_run and planned.steps:
         if not yes and any(step.sign == "-" for step in planned.steps):
-            _ask()
+            _ask(as_json=as_json)
         done, status = _take(client, planned)
     if as_json:
         print_json(report.plan_json(planned, done))
@@ -231,10 +231,10 @@ def _carry_out(client: RegistryClient, planned: Plan, *, dry_run: bool, yes: boo
     return status
 
 
-def _ask() -> None:
-    if not sys.stdin.isatty():
+def _ask(*, as_json: bool) -> None:
+    if as_json or not sys.stdin.isatty():
         raise Failure("this deletes subjects: confirm it by --yes")
-    click.confirm("Delete what is marked with -?", abort=True)
+    click.confirm("Delete what is marked with -?", abort=True, err=True)
 
 
 def _take(client: RegistryClient, planned: Plan) -> tuple[int, int]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
 from registry.client.client import RegistryClient
 from registry.client.errors import ErrorAnswer
+from registry.client.paths import version_path
 from registry.decoding.decoded import Options
 from registry.decoding.errors import CannotDecode
 from registry.decoding.frame import Headers, SchemaName, framed
@@ -64,7 +64,7 @@ class SchemasById:
 
     def _version(self, subject: str, number: int) -> Answer:
         qualified = subject if subject.startswith(":") else f"{self._context}{subject}"
-        place = f"/subjects/{quote(qualified, safe='')}/versions/{number}"
+        place = version_path(qualified, number)
         missing = f"the registry lacks version {number} of {qualified}, which the schema refers to"
         return self._answer(place, missing, deleted=True)
 

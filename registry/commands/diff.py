@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -12,7 +12,7 @@ import click
 from registry.client.errors import ErrorAnswer
 from registry.client.paths import LATEST, VersionName, version_path
 from registry.command_line.exit_status import OK, REFUSED
-from registry.command_line.output import json_option, note, print_json, print_styled
+from registry.command_line.output import json_option, note, print_json, print_lines, print_styled
 from registry.command_line.registry_flags import with_registry
 from registry.command_line.schema_files import SchemaFile, reference_list
 from registry.command_line.verb import Verb
@@ -75,7 +75,7 @@ def diff(registry: RegistryClient, *, old: str, new: str, refers: tuple[str, ...
 
 
 def _side(registry: RegistryClient, name: str, refers: tuple[str, ...]) -> _Side:
-    if name == "-" or Path(name).is_file():
+    if name == "-" or os.path.isfile(name):  # noqa: PTH113 - pathlib raises for long names
         file = SchemaFile.read(name)
         return _Side(name, file.text, file.schema_type, reference_list(refers))
     wanted = VersionName.parse(name)
@@ -138,6 +138,6 @@ def _print(lines: list[str], verdict: dict[str, Any] | None, *, same: bool) -> N
         print_styled(f"{level:<20} {word}", style)
     for change in verdict["changes"]:
         if not change["compatible"]:
-            print(f"- {change['type']} at {change['path'] or '/'} ({change['direction']})")
+            print_lines([f"- {change['type']} at {change['path'] or '/'} ({change['direction']})"])
             if change.get("fix"):
-                print(f"  fix: {change['fix']}")
+                print_lines([f"  fix: {change['fix']}"])

@@ -8,7 +8,7 @@ import click
 
 from registry.client.paths import scope_path
 from registry.command_line.exit_status import OK
-from registry.command_line.output import json_option, print_json
+from registry.command_line.output import json_option, print_json, print_lines
 from registry.command_line.registry_flags import with_registry
 from registry.command_line.verb import Verb
 from registry.command_line.verbs import VerbGroup
@@ -67,5 +67,5 @@ def _print(registry: RegistryClient, subject: str, *, as_json: bool, own: bool =
     if as_json:
         print_json({"mode": found["mode"]})
     else:
-        print(found["mode"])
+        print_lines([found["mode"]])
     return OK

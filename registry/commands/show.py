@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import click
 
-from registry.client.paths import LATEST, VersionName, version_path
+from registry.client.paths import LATEST, VersionName, quoted, version_path
 from registry.command_line.exit_status import OK
 from registry.command_line.output import json_option, print_json, print_lines, print_styled
 from registry.command_line.registry_flags import with_registry
@@ -39,7 +38,7 @@ def show(
         raise click.UsageError(
             "name one schema: SUBJECT[:VERSION], --id or --guid", click.get_current_context()
         )
-    path = f"/schemas/ids/{schema_id}" if schema_id is not None else f"/schemas/guids/{quote(guid, safe='')}"
+    path = f"/schemas/ids/{schema_id}" if schema_id is not None else f"/schemas/guids/{quoted(guid)}"
     if name:
         wanted = VersionName.parse(name)
         path = version_path(wanted.subject, wanted.version or LATEST)
@@ -83,7 +82,7 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
     yield ", ".join([*named, found["schemaType"], *(["soft-deleted"] if found["deleted"] else [])])
     for each in found["references"]:
         yield f"refers to {each['name']}: {each['subject']}:{each['version']}"
-    for name, value in (found.get("metadata") or {}).get("properties", {}).items():
+    for name, value in ((found.get("metadata") or {}).get("properties") or {}).items():
         yield f"{name} = {value}"
 
 

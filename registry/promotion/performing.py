@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 
 from registry.client.client import RegistryClient
+from registry.client.paths import scope_path, subject_path, version_path
 from registry.domain.commands import (
     Command,
     DeleteMode,
@@ -48,18 +48,19 @@ def perform(client: RegistryClient, steps: Sequence[Step]) -> Iterator[Step]:
 def _send(client: RegistryClient, command: Command) -> Any:
     match command:
         case Register():
-            return client.post(f"/subjects/{_word(command.subject)}/versions", _body(command))
+            return client.post(f"{subject_path(command.subject)}/versions", _body(command))
         case PutConfig():
             body = {_SENT_AS.get(name, name): value for name, value in command.patch.items()}
-            return client.put(_scope("/config", command.subject), body)
+            return client.put(scope_path("config", command.subject or ""), body)
         case PutMode():
-            return client.put(_scope("/mode", command.subject), {"mode": command.mode}, force=command.force)
+            path = scope_path("mode", command.subject or "")
+            return client.put(path, {"mode": command.mode}, force=command.force)
         case DeleteMode():
-            return client.delete(_scope("/mode", command.subject))
+            return client.delete(scope_path("mode", command.subject or ""))
         case DeleteVersion():
-            return client.delete(f"/subjects/{_word(command.subject)}/versions/{command.version}")
+            return client.delete(version_path(command.subject, command.version))
         case DeleteSubject():
-            return client.delete(f"/subjects/{_word(command.subject)}")
+            return client.delete(subject_path(command.subject))
     raise AssertionError(command)
 
 
@@ -67,7 +68,7 @@ def _number(client: RegistryClient, command: Register, answer: Any) -> int:
     """Return the number that a schema got; registries of others do not answer with it."""
     found = answer.get("version")
     if found is None:
-        found = client.post(f"/subjects/{_word(command.subject)}", _body(command)).get("version")
+        found = client.post(subject_path(command.subject), _body(command)).get("version")
     return int(found)
 
 
@@ -84,11 +85,3 @@ def _body(command: Register) -> dict[str, Any]:
     if command.schema_id >= 0:
         body |= {"id": command.schema_id, "version": command.version}
     return body
-
-
-def _scope(path: str, subject: str | None) -> str:
-    return path if subject is None else f"{path}/{_word(subject)}"
-
-
-def _word(subject: str) -> str:
-    return quote(subject, safe="")

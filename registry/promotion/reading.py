@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
-from urllib.parse import quote
 
 import msgspec
 
 from registry.client.client import RegistryClient
 from registry.client.errors import ErrorAnswer, NotARegistry
+from registry.client.paths import scope_path, subject_path, version_path
 from registry.domain.model import ALL_CONTEXTS, LATEST, Reference, Subject
 from registry.domain.subject_patterns import Pattern
 from registry.folder.contents import Contents, Version
@@ -39,7 +39,7 @@ class RegistryReader:
     def numbers(self, subject: str) -> tuple[list[int], list[int]]:
         """Return the numbers of a subject's versions, and of those that are soft-deleted."""
         if subject not in self._numbers:
-            path = f"/subjects/{quote(subject, safe='')}/versions"
+            path = f"{subject_path(subject)}/versions"
             live = self._optional(path) or []
             everything = self._optional(path, deleted=True) or live
             self._numbers[subject] = (sorted(everything), sorted(set(everything) - set(live)))
@@ -49,7 +49,7 @@ class RegistryReader:
         """Return a version, also a soft-deleted one; ``None`` if there is none."""
         place = (subject, number)
         if place not in self._versions:
-            path = f"/subjects/{quote(subject, safe='')}/versions/{number}"
+            path = version_path(subject, number)
             found = self._optional(path, deleted=True)
             if found is None:
                 return None
@@ -100,11 +100,10 @@ class RegistryReader:
         """Return the configs and modes of exactly these scopes."""
         configs, modes = {}, {}
         for scope in scopes:
-            name = f"/{quote(scope, safe='')}" if scope else ""
-            config = self._permitted(f"/config{name}")
+            config = self._permitted(scope_path("config", scope))
             if config:
                 configs[scope] = {key: each for key, each in config.items() if each is not None}
-            mode = self._permitted(f"/mode{name}")
+            mode = self._permitted(scope_path("mode", scope))
             if mode and mode.get("mode"):
                 modes[scope] = mode["mode"]
         return Contents({}, configs, modes)
