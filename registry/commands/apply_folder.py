@@ -160,8 +160,9 @@ def download(
     as_json: bool,
 ) -> int:
     """Write schemas of a registry into a folder, as registrar apply reads it."""
-    from registry.folder.trees import write  # noqa: PLC0415 - the help needs none of it
-    from registry.folder.writing import tree_of  # noqa: PLC0415
+    from registry.folder.contents import MANIFEST  # noqa: PLC0415 - the help needs none of it
+    from registry.folder.trees import on_disk, write  # noqa: PLC0415
+    from registry.folder.writing import keep_manifest, tree_of  # noqa: PLC0415
 
     from .folder_source import folders_told  # noqa: PLC0415
 
@@ -169,8 +170,11 @@ def download(
     with folders_told():
         which = "all" if keep_ids else which
         contents = _read(client, patterns, which, configs=True, deleted=keep_ids)
-        owned = [each.text for each in patterns]
-        changed = write(folder, tree_of(contents, owned, keep_ids=keep_ids), prune=prune)
+        before = on_disk(folder).get(MANIFEST, b"") if folder.is_dir() else b""
+        owned = [each.text for each in patterns] if subjects or not before else []
+        tree = tree_of(contents, owned, keep_ids=keep_ids)
+        keep_manifest(tree, contents, before, whole=prune)
+        changed = write(folder, tree, prune=prune)
     versions = sum(map(len, contents.versions.values()))
     if as_json:
         print_json({"subjects": len(contents.versions), "versions": versions, "changed": changed})

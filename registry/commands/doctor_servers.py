@@ -79,6 +79,6 @@ def _certificate_ends(url: str) -> dt.datetime | None:
             context.wrap_socket(plain, server_hostname=parts.hostname) as secure,
         ):
             raw = secure.getpeercert(binary_form=True)
-    except OSError:
+        return None if raw is None else x509.load_der_x509_certificate(raw).not_valid_after_utc
+    except (OSError, ValueError):
         return None
-    return None if raw is None else x509.load_der_x509_certificate(raw).not_valid_after_utc

@@ -10,6 +10,7 @@ from registry.client.paths import scope_path
 from registry.command_line.exit_status import OK
 from registry.command_line.output import json_option, print_json, print_lines
 from registry.command_line.registry_flags import with_registry
+from registry.command_line.scope_argument import scope_argument
 from registry.command_line.verb import Verb
 from registry.command_line.verbs import VerbGroup
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 _STATUS = "Exit status: 0 done, 1 there is none or it was refused, 2 no answer or wrong usage."
-_subject = click.argument("subject", default="")
 _force = click.option("--force", is_flag=True, help="Set IMPORT although there are schemas.")
 
 
@@ -28,7 +28,7 @@ def mode() -> None:
 
 
 @mode.command("get", cls=Verb, epilog=_STATUS)
-@_subject
+@scope_argument
 @click.option("--own", is_flag=True, help="Only the mode of SUBJECT itself, not what it inherits.")
 @json_option
 @with_registry
@@ -39,7 +39,7 @@ def _get(registry: RegistryClient, *, subject: str, own: bool, as_json: bool) ->
 
 @mode.command("set", cls=Verb, epilog=_STATUS)
 @click.argument("value", metavar="MODE", type=click.Choice(_MODES, case_sensitive=False))
-@_subject
+@scope_argument
 @_force
 @json_option
 @with_registry
@@ -53,7 +53,7 @@ def _set(registry: RegistryClient, *, value: str, subject: str, force: bool, as_
 
 
 @mode.command("delete", cls=Verb, epilog=_STATUS)
-@_subject
+@scope_argument
 @json_option
 @with_registry
 def _delete(registry: RegistryClient, *, subject: str, as_json: bool) -> int:

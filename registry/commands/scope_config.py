@@ -11,6 +11,7 @@ from registry.command_line.exit_status import OK
 from registry.command_line.output import json_option, print_json, print_lines
 from registry.command_line.registry_flags import with_registry
 from registry.command_line.schema_files import read_json
+from registry.command_line.scope_argument import scope_argument
 from registry.command_line.verb import Verb
 
 from .config_map import config
@@ -25,11 +26,10 @@ LEVELS = (
     *("FULL", "FULL_TRANSITIVE"),
 )
 _STATUS = "Exit status: 0 done, 1 there is none or it was refused, 2 no answer or wrong usage."
-subject_argument = click.argument("subject", default="")
 
 
 @config.command("get", cls=Verb, epilog=_STATUS)
-@subject_argument
+@scope_argument
 @click.option("--own", is_flag=True, help="Only what is set for SUBJECT itself, not what it inherits.")
 @json_option
 @with_registry
@@ -43,7 +43,7 @@ def _get(registry: RegistryClient, *, subject: str, own: bool, as_json: bool) ->
 
 
 @config.command("set", cls=Verb, epilog=_STATUS)
-@subject_argument
+@scope_argument
 @click.option(
     "--level",
     type=click.Choice(LEVELS, case_sensitive=False),
@@ -101,7 +101,7 @@ def _set(
 
 
 @config.command("delete", cls=Verb, epilog=_STATUS)
-@subject_argument
+@scope_argument
 @json_option
 @with_registry
 def _delete(registry: RegistryClient, *, subject: str, as_json: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -87,5 +88,7 @@ def _objections(validator: Any, payload: bytes) -> Iterator[str]:
             yield f"{error.json_path}: {message}"
     except Unresolvable as error:
         yield f"cannot compare the message with its schema: {error}"
+    except re.error as error:
+        yield f"cannot compare the message with its schema: a pattern is not understood: {error}"
     except ValueError:
         yield "cannot compare the message with its schema: a number has too many digits"

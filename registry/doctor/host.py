@@ -26,8 +26,13 @@ _FILES_MAX = 100_000
 
 def examine_host(settings: Settings) -> Iterator[Finding]:
     """Yield what is found on this host; nothing is changed."""
-    yield from _user_of_command(settings)
-    yield from _data_folder(settings)
+    try:
+        yield from _user_of_command(settings)
+        yield from _data_folder(settings)
+    except OSError as problem:
+        # A folder of another user, or a file that a running node has just removed.
+        text = f"{problem.filename or settings.data} cannot be examined: {problem.strerror}"
+        yield unknown("data", text, "run this as the user of the node")
     yield from _certificates(settings)
     for text in exposure.warnings(settings):
         yield warning("access", text)
@@ -74,7 +79,15 @@ def _owners(data: Path) -> Iterator[Finding]:
 
 
 def _files_of_others(data: Path, owner: int) -> list[Path]:
-    return [path for path in islice(data.rglob("*"), _FILES_MAX) if path.lstat().st_uid != owner]
+    return [path for path in islice(data.rglob("*"), _FILES_MAX) if _owner(path) not in (None, owner)]
+
+
+def _owner(path: Path) -> int | None:
+    """Return the owner of a file; ``None`` if a running node has removed it meanwhile."""
+    try:
+        return path.lstat().st_uid
+    except FileNotFoundError:
+        return None
 
 
 def _lock(data: Path) -> Iterator[Finding]:

@@ -119,20 +119,22 @@ def _same(
 
 
 def _digests(nodes: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Finding]:
-    at: dict[int, dict[str, str]] = defaultdict(dict)
+    at: dict[tuple[int, str], dict[str, str]] = defaultdict(dict)
     for seen, node in nodes:
-        at[int(node.get("applied", 0))][seen.url] = str(node.get("digest"))
-    for offset, digests in at.items():
+        at[int(node.get("applied", 0)), str(node.get("log"))][seen.url] = str(node.get("digest"))
+    for (offset, _), digests in at.items():
         found = _by(digests)
         if len(found) > 1:
             yield error(
                 "nodes",
                 f"the stores differ at offset {offset}: {_listed(found)}",
-                "stop the node that differs from the others, delete its data folder, and start it again",
+                "stop the node that differs from the others, delete the folder store in its data folder, and "
+                "start it again",
             )
         elif len(digests) > 1:
             yield fine("nodes", f"{len(digests)} stores are equal at offset {offset}")
-    if len(nodes) > 1 and all(len(each) == 1 for each in at.values()):
+    logs = {log for _, log in at}
+    if len(nodes) > len(logs) and all(len(each) == 1 for each in at.values()):
         yield unknown(
             "nodes", "the stores could not be compared: they were never at one offset", "run this again"
         )

@@ -11,10 +11,18 @@ from registry.domain.model import LATEST, Metadata, Reference, RuleSet, Subject
 
 # The file that describes a folder.
 MANIFEST: Final = "registrar.toml"
+# The largest id and number of a version, in every registry.
+INT_MAX: Final = 2**31 - 1
 
 
 class FolderError(Exception):
     """A folder, a manifest or a revision that cannot be used; the text names it and says why."""
+
+
+def is_version_number(text: str) -> bool:
+    """Return true if a text is the number of a version, without zeros in front."""
+    plain = text.isascii() and text.isdecimal() and not text.startswith("0")
+    return plain and len(text) <= len(str(INT_MAX)) and int(text) <= INT_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,9 @@ def _is_missing(planning: Planning, place: Place) -> bool:
     if found.row.schema_id != version.schema_id:
         text = f"version {version.number} has the id {found.row.schema_id} already, not {version.schema_id}"
         planning.problem(subject, f"{text}: register it without its id")
+    elif not planning.registry.holds(found, planning.registry.resolved(planning.wanted, place, {})):
+        text = f"version {version.number} with the id {version.schema_id} is another schema"
+        planning.problem(subject, f"{text}: register this one without its id")
     return found.row.deleted and not version.deleted
 
 

@@ -46,7 +46,7 @@ from registry.domain.schemas import FORMATS
 from registry.domain.schemas.lint import RULES
 from registry.domain.subject_patterns import Pattern, parse_pattern
 
-from .contents import MANIFEST, FolderError
+from .contents import INT_MAX, MANIFEST, FolderError, is_version_number
 
 _TABLES_MAX: Final = 100_000
 # Members of configs as the manifest and ``PUT /config`` name them, with their names in ``GET /config``.
@@ -146,8 +146,8 @@ def _subject(name: str, table: dict[str, Any]) -> SubjectEntry:
     versions: dict[int, VersionEntry] = {}
     for number, entry in _tables(f"{where}.versions", table.get("versions", {})).items():
         inside = f"{where}.versions.{number}"
-        if not number.isascii() or not number.isdecimal() or number.startswith("0"):
-            raise FolderError(f"{MANIFEST}: {inside}: the number of a version is a whole number from 1")
+        if not is_version_number(number):
+            raise FolderError(f"{MANIFEST}: {inside}: the number of a version is from 1 to {INT_MAX}")
         _check_keys(inside, entry, {*_VERSION_KEYS, "id", "deleted"})
         versions[int(number)] = _version(inside, entry)
     return SubjectEntry(_version(where, table), dict(sorted(versions.items())))
@@ -158,8 +158,10 @@ def _version(where: str, table: dict[str, Any]) -> VersionEntry:
     if schema_type is not None and schema_type not in FORMATS:
         raise FolderError(f"{MANIFEST}: {where}: schemaType must be one of {', '.join(FORMATS)}")
     schema_id, deleted = table.get("id", -1), table.get("deleted", False)
-    if type(schema_id) is not int or type(deleted) is not bool:
-        raise FolderError(f"{MANIFEST}: {where}: id must be a whole number, and deleted true or false")
+    if type(schema_id) is not int or not -1 <= schema_id <= INT_MAX or type(deleted) is not bool:
+        raise FolderError(
+            f"{MANIFEST}: {where}: id must be a whole number up to {INT_MAX}, and deleted true or false"
+        )
     return VersionEntry(
         file=_text(where, table, "file"),
         schema_type=schema_type,

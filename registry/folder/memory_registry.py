@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -13,6 +13,7 @@ from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.results import CompatibilityResult
 from registry.domain.decide import Decision, decide
 from registry.domain.decide.ids import Ids
+from registry.domain.errors import RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry, Record
@@ -26,8 +27,11 @@ from registry.domain.queries.versions import Registered
 from registry.domain.rows.memory_views import DictView
 from registry.domain.schemas.lint import Finding
 
-from .contents import Contents, Version
+from .contents import Contents, FolderError, Version
 from .ordering import Place, ordered
+
+# In front of the text in a row.
+_SCHEMA: Final = b',"schema":'
 
 
 class MemoryRegistry:
@@ -42,7 +46,10 @@ class MemoryRegistry:
         self._offset = 0
 
     def load(self, contents: Contents) -> None:
-        """Add what a registry holds, unchanged and unchecked."""
+        """Add what a registry holds, unchanged and unchecked.
+
+        Raises :class:`.contents.FolderError` for a config or mode that no registry should have.
+        """
         for subject, version in contents:
             place = Subject.parse(subject)
             value = values.schema_value(
@@ -52,9 +59,16 @@ class MemoryRegistry:
             )  # fmt: skip
             self._append(Entry(records.schema_key(place, version.number), value))
         for subject, config in contents.configs.items():
-            self.submit(PutConfig(subject or None, dict(config)))
+            self._load(subject, PutConfig(subject or None, dict(config)))
         for subject, mode in contents.modes.items():
-            self.submit(PutMode(subject or None, mode, mode, force=True))
+            self._load(subject, PutMode(subject or None, mode, mode, force=True))
+
+    def _load(self, subject: str, command: Command) -> None:
+        try:
+            self.submit(command)
+        except RegistryError as error:
+            text = f"the registry has a config or mode of {subject or 'the top level'} that is unknown here"
+            raise FolderError(f"{text}: {error.message}") from None
 
     def adopt(self, contents: Contents) -> None:
         """Register the versions of a folder, compatible or not, after those that are there.
@@ -129,6 +143,23 @@ class MemoryRegistry:
         """Return the text as the registry stores it. Raises ``RegistryError`` for an invalid schema."""
         command = version.request(subject)
         steps = registration.read(self._view, Subject.parse(subject), command, new=False, normalize=False)
+        return self._parser.run(steps).text
+
+    def holds(self, found: Registered, version: Version) -> bool:
+        """Return false if a registered version is another schema, not only spelled in another way."""
+        text = orjson.loads(found.row.schema.removeprefix(_SCHEMA))
+        if not found.row.kind.endswith(f'"schemaType":"{version.schema_type}"'.encode()):
+            return False
+        try:
+            return text == version.text or self._normalized(found, replace(version, text=text)) == (
+                self._normalized(found, version)
+            )
+        except RegistryError:
+            return True  # Schemas that are not valid here cannot be compared.
+
+    def _normalized(self, found: Registered, version: Version) -> str:
+        command = version.request(found.subject.qualified)
+        steps = registration.read(self._view, found.subject, command, new=False, normalize=True)
         return self._parser.run(steps).text
 
     def version(self, subject: str, number: int) -> Registered | None:

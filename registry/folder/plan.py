@@ -50,6 +50,7 @@ def plan_for(
     """
     planning = Planning(wanted, registry)
     _configure(planning)
+    _check_aliases(planning)
     _set_modes(planning, _opening(planning))
     if keep_ids:
         import_versions(planning)
@@ -63,16 +64,26 @@ def plan_for(
 def _configure(planning: Planning) -> None:
     """Set configs first: they decide what else is accepted."""
     for scope, config in planning.wanted.configs.items():
-        if config.get("alias") and planning.wanted.versions.get(scope):
-            text = f"has an alias, so its schemas would be registered under {config['alias']}"
-            planning.problem(scope, f"{text}: remove the alias or the schemas")
-            continue
         before, steps = planning.registry.config(scope), len(planning.plan.steps)
         shown = ", ".join(f"{_SHOWN_AS.get(name, name)} = {value}" for name, value in config.items())
         text = f"config of {_scope(scope)}: {shown}"
         planning.change("~" if before else "+", text, PutConfig(scope or None, dict(config)))
         if planning.registry.config(scope) == before:
             del planning.plan.steps[steps:]
+
+
+def _check_aliases(planning: Planning) -> None:
+    """Refuse to register under aliases: every registry follows them, so others' subjects would change."""
+    for subject, versions in planning.wanted.versions.items():
+        alias = _alias(planning, subject)
+        if alias and versions:
+            text = f"has an alias, so its schemas would be registered under {alias}"
+            planning.problem(subject, f"{text}: remove the alias or the schemas")
+
+
+def _alias(planning: Planning, subject: str) -> str:
+    config = planning.registry.config(subject)
+    return "" if config is None else config.alias or ""
 
 
 def _opening(planning: Planning) -> Mapping[str, str]:
@@ -138,6 +149,11 @@ def _refusal(registry: MemoryRegistry, version: Version, command: Register, erro
 def _prune(planning: Planning, subjects: Sequence[str]) -> None:
     """Delete subjects, those that refer to others first."""
     left = [each for each in sorted(subjects) if planning.registry.latest(each) is not None]
+    for subject in left:
+        if alias := _alias(planning, subject):
+            text = f"has an alias, so {alias} would be deleted instead"
+            planning.problem(subject, f"{text}: remove the alias first")
+    left = [each for each in left if not _alias(planning, each)]
     while left:
         refused = {each: message for each in left if (message := _deleted(planning, each)) is not None}
         if len(refused) == len(left):

@@ -9,7 +9,7 @@ from typing import Final
 
 from registry.domain.model import Subject
 
-from .contents import MANIFEST, Contents, FolderError, Version
+from .contents import MANIFEST, Contents, FolderError, Version, is_version_number
 from .file_names import TYPES, subject_of
 from .manifest import Manifest, SubjectEntry, VersionEntry, parse
 
@@ -67,7 +67,7 @@ def _named(tree: Tree, manifest: Manifest) -> _Files:
 def _place(path: PurePosixPath) -> tuple[str, int]:
     """Return the subject and the number that a path stands for: ``SUBJECT.avsc`` or ``SUBJECT/1.avsc``."""
     name, number = path.stem, 0
-    if name.isascii() and name.isdecimal() and not name.startswith("0") and path.parent.name:
+    if is_version_number(name) and path.parent.name:
         name, number = path.parent.name, int(name)
     subject = subject_of(name)
     if subject is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -16,12 +17,14 @@ from registry.domain.model import LATEST, Reference, Subject
 
 from .contents import MANIFEST, Contents, Version
 from .file_names import EXTENSIONS, TYPES, file_names, subject_of
-from .manifest import CONFIG
+from .manifest import CONFIG, parse
 from .memory_registry import MemoryRegistry
 
 _STORED_AS: Final = {stored: name for name, stored in CONFIG.items()}
 # Extension of a schema of a type that the domain does not know.
 _UNKNOWN: Final = ".txt"
+# Members of the manifest that no registry holds.
+_OF_FILES: Final = ("subjects", "ignore", "lint_errors", "lint_warnings")
 
 
 def tree_of(contents: Contents, owned: Iterable[str] = (), *, keep_ids: bool = False) -> dict[str, bytes]:
@@ -53,6 +56,31 @@ def tree_of(contents: Contents, owned: Iterable[str] = (), *, keep_ids: bool = F
             tables[subject] = {"versions": numbered} if numbered else {}
     tree[MANIFEST] = _manifest(contents, tables, owned)
     return tree
+
+
+def keep_manifest(tree: dict[str, bytes], contents: Contents, before: bytes, *, whole: bool) -> None:
+    """Keep what an earlier manifest says of files, and, unless the tree is ``whole``, of other subjects.
+
+    Raises :class:`.contents.FolderError` if it is not valid.
+    """
+    parse(before)
+    old, new = (tomllib.loads(each.decode()) for each in (before, tree[MANIFEST]))
+    found = {name: old[name] for name in _OF_FILES if name in old} | new
+    if not whole:
+        found["subjects"] = list(dict.fromkeys([*old.get("subjects", []), *new.get("subjects", [])]))
+        subjects = {
+            name: table
+            for name, table in old.get("subject", {}).items()
+            if Subject.parse(name).qualified not in contents.versions
+        }
+        found["subject"] = subjects | new.get("subject", {})
+        found["contexts"] = old.get("contexts", {}) | new.get("contexts", {})
+    tree[MANIFEST] = _printed(found)
+
+
+def _printed(manifest: dict[str, Any]) -> bytes:
+    text: str = tomli_w.dumps({name: each for name, each in manifest.items() if each})
+    return text.encode()
 
 
 def _path(name: str, version: Version, *, single: bool) -> str:
@@ -94,7 +122,7 @@ def _manifest(contents: Contents, tables: dict[str, dict[str, Any]], owned: Iter
     found: dict[str, Any] = {"subjects": list(owned)} if owned else {}
     found["contexts"] = dict(sorted(contexts.items()))
     found["subject"] = {name: tables[name] for name in sorted(tables) if tables[name]}
-    return tomli_w.dumps({name: each for name, each in found.items() if each}).encode()
+    return _printed(found)
 
 
 def _config(config: Any) -> dict[str, Any]:

@@ -209,6 +209,18 @@ def test_a_server_that_is_no_registry_is_told(answer: bytes, told: str) -> None:
     assert len(done.err.splitlines()) == 1
 
 
+def test_answers_cannot_steer_the_terminal() -> None:
+    head, text = "Content-Type: application/json", '"a\\u001b[2J\\u009b2J\\u007f"'
+    refusal = http_answer(f"422 No\r\n{head}", f'{{"error_code":42201,"message":{text}}}'.encode())
+    with answering(refusal) as url:
+        done = verb("subjects", "--url", url)
+    assert (done.status, done.err) == (1, "registrar: a\\x1b[2J\\x9b2J\\x7f\n")
+    with answering(http_answer(f"200 OK\r\n{head}", f"[{text}]".encode())) as url:
+        done = verb("subjects", "--json", "--url", url)
+    assert done.json == ["a\x1b[2J\x9b2J\x7f"]
+    assert done.out.replace("\n", "").isprintable()
+
+
 @pytest.mark.parametrize(
     ("url", "told"),
     [
@@ -216,6 +228,8 @@ def test_a_server_that_is_no_registry_is_told(answer: bytes, told: str) -> None:
         ("ftp://user:secret@host", "'ftp://…@host' is not the URL of a registry"),
         ("http://user:secret@host:port", "'http://…@host:port' is not a URL"),
         ("http://host/?x=1", "is not the URL of a registry"),
+        ("http://user:secret/x@host", "'http://…@host' is not a URL"),
+        ("http://user:12/secret@host", "'http://…@host' is not a URL"),
         (",", "no URL of a registry is given"),
     ],
 )

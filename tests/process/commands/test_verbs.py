@@ -285,6 +285,23 @@ def test_the_mode_is_read_changed_and_removed(client: Client, subject: str) -> N
     assert client("mode", "set", "IMPORT", subject, "--force").out == "IMPORT\n"
 
 
+def test_a_subject_named_like_a_folder_is_not_everything(client: Client) -> None:
+    level = client.json("config", "get")
+    for name in (".", ".."):
+        assert client.json("config", "set", name, "--level", "NONE") == {"compatibilityLevel": "NONE"}
+        assert client.json("config", "get") == level
+        assert client.json("config", "delete", name) == level
+        assert client("register", name, client.file('"int"')).status == 0
+        assert client("delete", name, "--permanent", "--yes").status == 0
+
+
+def test_an_empty_variable_is_not_everything(client: Client) -> None:
+    for words in (("config", "delete", ""), ("mode", "set", "READONLY", "")):
+        done = client(*words)
+        assert (done.status, "leave it out to mean everything" in done.err) == (2, True)
+    assert client("mode", "get").out == "READWRITE\n"
+
+
 def test_the_status_of_nodes_is_told(client: Client) -> None:
     found = client.json("status")
     (node,) = found["nodes"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -336,6 +337,21 @@ def test_what_was_downloaded_needs_no_step_there_and_makes_an_empty_registry_the
     assert verb("apply", str(tmp_path / "all"), "--url", other.url, "--json").json["steps"] == []
 
 
+def test_a_download_keeps_what_the_manifest_says_of_files_and_other_subjects(
+    one: Place, tmp_path: Path
+) -> None:
+    one.register("d2-x", INT)
+    manifest = 'subjects = ["d3-*"]\nignore = ["e/*"]\nlint_errors = ["docs"]\n[subject.d3-y]\nalias = "z"\n'
+    write(tmp_path, manifest=manifest)
+    words = ("download", str(tmp_path), "--subjects", "d2-*", "--url", one.url)
+    assert verb(*words).status == 0
+    kept = tomllib.loads((tmp_path / MANIFEST).read_text())
+    assert kept == tomllib.loads(manifest) | {"subjects": ["d3-*", "d2-*"]}
+    assert verb(*words, "--prune").status == 0
+    pruned = tomllib.loads((tmp_path / MANIFEST).read_text())
+    assert pruned == {"subjects": ["d2-*"], "ignore": ["e/*"], "lint_errors": ["docs"]}
+
+
 def test_a_download_with_ids_is_uploaded_with_them(one: Place, tmp_path: Path) -> None:
     fill(one, "u1-")
     one.ask("DELETE", "/subjects/u1-case")
@@ -404,6 +420,8 @@ def test_promote_keeps_ids_or_tells_that_one_is_taken_before_anything_is_written
 def test_promote_of_nothing_gives_no_verdict(one: Place, other: Place) -> None:
     words = ("--from", one.url, "--to", other.url, "--subjects")
     assert verb("promote", *words, "nowhere-*").status == 2
+    secret = one.url.replace("://", "://me:secret@")
+    assert "secret" not in verb("promote", "--from", secret, *words[2:], "nowhere-*").err
     assert verb("promote", *words, "a*b").status == 2
     assert (
         verb(

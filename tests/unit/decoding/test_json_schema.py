@@ -53,6 +53,12 @@ def test_a_schema_that_cannot_be_compared_is_told() -> None:
     assert json_schema(PERSON, b"{}").json == "{}"
 
 
+def test_a_pattern_of_another_language_is_not_compared() -> None:
+    schema = {"patternProperties": {r"^\p{L}+$": {"type": "integer"}}}
+    [warning] = json_schema(schema, b'{"a": 1}', VALIDATE).warnings
+    assert "a pattern is not understood" in warning
+
+
 def test_numbers_of_too_many_digits_are_not_compared() -> None:
     [warning] = json_schema({"type": "integer"}, b"1" * 5000, VALIDATE).warnings
     assert warning == "cannot compare the message with its schema: a number has too many digits"

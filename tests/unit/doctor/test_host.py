@@ -42,6 +42,13 @@ def test_a_file_in_place_of_the_data_folder_is_an_error(tmp_path: Path) -> None:
     ]
 
 
+def test_a_data_folder_that_cannot_be_examined_is_unknown(tmp_path: Path) -> None:
+    data = tmp_path / ("x" * 300)
+    assert found(Settings(data=data), Severity.UNKNOWN) == [
+        f"data: {data} cannot be examined: File name too long"
+    ]
+
+
 def test_the_process_that_has_the_store_open_is_named(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     settings = Settings(data=tmp_path)

@@ -63,6 +63,12 @@ BROKEN: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
+def test_stores_of_different_logs_are_not_compared() -> None:
+    other = seen("http://b", SECONDARY | {"log": "other", "digest": "d2"})
+    [text] = found(seen("http://a", PRIMARY), other)
+    assert text.startswith("the nodes follow different logs")
+
+
 @pytest.mark.parametrize(("change", "about", "text"), BROKEN, ids=lambda each: str(each)[:40])
 def test_each_thing_that_is_wrong_is_found(change: dict[str, Any], about: str, text: str) -> None:
     [(told, which)] = found(seen("http://a", PRIMARY), seen("http://b", SECONDARY | change)).items()

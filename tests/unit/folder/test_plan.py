@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import count
 from typing import Any
 
@@ -176,6 +177,21 @@ def test_a_subject_with_an_alias_and_schemas_is_refused() -> None:
     assert [each.subject for each in plan(wanted, EMPTY).problems] == ["s"]
 
 
+def test_neither_registrations_nor_deletions_follow_an_alias() -> None:
+    versions = folder(a=stored(INT), b=stored(INT)).versions
+    present = Contents(versions, {"a": {"alias": "b"}})
+    registered = plan(folder(a=LONG), present)
+    assert "would be registered under b" in registered.problems[0].message
+    deleted = plan(folder(x=INT), present, prune=(parse_pattern("a*"),))
+    assert "b would be deleted instead" in deleted.problems[0].message
+    assert lines(deleted) == ["+ x version 1"]
+
+
+def test_a_config_that_cannot_be_understood_leaves_no_plan() -> None:
+    with pytest.raises(FolderError, match="config or mode of s that is unknown here"):
+        plan(EMPTY, Contents(configs={"s": {"compatibilityLevel": "SIDEWAYS"}}))
+
+
 def test_an_unknown_level_is_a_problem() -> None:
     found = plan(Contents(configs={"s": {"compatibilityLevel": "SIDEWAYS"}}), EMPTY)
     assert "SIDEWAYS" in found.problems[0].message
@@ -237,6 +253,15 @@ def test_an_id_or_number_that_is_taken_is_told_before_anything_is_written() -> N
     assert "id 41" in found.refused[0].message
     number = plan(source(), Contents({"money": (stored(INT, 2, 9),)}), keep_ids=True)
     assert "has the id 9 already, not 40" in number.problems[0].message
+
+
+def test_an_id_of_another_registry_does_not_make_two_schemas_the_same() -> None:
+    wanted = Contents({"s": (stored(MONEY, deleted=True),)})
+    spelled = Contents({"s": (stored(json.dumps(json.loads(MONEY), indent=3)),)})
+    assert lines(plan(wanted, spelled, keep_ids=True)) == ["- s version 1, which is deleted in the source"]
+    for other in (stored(INT), stored('{"type":"string"}', schema_type="JSON")):
+        found = plan(wanted, Contents({"s": (other,)}), keep_ids=True)
+        assert "version 1 with the id 1 is another schema" in found.problems[0].message
 
 
 def test_an_import_is_compared_with_versions_that_are_in_use() -> None:
