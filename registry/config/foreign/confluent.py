@@ -7,7 +7,7 @@ from . import java_stores
 from .mapping import Registry, converted, milliseconds, part_of, same, without, word
 
 _JVM = "there is no Java virtual machine"
-_JETTY = "the server is not Jetty, and has no such limit"
+_JETTY = "belongs to Jetty, which Registrar does not use"
 _JAVA_TLS = "TLS is OpenSSL's; its defaults are safe"
 _CHOSEN_HERE = "chosen by Registrar itself"
 _LIMITS = "lists are paged as a client asks, and have Confluent's default limits"
@@ -157,7 +157,7 @@ _PUBLIC_PORT = (
 )  # fmt: skip
 _WITHOUT = (
     *(
-        without(name, "lists of versions and the election do not wait for it: see `session_timeout_s`")
+        without(name, "chosen by Registrar itself; see `session_timeout_s`")
         for name in ("kafkagroup.rebalance.timeout.ms", "kafkagroup.heartbeat.interval.ms")
     ),
     without("leader.election.delay", "health checks are answered before a primary is elected"),
@@ -218,7 +218,7 @@ _WITHOUT = (
         "sni.*", "prefix.sni.*", "expected.sni.headers")),
     without("proxy.protocol.accepted.ip.range", "the PROXY protocol is not understood"),
     without("ssl.spire.enabled", _JAVA_TLS),
-    without("compression.enable", "answers are not compressed; a load balancer can"),
+    without("compression.enable", "answers are compressed for clients that accept gzip"),
     without("debug", "`log_level = debug` says more; answers never hold stack traces"),
     without("suppress.stack.trace.response", "answers never hold stack traces"),
     without("request.logger.name", "`access_log` logs requests"),
