@@ -73,7 +73,12 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
         for each in doomed
         if each.deleted and not permanent
     ]
-    if not doomed:
+    if doomed:
+        path = version_path(name.subject, wanted[0])
+        real = registry.get(path, deleted=True).get("subject", name.subject)
+        if real != name.subject.removeprefix(":.:"):
+            obstacles.append(f"{name.subject} is an alias of {real}: name that one to delete it")
+    else:
         obstacles.append("all versions are soft-deleted already: use --permanent to remove them")
     mode = registry.get(scope_path("mode", name.subject), defaultToGlobal=True)["mode"]
     if mode in ("READONLY", "READONLY_OVERRIDE"):
@@ -93,7 +98,7 @@ def _doomed(
         if error.status != 404:
             raise
         using = set()  # Confluent's finds no references of a soft-deleted version
-    holders = _holders(registry, schema_id, subject) if permanent or using else []
+    holders = _holders(registry, schema_id, subject) if permanent else []
     if whole and using:
         # References from within the subject go with it.
         own = {int(registry.get(version_path(subject, each), deleted=True)["id"]) for each in wanted}

@@ -58,6 +58,11 @@ class Transport:
                 time.sleep(_pause_s(unavailable))
             try:
                 answer = self._send(request)
+            except httpx.InvalidURL as error:
+                raise BadAddress(f"{self.address.url} cannot be asked: {error}") from None
+            except httpx.DecodingError:
+                text = f"{self.address.url} answered {request.path} with damaged content"
+                raise NotARegistry(text) from None
             except httpx.TransportError as error:
                 failures.append(why_unreachable(self.address.url, error))
                 if not _may_repeat(request, error):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import urljoin
@@ -59,13 +59,47 @@ def _validator(schema: JsonSchema, dependencies: Sequence[Dependency]) -> Any:
         for name in dict.fromkeys((each.name, urljoin(base, each.name)))
     ]
     known: Any = REGISTRY.with_resources(resources)
-    return extend(draft.validator, {"pattern": _pattern})(schema.value, registry=known)
+    bounded = {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": partial(
+            _additional_properties, draft.validator.VALIDATORS["additionalProperties"]
+        ),
+    }
+    return extend(draft.validator, bounded)(schema.value, registry=known)
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
     """Compare a text with a pattern in bounded time; a pattern of a richer language is not compared."""
     if isinstance(value, str) and (compiled := _compiled(pattern)) and not compiled.search(value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+def _pattern_properties(validator: Any, patterns: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """Compare the members that patterns name, in the same way."""
+    for pattern, expected in patterns.items() if isinstance(value, dict) else ():
+        compiled = _compiled(pattern)
+        for name in filter(compiled.search, value) if compiled else ():
+            yield from validator.descend(value[name], expected, path=name, schema_path=pattern)
+
+
+def _additional_properties(
+    compare: Callable[..., Iterable[ValidationError] | None],
+    validator: Any,
+    allowed: Any,
+    value: Any,
+    schema: Any,
+) -> Iterator[ValidationError]:
+    """Compare the members that neither a name nor a pattern covers, in the same way."""
+    patterns = [_compiled(pattern) for pattern in schema.get("patternProperties", ())]
+    if isinstance(value, dict) and all(patterns):
+        named = schema.get("properties", ())
+        more = {
+            name: each
+            for name, each in value.items()
+            if name not in named and not any(pattern.search(name) for pattern in patterns)
+        }
+        yield from compare(validator, allowed, more, {}) or ()
 
 
 @lru_cache
@@ -89,6 +123,7 @@ def _objections(validator: Any, payload: bytes) -> Iterator[str]:
     except Unresolvable as error:
         yield f"cannot compare the message with its schema: {error}"
     except re.error as error:
+        # Of unevaluatedProperties, which are compared by Python's own patterns.
         yield f"cannot compare the message with its schema: a pattern is not understood: {error}"
     except ValueError:
         yield "cannot compare the message with its schema: a number has too many digits"

@@ -195,6 +195,7 @@ def test_the_next_address_is_asked_if_one_is_dead_or_not_ready(registry: Served)
         (http_answer("200 OK", b"{}"), "is not a schema registry"),
         (http_answer("200 OK", b"[" * 100_000), "is not a schema registry"),
         (http_answer("404 Not Found", b"nothing here"), "is not a schema registry"),
+        (http_answer("200 OK\r\nContent-Encoding: gzip", b"[]"), "answered /subjects with damaged content"),
         (http_answer("302 Found\r\nLocation: https://elsewhere/"), "redirects to 'https://elsewhere/'"),
         (http_answer("500 Oops", b"\xff"), "answered 500; try again later"),
         (http_answer("400 Bad Request", b"plain HTTP request sent to HTTPS port"), "write https://"),
@@ -230,6 +231,7 @@ def test_answers_cannot_steer_the_terminal() -> None:
         ("http://host/?x=1", "is not the URL of a registry"),
         ("http://user:secret/x@host", "'http://…@host' is not a URL"),
         ("http://user:12/secret@host", "'http://…@host' is not a URL"),
+        ("http://host\x01", "cannot be asked"),
         (",", "no URL of a registry is given"),
     ],
 )

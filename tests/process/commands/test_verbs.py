@@ -203,6 +203,15 @@ def test_a_deletion_tells_its_consequences_first(client: Client, subject: str) -
     assert client("delete", "verbs-none", "--yes").status == 1
 
 
+def test_a_deletion_does_not_follow_an_alias(client: Client, subject: str) -> None:
+    alias = f"{subject}-alias"
+    assert client("config", "set", alias, "--alias", subject).status == 0
+    done = client("delete", alias, "--yes")
+    assert (done.status, f"is an alias of {subject}" in done.err) == (1, True)
+    assert client("versions", subject).out == "1\n2\n"
+    assert client("delete", f":.:{subject}", "--yes").status == 0
+
+
 def test_a_permanent_deletion_is_soft_first_and_needs_yes_where_nobody_is_asked(
     client: Client, registry: Served
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from functools import partial
 
@@ -54,9 +55,32 @@ def test_a_schema_that_cannot_be_compared_is_told() -> None:
 
 
 def test_a_pattern_of_another_language_is_not_compared() -> None:
-    schema = {"patternProperties": {r"^\p{L}+$": {"type": "integer"}}}
+    look_ahead = {"patternProperties": {"^(?=a)": {"type": "integer"}}, "additionalProperties": False}
+    assert not json_schema(look_ahead, b'{"a": "x"}', VALIDATE).warnings
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "patternProperties": {r"^\p{L}+$": {}},
+        "unevaluatedProperties": False,
+    }
     [warning] = json_schema(schema, b'{"a": 1}', VALIDATE).warnings
     assert "a pattern is not understood" in warning
+
+
+def test_patterns_of_names_take_bounded_time() -> None:
+    schema = {
+        "properties": {"named": {}},
+        "patternProperties": {r"^(\p{L}+)+$": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    name = "a" * 10_000
+    payload = json.dumps({"named": 1, "b": "x", f"{name}1": 1}).encode()
+    warnings = json_schema(schema, payload, VALIDATE).warnings
+    assert warnings[0] == "$.b: 'x' is not of type 'integer'"
+    assert warnings[1].startswith("$: Additional properties are not allowed ('aaa")
+    assert len(warnings) == 2
+    more = {**schema, "additionalProperties": {"type": "string"}}
+    [_, warning] = json_schema(more, b'{"b": "x", "1": 1}', VALIDATE).warnings
+    assert warning == "$['1']: 1 is not of type 'string'"
 
 
 def test_numbers_of_too_many_digits_are_not_compared() -> None:
