@@ -50,26 +50,31 @@ class RegistryClient:
     def pages(self, path: str, **params: Any) -> Iterator[Any]:
         """Yield the items of a list, page by page.
 
-        Registrar links its pages; with other registries they are counted. One that ignores pages gives
-        everything at once.
+        Registrar links its pages; with other registries items are counted until there are no more, because
+        one may give fewer than are asked for. One that ignores pages gives everything at once.
         """
         target, query = path, {**params, "limit": _PAGE, "offset": 0}
         begin: Any = None
         while target:
-            answer = self._transport.send(Request("GET", target, query))
-            page = _json(path, answer)
-            if not isinstance(page, list):
-                raise NotARegistry(not_a_registry(path, answer))
+            page, target = self._page(path, target, query)
             if not page or page[0] == begin:  # the offset was ignored
                 return
-            yield from page
             begin = page[0] if begin is None else begin
-            if answer.next_page:
-                target, query = answer.next_page, {}
-            elif len(page) == _PAGE and query:
-                query["offset"] += _PAGE
-            else:
-                return
+            if target:
+                query = {}
+            elif query:
+                target = path
+                query["offset"] += len(page)
+            yield from page
+            del page  # it can be large: hold no two of them
+
+    def _page(self, path: str, target: str, query: dict[str, Any]) -> tuple[list[Any], str]:
+        """Return a page and the target that it links as the next one, empty if none."""
+        answer = self._transport.send(Request("GET", target, query))
+        page = _json(path, answer)
+        if not isinstance(page, list):
+            raise NotARegistry(not_a_registry(path, answer))
+        return page, answer.next_page
 
     def __enter__(self) -> Self:
         return self

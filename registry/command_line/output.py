@@ -71,6 +71,6 @@ def _console(file: TextIO) -> Any:
     from rich.console import Console  # noqa: PLC0415 - as above
 
     width = None if file.isatty() else _UNLIMITED
-    # Without a colour system, rich writes no style at all, bold type neither.
+    # By itself, rich would keep bold type; without a colour system it writes no style at all.
     colours: Any = {"color_system": None} if os.environ.get("NO_COLOR") else {}
     return Console(file=file, highlight=False, markup=False, emoji=False, width=width, **colours)

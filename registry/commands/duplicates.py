@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from registry.command_line.exit_status import FAILED
+from registry.command_line.registry_flags import with_connection
 from registry.command_line.setting_flags import with_settings
 from registry.command_line.verb import Verb
 from registry.command_line.verbs import VerbGroup
 from registry.config.loading import Loaded
 
-from .snapshot import GROUPS, SHOWN, SNAPSHOT
+from .snapshot import GROUPS, REGISTRY, SHOWN, SNAPSHOT
+
+if TYPE_CHECKING:
+    from registry.client.connect import Connection
 
 _DOES = f"""List schemas that are equal once they are normalised.
 
-SOURCE is a snapshot, by {SNAPSHOT}; or the URL of a running registry.
+SOURCE is a snapshot, by {SNAPSHOT}; or {REGISTRY}.
 """
 
 
@@ -36,11 +40,15 @@ SOURCE is a snapshot, by {SNAPSHOT}; or the URL of a running registry.
 @click.option("--deleted", is_flag=True, help="Include soft-deleted versions.")
 @click.option("--json", is_flag=True, help="Print a JSON array, one object per group.")
 @with_settings(*GROUPS, shown=SHOWN, refused=FAILED)
-def duplicates(loaded: Loaded, **options: Any) -> int:
+@with_connection(url=False)
+def duplicates(connection: Connection, loaded: Loaded, *, source: str, **options: Any) -> int:
     """Run the verb."""
     from snapshots.commands import run  # noqa: PLC0415 - the help needs no snapshots
 
-    return run("duplicates", loaded.settings, options)
+    from .opened_registry import opened  # noqa: PLC0415 - as above
+
+    with opened(connection, source) as content:
+        return run("duplicates", loaded.settings, {**options, "source": content})
 
 
 @click.group(cls=VerbGroup)

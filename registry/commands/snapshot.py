@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from registry.command_line.exit_status import FAILED, REFUSED
+from registry.command_line.registry_flags import with_connection
 from registry.command_line.setting_flags import with_settings
 from registry.command_line.verb import Verb
 from registry.command_line.verbs import VerbGroup
 from registry.config.loading import Loaded
 
+if TYPE_CHECKING:
+    from registry.client.connect import Connection
+
 GROUPS = ("snapshots", "where", "cluster", "security", "encoder", "storage")
 SHOWN = ("snapshots", "data", "kafka", "topic")
 SNAPSHOT = "its id as shown by registrar snapshot list, or latest"
+REGISTRY = "the addresses URL,URL… of a running registry"
 _STATUS = "Exit status: 0 done, 1 failed."
 
 _Run = Callable[..., int]
@@ -97,12 +102,16 @@ def _restore(loaded: Loaded, **options: Any) -> int:
 
 
 @_verb("Exit status: 0 identical, 1 different, 2 comparison failed.", FAILED)
-@click.argument("before", metavar="OLD", help=f"The old one: {SNAPSHOT}, or a URL.")
-@click.argument("after", metavar="NEW", help=f"The new one: {SNAPSHOT}, or a URL.")
+@click.argument("before", metavar="OLD", help=f"The old one: {SNAPSHOT}; or {REGISTRY}.")
+@click.argument("after", metavar="NEW", help=f"The new one: {SNAPSHOT}; or {REGISTRY}.")
 @click.option("--json", is_flag=True, help="Print a JSON array, one object per line.")
-def _diff(loaded: Loaded, **options: Any) -> int:
+@with_connection(url=False)
+def _diff(connection: Connection, loaded: Loaded, *, before: str, after: str, **options: Any) -> int:
     """Compare two snapshots or running registries: versions, soft deletions, configs and modes."""
-    return _run("diff", loaded, options)
+    from .opened_registry import opened  # noqa: PLC0415 - the help needs no client
+
+    with opened(connection, before) as old, opened(connection, after) as new:
+        return _run("diff", loaded, {**options, "before": old, "after": new})
 
 
 @_verb()

@@ -1,4 +1,4 @@
-"""The two kinds of sides that can be compared: a snapshot, and a running registry over HTTP."""
+"""The two kinds of sides that can be compared: a snapshot, and a running registry."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import lmdb
 import msgspec
 import orjson
 
-from registry.domain.model import ALL_CONTEXTS, EVERYWHERE, TOP, Subject, guid_text
+from registry.domain.model import EVERYWHERE, TOP, Subject, guid_text
 from registry.domain.queries.scope import Config, Defaults
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
-from snapshots.building.task import Progress
 
 from .content import Content
 from .diff import Fields, Item
-from .registry_client import RegistryClient, RegistryRequestFailed
+from .running import RunningRegistry
 
 _LEVEL = "compatibilityLevel"
-_READING = "reading the registry"
 _BATCH = 1000
 _MAP_BYTES = 1 << 40
 
@@ -76,57 +73,22 @@ class LiveSide:
     Everything is read once and kept in a file in ``folder``. Writes that happen meanwhile may be missing.
     """
 
-    def __init__(self, client: RegistryClient, folder: Path, defaults: Defaults, progress: Progress) -> None:
-        self._client, self._defaults = client, defaults
+    def __init__(self, registry: RunningRegistry, folder: Path, defaults: Defaults) -> None:
+        self._defaults = defaults
         self._env = lmdb.open(str(folder), map_size=_MAP_BYTES, sync=False)
         self._known: dict[bytes, bytes] = {}
-        self._ask(progress)
+        self._read(registry)
 
-    def _ask(self, progress: Progress) -> None:
-        subjects = [Subject.parse(name) for name in self._client.subjects()]
-        contexts = {str(name) for name in self._client.get("/contexts")} | {each.context for each in subjects}
-        scopes = [*subjects, *(Subject(name, "") for name in contexts | {TOP.context, ALL_CONTEXTS})]
-        if not self._ask_stored():
-            for done, scope in enumerate(scopes):
-                self._ask_scope(scope)
-                progress(_READING, done, 2 * len(scopes))
-        count, there = 0, len(scopes)
-        for page in self._client.version_pages():
-            for entity in page:
-                self._keep_version(entity)
-            count += len(page)
-            progress(_READING, there + min(there, count), 2 * there)
+    def _read(self, registry: RunningRegistry) -> None:
+        for scope, config in registry.configs():
+            if config and (shown := _config(scope, config, self._defaults)):
+                self._keep(layout.scope_key(layout.CONFIG, scope), scope, shown)
+        for scope, mode in registry.modes():
+            if mode and (shown := _mode(scope, mode)):
+                self._keep(layout.scope_key(layout.MODE, scope), scope, shown)
+        for entity in registry.versions():
+            self._keep_version(entity)
         self._flush()
-
-    def _ask_stored(self) -> bool:
-        """Read all configs and modes from lists; return whether there are any (Confluent has none)."""
-        for what, keep in (("config", self._keep_config), ("mode", self._keep_mode)):
-            behind = ""
-            while True:
-                try:
-                    page = self._client.get(f"/admin/{what}s{behind}")
-                except RegistryRequestFailed:
-                    return False
-                for each in page:
-                    keep(Subject.parse(each["subject"]), each[what])
-                if not page:
-                    break
-                behind = f"?after={quote(page[-1]['subject'], safe='')}"
-        return True
-
-    def _ask_scope(self, scope: Subject) -> None:
-        name = "" if scope == TOP else "/" + quote(scope.qualified, safe="")
-        config, mode = (self._client.get(f"/{what}{name}", missing={}) for what in ("config", "mode"))
-        self._keep_config(scope, config)
-        self._keep_mode(scope, mode)
-
-    def _keep_config(self, scope: Subject, config: Fields) -> None:
-        if config and (shown := _config(scope, config, self._defaults)):
-            self._keep(layout.scope_key(layout.CONFIG, scope), scope, shown)
-
-    def _keep_mode(self, scope: Subject, mode: Fields) -> None:
-        if mode and (shown := _mode(scope, mode)):
-            self._keep(layout.scope_key(layout.MODE, scope), scope, shown)
 
     def _keep_version(self, entity: dict[str, Any]) -> None:
         subject, version = Subject.parse(entity["subject"]), int(entity["version"])

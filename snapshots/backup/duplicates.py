@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from snapshots.format import stored
 from snapshots.format.location import Location
 
 from .listing import aligned
-from .registry_client import RegistryClient
+from .running import RunningRegistry
 from .stores import registry_store, snapshot_store
 
 FOUND = 1
@@ -33,7 +33,8 @@ _NUMBERS = {"group", "id", "version"}
 def print_duplicates(settings: Settings, options: dict[str, Any]) -> int:
     """Print the groups of equal schemas; return 0 if there are none, else :data:`FOUND`.
 
-    Raises the errors of the snapshot, the registry and the store.
+    The option ``source`` is the name of a snapshot or a :class:`.running.RunningRegistry`. Raises the errors
+    of the snapshot, the registry and the store.
     """
     # Standard output is for what is found.
     with Steps(sys.stderr) as steps, workspace(settings.data, "searching") as folder, ExitStack() as opened:
@@ -50,14 +51,12 @@ def print_duplicates(settings: Settings, options: dict[str, Any]) -> int:
 
 
 @contextmanager
-def _rows(settings: Settings, source: str, folder: Path, progress: Progress) -> Iterator[View]:
-    """Open a view of the rows of a running registry, if ``source`` is a URL, or of a snapshot."""
-    if source.startswith(("http://", "https://")):
-        with (
-            closing(RegistryClient(source)) as client,
-            registry_store(settings, client, folder, progress) as store,
-            store.view() as view,
-        ):
+def _rows(
+    settings: Settings, source: RunningRegistry | str, folder: Path, progress: Progress
+) -> Iterator[View]:
+    """Open a view of the rows of a running registry or of a snapshot."""
+    if not isinstance(source, str):
+        with registry_store(settings, source, folder, progress) as store, store.view() as view:
             yield view
         return
     location = Location.parse(settings.snapshots_location)

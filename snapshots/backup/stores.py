@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,11 @@ from snapshots.format.manifest import Manifest
 from snapshots.format.stored import SnapshotNotFound
 from snapshots.loading.load import load
 
-from .registry_client import RegistryClient
+from .running import RunningRegistry
 
 _LOADING, _READING = "loading the snapshot", "reading the registry"
 _URL_LOG = "registry"  # stands for the identity of a log that is not known
+_BATCH = 1000  # versions in one transaction
 
 
 @contextmanager
@@ -58,24 +60,25 @@ def snapshot_store(
 
 @contextmanager
 def registry_store(
-    settings: Settings, client: RegistryClient, folder: Path, progress: Progress
+    settings: Settings, registry: RunningRegistry, folder: Path, progress: Progress
 ) -> Iterator[Store]:
     """Fold all versions of a running registry into a store in ``folder``, for a ``with`` block.
 
-    The registry may be Confluent's. What is written to it meanwhile may be missing. Raises
-    :class:`.registry_client.RegistryRequestFailed`, and the errors of the store.
+    The registry may be Confluent's. What is written to it meanwhile may be missing. Raises the errors of its
+    client and of the store.
     """
-    subjects = len(client.subjects())
+    subjects = len(registry.subjects)
     seen: set[str] = set()
     store, _ = open_store(folder, _URL_LOG, 0, map_bytes=settings.store_map_bytes)
     with closing(store):
-        for page in client.version_pages():
-            records = [_record(offset, each) for offset, each in enumerate(page, store.applied)]
+        versions = registry.versions()
+        while batch := list(islice(versions, _BATCH)):
+            records = [_record(offset, each) for offset, each in enumerate(batch, store.applied)]
             changes: dict[bytes, bytes | None] = {}
             with store.view() as view:
                 apply_all(OverlayView(view, changes), records, changes)
             store.commit(changes, store.applied + len(records))
-            seen.update(each["subject"] for each in page)
+            seen.update(each["subject"] for each in batch)
             progress(_READING, len(seen), subjects)
         yield store
 

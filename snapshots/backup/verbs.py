@@ -27,14 +27,13 @@ from .content import Content
 from .diff_sources import LiveSide, SnapshotSide
 from .duplicates import print_duplicates
 from .export import OutputNotEmpty, export_files, export_lines
-from .registry_client import RegistryClient, RegistryRequestFailed
 from .reseed_publish import ReseedRefused
+from .running import RunningRegistry
 
-# Errors that these commands may end with, in addition to those of the log and the store.
+# Errors that these commands may end with, in addition to those of the log, the store and running registries.
 FAILURES = (
     stored.SnapshotNotFound,
     ReseedRefused,
-    RegistryRequestFailed,
     OutputNotEmpty,
     UnusableSnapshot,
     BadLocation,
@@ -123,18 +122,14 @@ def _print_differences(found: Iterator[diff.Difference], *, as_json: bool) -> in
 
 
 @contextmanager
-def _side(settings: Settings, name: str, folder: Path) -> Iterator[diff.Side]:
+def _side(settings: Settings, source: RunningRegistry | str, folder: Path) -> Iterator[diff.Side]:
     defaults = Defaults(compatibility=settings.compatibility)
-    if name.startswith(("http://", "https://")):
-        # Without progress: standard output is for the differences.
-        with (
-            closing(RegistryClient(name)) as client,
-            closing(LiveSide(client, folder, defaults, silent)) as live,
-        ):
+    if not isinstance(source, str):
+        with closing(LiveSide(source, folder, defaults)) as live:
             yield live
         return
     location = Location.parse(settings.snapshots_location)
-    yield SnapshotSide(Content(location, stored.find(location, name)), defaults)
+    yield SnapshotSide(Content(location, stored.find(location, source)), defaults)
 
 
 def _export(settings: Settings, options: dict[str, Any]) -> int:

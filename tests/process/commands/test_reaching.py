@@ -148,6 +148,31 @@ def test_credentials_that_do_not_serve_are_told_without_their_secret(
     assert "wrong" not in done.err
 
 
+def test_all_that_a_registry_holds_is_read_with_the_same_credentials(site: Site, tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    both = f"http://127.0.0.1:{free_port()},{with_user(site.secure, 'admin:secret')}"
+    same = verb("snapshot", "diff", both, with_user(site.plain, "admin:secret"), "--ca", site.ca, *data)
+    assert (same.status, same.out, same.err) == (0, "no differences\n", "")
+    none = verb_process("duplicates", site.plain, *data, REGISTRAR_USER="admin:secret")
+    assert (none.status, none.out) == (0, "there are no duplicates\n")
+    assert "reading the registry: 2 of 2" in none.err
+    for words in (("snapshot", "diff", both, site.plain, "--ca", site.ca), ("duplicates", site.plain)):
+        refused = verb_process(*words, *data, REGISTRAR_USER="alice:wrong")
+        assert (refused.status, refused.out) == (2, "")
+        assert "refused the password of 'alice' in REGISTRAR_USER" in refused.err
+    forbidden = verb("snapshot", "diff", both, with_user(site.plain, "alice:secret"), "--ca", site.ca, *data)
+    assert (forbidden.status, forbidden.out) == (2, "")
+    assert "does not allow this with the password of 'alice' in the URL" in forbidden.err
+
+
+def test_a_list_of_something_else_than_versions_is_told(tmp_path: Path) -> None:
+    with answering(http_answer("200 OK", b'[{"subject":"a","version":"b"}]')) as url:
+        for words in (("duplicates", url), ("snapshot", "diff", url, url)):
+            done = verb(*words, "--data", str(tmp_path))
+            assert (done.status, done.out) == (2, "")
+            assert "/schemas was answered with something unexpected" in done.err
+
+
 def test_what_a_user_may_not_do_is_told(site: Site) -> None:
     done = verb("config", "set", "--level", "FULL", "--url", with_user(site.plain, "alice:secret"))
     assert done.status == 2

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +16,7 @@ from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import TOP, Subject
 from snapshots.format.manifest import Manifest
+from tests.process.as_confluent import as_confluent
 from tests.process.snapshots.command_line import registrar
 from tests.process.test_reseed import register
 from tests.running import Registry
@@ -145,32 +143,6 @@ def test_a_damaged_snapshot_is_not_compared(tmp_path: Path) -> None:
     assert run(tmp_path, old.id, new.id).returncode == 2
 
 
-@contextmanager
-def without_lists(url: str) -> Iterator[str]:
-    """Proxy the registry at ``url`` as one that has only Confluent's resources."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            known = not self.path.startswith("/admin/")
-            answer = httpx.get(f"{url}{self.path}" if known else f"{url}/nothing", timeout=60)
-            self.send_response(answer.status_code)
-            self.send_header("content-length", str(len(answer.content)))
-            self.end_headers()
-            self.wfile.write(answer.content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
 def test_a_registry_that_runs_is_compared_too(tmp_path: Path) -> None:
     running = Registry(tmp_path / "data", "--readers", "0").wait()
     names = [f"s{number}" for number in range(3)]
@@ -185,8 +157,8 @@ def test_a_registry_that_runs_is_compared_too(tmp_path: Path) -> None:
     asked = httpx.get(f"{running.url}/metrics", timeout=60).text
     assert 'method="GET",route="/admin/configs"' in asked
     assert 'method="GET",route="/config/{subject}"' not in asked, "not one request for each subject"
-    with without_lists(running.url) as url:
-        assert found(running.data, "latest", url) == [], "Confluent's registry does not have all at once"
+    with as_confluent(running.url) as proxied:
+        assert found(running.data, "latest", proxied.url) == [], "Confluent's has no lists of configs"
     register(running, "s0", '"int"')
     register(running, "new", '"string"')
     httpx.delete(f"{running.url}/subjects/a%2Fb%20%C3%B6", timeout=60).raise_for_status()
@@ -203,4 +175,4 @@ def test_a_registry_that_runs_is_compared_too(tmp_path: Path) -> None:
     assert running.stop() == 0
     gone = run(running.data, "latest", running.url)
     assert gone.returncode == 2
-    assert "cannot be reached" in gone.stderr
+    assert "nothing listens at" in gone.stderr

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.process.as_confluent import as_confluent
 from tests.process.snapshots.command_line import registrar
 from tests.running import Registry
 from tests.sample_snapshots import build, log_of, version
@@ -68,37 +66,9 @@ def test_without_duplicates_the_exit_status_is_0(tmp_path: Path) -> None:
 
 def test_a_failed_search_has_exit_status_2(tmp_path: Path) -> None:
     manifest = build(tmp_path, log_of([version("a", 1, 1, ONE)]))
-    assert "cannot be reached" in (gone := duplicates(tmp_path, "http://127.0.0.1:1")).stderr
+    assert "nothing listens at" in (gone := duplicates(tmp_path, "http://127.0.0.1:1")).stderr
     (tmp_path / "snapshots" / manifest.id / manifest.parts[0].name).write_bytes(b"")
     assert [each.returncode for each in (gone, duplicates(tmp_path))] == [2, 2]
-
-
-@contextmanager
-def without_guids(url: str) -> Iterator[str]:
-    """Proxy the registry at ``url`` as an older one of Confluent's, which returns no guids."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            answer = httpx.get(f"{url}{self.path}", timeout=60).json()
-            for each in answer if self.path.startswith("/schemas") else ():
-                del each["guid"]
-            body = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -130,8 +100,8 @@ def test_a_running_registry_is_searched_and_answers_as_its_snapshot(served: Regi
     assert places(live := found(work, served.url)) == {frozenset({"a 1", "b 1"}), in_x}
     assert registrar("snapshot", "build", "--data", str(served.data)).returncode == 0
     assert found(served.data) == live
-    with without_guids(served.url) as url:
-        assert found(work, url) == live
+    with as_confluent(served.url, guids=False) as proxied:
+        assert found(work, proxied.url) == live
     assert places(found(work, served.url, "--subject-prefix", "a")) == set()
     assert places(found(work, served.url, "--subject-prefix", ":.x:")) == {in_x}
     assert in_x | {"deleted 1"} in places(found(work, served.url, "--deleted"))
