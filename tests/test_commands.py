@@ -88,6 +88,7 @@ def test_what_the_tests_need_is_told_one_by_one(path: Path) -> None:
         ("curl", works),
         ("node", works),
         ("npm", works),
+        ("git", works),
         ("openssl", works),
     ):
         done = make(path, "test")
@@ -98,7 +99,7 @@ def test_what_the_tests_need_is_told_one_by_one(path: Path) -> None:
 
 
 def test_the_checks_hold_where_the_tests_run(path: Path) -> None:
-    for name in ("java", "curl", "node", "npm", "openssl"):
+    for name in ("java", "curl", "node", "npm", "git", "openssl"):
         found = shutil.which(name)
         assert found is not None
         (path / name).symlink_to(found)
