@@ -8,6 +8,7 @@ PYTHONS = python3.11 python3.12 python3.13 python3.14 python3
 VENV    = .venv
 BIN     = $(VENV)/bin
 JS      = tests/clients/js
+UI      = registry/ui
 
 # Settings of the server; its defaults apply where they are empty. ARGS takes any further flags.
 LISTEN  ?=
@@ -39,11 +40,12 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve cluster test test-long test-ages lint unit docs site bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
-.PHONY: kerberos
+.PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint unit docs site bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: kerberos node-and-npm
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
+	@echo 'make console                                                    bundle the libraries of the console'
 	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]   run a cluster on this machine'
 	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
 	@echo 'make test-long                                                  the long tests'
@@ -55,15 +57,23 @@ help:
 	@echo 'make bench-hostile [ARGS="--seconds 5"]                           measure memory and latency under hostile clients'
 	@echo 'make soak [ROUNDS=20 MINUTES=60]                                random faults, then load without faults'
 	@echo 'make docs                                                       rewrite the generated parts of the docs'
+	@echo 'make screenshots                                                take the pictures of the console in the docs again'
 	@echo 'make site                                                       build the docs as a website, in site/'
 	@echo 'make lock                                                       upgrade the pinned requirements'
 	@echo 'make clean                                                      remove everything installed and built'
 
-serve: $(VENV)/run.stamp
+serve: $(VENV)/run.stamp console-if-possible
 	@exec $(BIN)/registrar serve $(FLAGS)
 
+# The console's libraries, in one file that browsers load. Without npm the registry serves everything but the console.
+console: $(UI)/static/vendor.js
+
+console-if-possible:
+	@$(MAKE) --silent node-and-npm 2>/dev/null && $(MAKE) --silent console || \
+	  echo 'The console at /ui is not built: that needs Node 18 or newer with npm, then "make console"'
+
 # What brings the broker is installed only if the broker is not in the cache.
-cluster: java $(VENV)/run.stamp
+cluster: java $(VENV)/run.stamp console-if-possible
 	@$(BIN)/python -m deploy.local.jars --cached "$(ELECTION)" || \
 	  { echo 'Installing what brings the broker (PySpark, 430 MB, once)'; \
 	  $(PIP) install --require-hashes --no-deps -r requirements-spark.txt; }
@@ -76,15 +86,16 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
-unit: tools $(VENV)/dev.stamp $(JS)/node_modules/.stamp
+unit: tools console $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	@$(BIN)/python -m deploy.local.jars
 	@$(BIN)/python -m tests.clients.java_client
 	$(BIN)/python -m tests $(TESTS)
 
-# Long tests: whole Spark clusters, and faults of which "make test" tries shorter versions.
-test-long: tools kerberos $(VENV)/dev.stamp
+# Long tests: whole Spark clusters, faults of which "make test" tries shorter versions, and the console over a cluster.
+test-long: tools kerberos console $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m long $(TESTS)
 ifeq ($(strip $(TESTS)),)
+	$(BIN)/python -m pytest tests/console --console-nodes 3
 	$(MAKE) test-ages
 endif
 
@@ -129,15 +140,22 @@ bench-hostile: $(VENV)/dev.stamp
 	$(BIN)/python bench/hostile.py $(ARGS)
 
 # The programs that the tests need besides Python. The message for a missing one names the package.
-tools: java
+tools: java node-and-npm
 	@command -v curl >/dev/null || \
 	  { echo 'make test needs curl: install the package curl (apt-get install curl)'; exit 1; }
+	@for browser in chromium chromium-browser google-chrome; do command -v $$browser >/dev/null && exit; done; \
+	  echo 'make test needs Chromium: install the package chromium (apt-get install chromium)'; exit 1
+	@command -v promtool >/dev/null || \
+	  { echo 'make test needs promtool: it is in the package prometheus, whose server need not run' \
+	  '(apt-get install prometheus)'; exit 1; }
+	@for tool in git openssl nginx haproxy; do PATH="$$PATH:/usr/sbin" command -v $$tool >/dev/null || \
+	  { echo "make test needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
+
+node-and-npm:
 	@node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null || \
 	  { echo 'make test needs Node 18 or newer: install the package nodejs (apt-get install nodejs npm)'; exit 1; }
 	@command -v npm >/dev/null || \
 	  { echo 'make test needs npm: install the package npm (apt-get install npm)'; exit 1; }
-	@for tool in git openssl nginx haproxy; do PATH="$$PATH:/usr/sbin" command -v $$tool >/dev/null || \
-	  { echo "make test needs $$tool: install the package $$tool (apt-get install $$tool)"; exit 1; }; done
 
 # The test of logins with Kerberos. Its Python package is compiled, so it is not among the pinned requirements.
 kerberos: $(VENV)/dev.stamp
@@ -183,6 +201,14 @@ $(JS)/node_modules/.stamp: $(JS)/package.json $(JS)/package-lock.json | tools
 	@npm ci --prefix $(JS) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
+$(UI)/node_modules/.stamp: $(UI)/package.json $(UI)/package-lock.json | node-and-npm
+	@echo 'Installing the libraries of the console'
+	@npm ci --prefix $(UI) --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+$(UI)/static/vendor.js: $(UI)/node_modules/.stamp $(wildcard $(UI)/bundle/*)
+	@node $(UI)/bundle/build.mjs
+
 # The docs as a website, in site/.
 site: $(VENV)/dev.stamp
 	$(BIN)/python -m mkdocs --quiet build --strict
@@ -190,11 +216,16 @@ site: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q tests/test_docs.py --rewrite -k 'setting or picture or error_codes or metrics'
 
+# The pictures of the console in the docs. Fonts differ between machines, so they are only taken on demand.
+screenshots: console $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q tests/console/test_pictures.py --rewrite
+
 lock: $(VENV)/dev.stamp
 	$(PIP) install uv
 	$(LOCK) $(UPGRADE) --group build -o requirements.txt pyproject.toml
 	$(LOCK) $(UPGRADE) --group dev --constraint requirements.txt -o requirements-dev.txt pyproject.toml
 	$(LOCK) $(UPGRADE) --extra spark --constraint requirements-dev.txt -o requirements-spark.txt pyproject.toml
+	$(LOCK) $(UPGRADE) --extra otel --constraint requirements-dev.txt -o requirements-otel.txt pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(JS)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist
+	rm -rf $(VENV) $(JS)/node_modules $(UI)/node_modules $(UI)/static/vendor* .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist

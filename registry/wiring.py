@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from registry.api.backend import ApiSettings
 from registry.http1.request import Limits
@@ -17,10 +20,18 @@ from .security.client_address import TrustedProxies
 from .security.exposure import warnings
 from .security.gate import OPEN_GATE, WatchedGate
 from .security.policies_file import PoliciesFile
+from .security.sign_in import Oidc, SignIn
+from .tracing.configured import is_wanted, obstacle
+from .tracing.contract import NO_TRACING, Tracing
+from .ui.console import Console
+from .webhooks.destinations import Destinations
+from .webhooks.signing import Signer
 
 if TYPE_CHECKING:
     from .security.tls.expiry import ExpiryGauges
     from .security.tls.server_tls import ServerTls
+
+_log = logging.getLogger(__name__)
 
 
 def defaults(settings: Settings) -> Defaults:
@@ -46,6 +57,8 @@ def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> Ap
         cache_max_age_s=settings.cache_max_age_s,
         cluster=bool(settings.kafka),
         local_reads=settings.reads == "local",
+        # The other half of the connections is left to requests.
+        listeners_max=max(1, settings.connections_max // 2),
         cors_origins=_words(settings.cors_origins),
         incompatible_error_code=settings.incompatible_error_code,
         keep_rule_sets=settings.keep_rule_sets,
@@ -56,8 +69,49 @@ def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> Ap
         open_paths=settings.open_paths,
         warnings=tuple(warnings(settings)),
         trusted_proxies=_words(settings.trusted_proxies),
+        sign_in=SignIn(
+            required=settings.authenticates,
+            basic=bool(settings.users),
+            bearer=bool(settings.jwt_jwks),
+            certificate=settings.tls_client_auth != "none",
+            oidc=_oidc(settings),
+        ),
         policies=policies.current,
+        webhook_signer=Signer(settings.webhooks_secret) if settings.webhooks_secret else None,
+        destinations=destinations(settings),
+        history=settings.history,
     )
+
+
+def destinations(settings: Settings) -> Destinations:
+    """Return where webhooks may be sent."""
+    return Destinations(_words(settings.webhooks_allow), plain_http=settings.webhooks_http)
+
+
+def console(settings: Settings) -> Console | None:
+    """Return what serves the console, ``None`` if it is off."""
+    return Console(_origins(settings)) if settings.console == "on" else None
+
+
+def _oidc(settings: Settings) -> Oidc | None:
+    if not settings.console_oidc_client_id:
+        return None
+    return Oidc(
+        settings.console_oidc_issuer or settings.jwt_issuer,
+        settings.console_oidc_client_id,
+        settings.console_oidc_scopes,
+        settings.console_oidc_audience,
+        settings.console_oidc_token,
+    )
+
+
+def _origins(settings: Settings) -> tuple[str, ...]:
+    """Return the origins of the issuer at which users of the console sign in."""
+    oidc = _oidc(settings)
+    if oidc is None:
+        return ()
+    parts = urlsplit(oidc.issuer)
+    return (f"{parts.scheme}://{parts.netloc}", *_words(settings.console_oidc_origins))
 
 
 def server_tls(settings: Settings) -> ServerTls | None:
@@ -96,6 +150,23 @@ def observing(settings: Settings) -> Observed:
     """Return what counts requests and writes the access log."""
     proxies = TrustedProxies(_words(settings.trusted_proxies))
     return Observed(access_log=settings.access_log, address_of=proxies.client)
+
+
+def tracing(settings: Settings, process: str) -> Tracing:
+    """Return the tracing of this process, ``node`` or ``reader``.
+
+    What prevents it is logged, because the parent has refused to start if traces are required.
+    """
+    # The parent has logged an obstacle.
+    if not is_wanted(settings.traces, os.environ) or obstacle(os.environ):
+        return NO_TRACING
+    from .tracing.exporter import open_tracing  # noqa: PLC0415 (an extra, and its import costs time)
+
+    try:
+        return open_tracing(process)
+    except ValueError as error:
+        _log.error("traces are not exported: %s; correct the variables that begin with OTEL_", error)
+        return NO_TRACING
 
 
 def _words(listed: str) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from .catalogue.catalogue import CatalogueError
 from .catalogue.open import open_catalogue
 from .format import stored
 
+# Commands that go on where they were interrupted.
+_RESUMED = ("build", "restore")
 _FAILURES = (*builder.FAILURES, *verbs.FAILURES, CatalogueError)
 
 
@@ -32,7 +34,9 @@ def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
     except _FAILURES as error:
         print(f"registrar: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print("\nregistrar: interrupted; run the same command again to resume", file=sys.stderr)
+        if command in _RESUMED:
+            print("\nregistrar: interrupted; run the same command again to resume", file=sys.stderr)
+        raise  # to the command line, which knows the exit status
     return 1
 
 
@@ -73,8 +77,16 @@ def _build_request(settings: Settings, id: str, engine: str) -> int:
     return 0 if entry.state == "ready" else 1
 
 
+class _Printed(logging.Handler):
+    """Prints lines to whatever standard output is now: above bars that are being drawn."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a line."""
+        print(self.format(record), flush=True)
+
+
 def _print_log_lines() -> None:
-    handler = logging.StreamHandler(sys.stdout)
+    handler = _Printed()
     handler.setFormatter(logging.Formatter("%(message)s"))
     log = logging.getLogger("snapshots")
     log.setLevel(logging.INFO)

@@ -1,8 +1,8 @@
 """All tests, in two groups that run at the same time: ``python -m tests``, which ``make test`` calls.
 
-The tests of one group mostly compute; those of the other start servers and wait for them, and could
-time out if more than one neighbour competed for the cores. One line is printed for each file, and failures
-at the end. With arguments, this is pytest.
+The tests of one group mostly compute, or ask one server as a user would; those of the other start clusters
+and wait for them, and could time out if more than one neighbour competed for the cores. Both groups take
+about as long. One line is printed for each file, and failures at the end. With arguments, this is pytest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 COMPUTING = (
-    *("tests/unit", "tests/simulation", "tests/api", "tests/contract/snapshots", "tests/process/snapshots"),
+    *("tests/unit", "tests/simulation", "tests/api", "tests/fuzz", "tests/console", "tests/clients"),
+    *("tests/contract/snapshots", "tests/process/snapshots", "tests/process/commands"),
+    *("tests/process/folder", "tests/process/docs", "tests/process/deploy"),
     *sorted(str(path) for path in Path("tests").glob("test_*.py")),
 )
 # What is in neither list waits for servers, so that no new folder is left out.

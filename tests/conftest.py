@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,9 @@ hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=No
 hypothesis.settings.register_profile("wide", deadline=None, max_examples=1000, print_blob=True)
 hypothesis.settings.load_profile("repeatable")
 
+# A shell starts its background processes with SIGINT ignored, and the programs that tests start inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -29,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--registry", metavar="URL", help="try the clients against the server at URL instead of ours"
     )
+    parser.addoption("--console-nodes", type=int, default=0, help="run the console over so many nodes")
     parser.addoption("--fault-rounds", type=int, default=3, help="rounds of faults by chance")
     parser.addoption("--fault-seed", type=int, help="seed of the first round; by default the time of day")
     parser.addoption("--faults", type=int, default=3, help="faults in a round")

@@ -31,9 +31,7 @@ def foreign_settings() -> str:
 def error_codes() -> str:
     """Return all error codes with their messages as a Markdown table."""
     kinds = {each for each in vars(errors).values() if isinstance(each, errors.ErrorKind)}
-    rows = [
-        f"| {kind.code} | {kind().status} | {_message(kind.template)} |" for kind in sorted(kinds)
-    ]
+    rows = [f"| {kind.code} | {kind().status} | {_message(kind.template)} |" for kind in sorted(kinds)]
     return "\n".join(["| code | status | message |", "| --- | --- | --- |", *rows])
 
 

@@ -21,7 +21,10 @@ DOCS = (
     *sorted((ROOT / "bench").glob("*.md")),
     *sorted((ROOT / "deploy").rglob("*.md")),
     *sorted(
-        path for package in ("registry", "election", "snapshots") for path in (ROOT / package).rglob("*.md")
+        path
+        for package in ("registry", "election", "snapshots")
+        for path in (ROOT / package).rglob("*.md")
+        if "node_modules" not in path.parts
     ),
     *sorted((ROOT / "docs").glob("*.md")),
 )

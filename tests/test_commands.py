@@ -85,9 +85,11 @@ def test_what_the_tests_need_is_told_one_by_one(path: Path) -> None:
     works = "exit 0"
     for name, script in (
         ("java", JAVA),
-        ("curl", works),
         ("node", works),
         ("npm", works),
+        ("curl", works),
+        ("chromium", works),
+        ("promtool", works),
         ("git", works),
         ("openssl", works),
     ):
@@ -99,7 +101,7 @@ def test_what_the_tests_need_is_told_one_by_one(path: Path) -> None:
 
 
 def test_the_checks_hold_where_the_tests_run(path: Path) -> None:
-    for name in ("java", "curl", "node", "npm", "git", "openssl"):
+    for name in ("java", "curl", "node", "npm", "chromium", "promtool", "git", "openssl"):
         found = shutil.which(name)
         assert found is not None
         (path / name).symlink_to(found)

@@ -31,8 +31,8 @@ _STATE = ("registry.domain", "registry.log", "registry.store")
 _SNAPSHOTS = ("snapshots.format", "snapshots.catalogue")
 _SERVING = (
     *_HOST, *_STATE, "registry.__init__", "registry.api", "registry.audit", "registry.encoder",
-    "registry.http1", "registry.ipc", "registry.public_server", "registry.security",
-    "registry.wiring", "registry.workers", "snapshots.catalogue",
+    "registry.feed", "registry.http1", "registry.ipc", "registry.public_server", "registry.security",
+    "registry.tracing.contract", "registry.wiring", "registry.workers", "snapshots.catalogue",
 )  # fmt: skip
 _BUILDING = (*_HOST, *_STATE, *_SNAPSHOTS, "registry.encoder", "snapshots.loading")
 
@@ -54,11 +54,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.domain.subject_patterns": _WORDS,
     "registry.domain.policies": (*_WORDS, "registry.domain.schemas", "registry.domain.subject_patterns"),
     "registry.domain.queries": (*_ROWS, "registry.domain.policies"),
+    "registry.domain.events": _QUERIES,
+    "registry.domain.history": (*_QUERIES, "registry.domain.events", "registry.domain.fold"),
     "registry.domain.schemas": (),
     "registry.domain.parsing": (*_QUERIES, "registry.domain.schemas"),
     "registry.domain.lookup": _PARSING,
     "registry.domain.compatibility": _LOOKUP,
-    "registry.domain.decide": (*_LOOKUP, "registry.domain.compatibility", "registry.domain.fold"),
+    "registry.domain.decide": (
+        *_LOOKUP, "registry.domain.compatibility", "registry.domain.events", "registry.domain.fold",
+    ),
     "registry.domain.reseed": (*_QUERIES, "registry.domain.fold"),
     # Stored data: the log, the store, snapshots; and the election.
     "registry.log": ("registry.config", "registry.domain", "registry.processes"),
@@ -72,28 +76,47 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "election.zookeeper": ("election",),
     "snapshots.format": ("registry.config", "registry.domain", "registry.processes"),
     "snapshots.catalogue": (*_HOST, "registry.domain", "registry.log", "snapshots.format"),
-    "snapshots.loading": ("registry.domain", "registry.store", "snapshots.format", "snapshots.catalogue"),
+    "snapshots.loading": (
+        "registry.config", "registry.domain", "registry.observe", "registry.store", "snapshots.format",
+        "snapshots.catalogue",
+    ),
     # Messages of producers as JSON, for the command line.
     "registry.decoding": ("registry.domain",),
     # Folders of schema files, and plans for registries.
     "registry.folder": ("registry.domain",),
+    # What is sent to webhooks, and where it may go.
+    "registry.webhooks": ("registry.domain",),
     # The API, and its transport between processes and nodes.
     "registry.workers": ("registry.domain", "registry.processes"),
     "registry.http1": ("registry.domain", "registry.observe", "registry.processes"),
     # What was done, by whom.
     "registry.audit": (*_HOST, "registry.domain", "registry.log", "registry.security"),
+    # The console's static files.
+    "registry.ui": (),
     # Who sends a request, and what that principal may do.
     "registry.security": (*_HOST, "registry.domain"),
+    # The change feed: events for listeners.
+    "registry.feed": ("registry.domain", "registry.security"),
     "registry.api": (
-        "registry.__init__", "registry.audit", "registry.domain", "registry.security", "registry.workers",
-        "snapshots.catalogue",
+        "registry.__init__", "registry.audit", "registry.domain", "registry.feed", "registry.security",
+        "registry.ui", "registry.webhooks", "registry.workers", "snapshots.catalogue",
     ),
-    "registry.ipc": ("registry.api", "registry.domain", "registry.observe", "snapshots.catalogue"),
-    "registry.forwarding": ("election", "registry.domain", "registry.processes", "registry.security"),
+    "registry.ipc": (
+        "registry.api", "registry.domain", "registry.feed", "registry.observe", "snapshots.catalogue",
+    ),
+    "registry.forwarding": (
+        "election", "registry.domain", "registry.processes", "registry.security", "registry.tracing.contract",
+    ),
     "registry.public_server": ("registry.api", "registry.config", "registry.http1", "registry.observe"),
+    # Traces of requests. Its contract and its decision need no packages of OpenTelemetry.
+    "registry.tracing": (
+        "registry.__init__", "registry.api", "registry.domain", "registry.http1", "registry.observe",
+    ),
+    "registry.tracing.contract": ("registry.domain",),
+    "registry.tracing.configured": (),
     "registry.wiring": (
         "registry.api", "registry.config", "registry.domain", "registry.http1", "registry.observe",
-        "registry.security",
+        "registry.security", "registry.webhooks", "registry.tracing", "registry.ui",
     ),
     # The processes: readers and nodes do not import each other.
     "registry.reader": _SERVING,
@@ -101,15 +124,20 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.node.leadership": ("election", *_HOST, *_STATE),
     "registry.node.replication": ("registry.folding", "registry.node.leadership", *_HOST, *_STATE),
     "registry.node.write": (
-        "registry.node.leadership", "registry.node.replication", *_HOST, *_STATE, "registry.workers",
+        "registry.node.leadership", "registry.node.replication", *_HOST, *_STATE, "registry.tracing.contract",
+        "registry.workers",
     ),
+    "registry.node.past": (*_HOST, *_STATE, *_SNAPSHOTS),
     "registry.node.snapshots": ("registry.node.write", *_HOST, *_STATE, *_SNAPSHOTS),
+    "registry.node.webhooks": (
+        "registry.node.write", *_HOST, *_STATE, "registry.__init__", "registry.webhooks",
+    ),
     "registry.node.startup": (
         "registry.node.replication", *_HOST, *_STATE, *_SNAPSHOTS,
         "registry.api", "registry.encoder", "snapshots.loading",
     ),
     # What registries hold, read and changed by plans.
-    "registry.promotion": ("registry.client", "registry.domain", "registry.folder"),
+    "registry.promotion": ("registry.client", "registry.domain", "registry.folder", "registry.processes"),
     # Programs.
     "snapshots": (),
     "snapshots.building": (*_BUILDING, "registry.folding"),
@@ -122,7 +150,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.spark.submit": ("registry.__main__",),
     # A client of a registry's API, for the command line.
     "registry.client": ("registry.__init__",),
-    "registry.command_line": ("registry.client", "registry.config"),
+    "registry.command_line": ("registry.client", "registry.config", "registry.observe"),
     # What is wrong with a node's surroundings, or with running nodes.
     "registry.doctor": (*_HOST, *_STATE, "election", "registry.security"),
     "registry.commands": (
@@ -130,7 +158,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "registry.encoder", "registry.folder", "registry.promotion", "registry.security",
         "registry.supervisor", "snapshots",
     ),
-    "registry.supervisor": ("registry.__init__", *_HOST, "registry.audit", "registry.security"),
+    "registry.supervisor": (
+        "registry.__init__", *_HOST, "registry.audit", "registry.security", "registry.tracing.configured",
+    ),
     "registry.__main__": ("registry.__init__", "registry.command_line", "registry.commands"),
 }  # fmt: skip
 
@@ -151,6 +181,8 @@ REQUIREMENTS = {
     "re2": "google-re2",
     "google.protobuf": "protobuf",
     "google.type": "googleapis-common-protos",
+    "opentelemetry.exporter": "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry": "opentelemetry-sdk",
     "py4j": "pyspark",
     "tomli_w": "tomli-w",
     "aws_msk_iam_sasl_signer": "aws-msk-iam-sasl-signer-python",
@@ -168,7 +200,10 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "manager", "common", "misc"
 
 def modules(*folders: str) -> list[Path]:
     return sorted(
-        path for folder in folders for path in (ROOT / folder).rglob("*.py") if "js" not in path.parts
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if not {"js", "node_modules"} & {*path.parts}
     )
 
 

@@ -121,6 +121,28 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel("By state", ((f"max by (state) ({_of('registrar_snapshots')})", "{{state}}"),)),
     ),
+    "Change feed": (
+        _each("Listeners", "registrar_feed_listeners"),
+        Panel(
+            "Dropped, because they read too slowly",
+            ((_rate("registrar_feed_dropped_total"), _NODE),),
+            "short",
+        ),
+    ),
+    "Webhooks": (
+        Panel(
+            "Attempts",
+            (
+                (
+                    f"sum by (webhook, outcome) ({_rate('registrar_webhook_deliveries_total')})",
+                    "{{webhook}} {{outcome}}",
+                ),
+            ),
+            "reqps",
+        ),
+        _each("Failures in a row", "registrar_webhook_failures", legend="{{webhook}}"),
+        _each("Records to look at", "registrar_webhook_lag_records", legend="{{webhook}}"),
+    ),
     "Security": (
         Panel("Audit entries lost", ((_rate("registrar_audit_lost_total"), _NODE),), "wps"),
         Panel(

@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import uuid
 import zlib
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import orjson
 from starlette.types import Message, Receive, Scope, Send
 
 from registry.domain.errors import RegistryError
+from registry.feed.contract import Stream
 
 from .media_types import PLAIN, PRODUCED
 
@@ -58,6 +59,7 @@ class Answer(NamedTuple):
     media_type: bytes | None = None  # ``None``: the negotiated one
     offset: int | None = None  # offset at which a write is visible; ``None`` for reads
     rest: AsyncGenerator[bytes] | None = None  # the rest of a streamed body, of unknown length
+    hold: Callable[[Stream], None] | None = None  # gets the open answer, and writes its body at any time
 
 
 def json_answer(value: Any, status: int = 200, headers: tuple[Header, ...] = ()) -> Answer:
@@ -104,10 +106,15 @@ async def send_answer(
                     body = await _compressed(body)
                 else:
                     packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
-    if answer.status not in (204, 304) and rest is None:
+    if answer.hold is not None:
+        headers.append((b"content-type", answer.media_type or media_type))
+    elif answer.status not in (204, 304) and rest is None:
         headers.append((b"content-length", b"%d" % len(body)))
     start: Message = {"type": "http.response.start", "status": answer.status, "headers": headers}
     await send(start)
+    if answer.hold is not None and scope["method"] != "HEAD":
+        await send({"type": "http.response.hold", "hold": answer.hold})
+        return
     if scope["method"] == "HEAD" or rest is None:
         if rest is not None:
             await rest.aclose()

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from registry.domain.errors import NOT_FOUND, RegistryError
+from registry.feed.hub import Hub
 from registry.security.client_address import TrustedProxies
 from registry.security.gate import OPEN_GATE, Gate, Refused
+from registry.ui.console import ROUTE, Console
 from registry.workers.pool import Pool
 
 from . import auditing, request_target
@@ -40,15 +42,19 @@ def create_app(
     pool: Pool | None = None,
     gate: Gate = OPEN_GATE,
     audit: Audit | None = None,
+    console: Console | None = None,
+    hub: Hub | None = None,
 ) -> ASGIApp:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
     ``pool`` runs what would block the event loop; by default it is a pool of its own. ``gate`` admits
-    requests. ``audit`` takes the entries of writes and refusals.
+    requests. ``audit`` takes the entries of writes and refusals. ``console`` is served at ``/ui``. ``hub``
+    serves the listeners of the change feed; by default it is one of its own.
     """
     settings = settings or ApiSettings()
+    hub = hub or Hub(backend, gate, listeners_max=settings.listeners_max)
     worker_queries = WorkerQueries(pool or Pool(settings.compatibility_budget_s))
-    table = sorted(operations(settings.version, metrics), key=lambda each: each.path)
+    table = sorted(operations(settings.version, metrics, hub), key=lambda each: each.path)
     cors = Cors(settings.cors_origins)
     lists = Lists(backend, settings.slicing)
     resources = [
@@ -67,6 +73,7 @@ def create_app(
         extra=extra,
         entrance=entrance,
         audit=audit,
+        console=console,
     )
 
 
@@ -94,8 +101,10 @@ class Gateway:
         extra: ResponseHeaders,
         entrance: Entrance,
         audit: Audit | None,
+        console: Console | None = None,
     ) -> None:
         self._app = app
+        self._console = console
         self._extra = extra
         self._backend = backend
         self._cors = cors
@@ -131,6 +140,11 @@ class Gateway:
         try:
             self._guard.check(scope["method"], scope["headers"])
             wanted = request_target.parse(raw_path.partition(b"?")[0], scope.get("query_string", b""))
+            if self._console is not None and self._console.serves(scope, wanted.segments):
+                scope[STATE]["route"] = ROUTE
+                await self._console.serve(scope, wanted.segments, send)
+                return
+            scope[STATE]["credentials"] = partial(self._entrance.credentials, scope)
             scope[STATE]["target"] = request_target.in_context(scope["method"], wanted)
             if scope["method"] != "OPTIONS":  # browsers send no credentials with a preflight
                 scope[STATE]["admission"] = await self._entrance.admit(scope, wanted.segments)
@@ -176,7 +190,8 @@ class _Sender:
             headers += (each for each in STANDARD_HEADERS if each[0] not in names)
             headers.append((b"x-request-id", self._request_id))
             # Read after the rows: clients may require later answers to include the log up to this offset.
-            offset = self._state.get("offset") or self._backend.applied()
+            offset = self._state.get("offset")
+            offset = self._backend.applied() if offset is None else offset
             headers.append((b"x-registry-offset", b"%d" % offset))
             headers += self._cors
             message = {**message, "headers": self._extra.applied(headers)}

@@ -11,10 +11,15 @@ import msgspec
 
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import INCOMPATIBLE
+from registry.domain.history.moment import Moment, OwnerRows
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
+from registry.feed.contract import Page
+from registry.security.sign_in import NO_SIGN_IN, SignIn
+from registry.webhooks.destinations import Destinations
+from registry.webhooks.signing import Signer
 from snapshots.catalogue.catalogue import Entry
 
 
@@ -56,6 +61,52 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     start: SnapshotStart | None = None  # set if the node started from a snapshot, or tried to
 
 
+class Primacy(msgspec.Struct, frozen=True):
+    """A primary, and when a node saw it take over."""
+
+    time: int  # ms since the epoch
+    node: str
+    url: str
+    epoch: int  # -1: not known yet
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """State of a node as it tells the others. Counters begin with its start; offsets as in `NodeStatus`."""
+
+    node: str
+    url: str
+    version: str = ""
+    started_ms: int = 0
+    role: str = ""
+    epoch: int = -1
+    applied: int = 0
+    end: int = 0
+    digest: str = ""
+    ready: bool = False
+    reasons: list[str] = []
+    quarantined: int = 0
+    store_rows: int = 0
+    store_bytes: int = 0
+    store_map_bytes: int = 0
+    requests: int = 0  # answered by all processes of the host
+    failed: int = 0  # of these, with a status of 500 or above
+    request_s: float = 0.0  # time that all requests together took
+    writes: int = 0  # commands that this node decided as primary
+    waiting: int = 0  # writes that wait
+    primacies: list[Primacy] = []
+    age_s: float = 0.0  # time since the node told this
+
+
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster as one node knows it."""
+
+    node: str  # id of the node that answers
+    primary: str  # URL of the primary; empty: none is known
+    problem: str  # why there is no primary, or why this node does not write yet; empty: no problem
+    nodes: list[NodeReport]
+    primacies: list[Primacy]  # the oldest first
+
+
 class Backend(Protocol):
     """Access to rows, writes and the node. Calls may raise :class:`~registry.domain.errors.RegistryError`."""
 
@@ -79,8 +130,20 @@ class Backend(Protocol):
         """Return the state of this host's node."""
         ...
 
+    async def cluster(self) -> ClusterStatus:
+        """Return all nodes as this host's node knows them."""
+        ...
+
+    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+        """Return the rows of owners, packed as in row keys, at a moment in the past."""
+        ...
+
     async def snapshots(self) -> list[Entry]:
         """Return the snapshots in the catalogue, newest first."""
+        ...
+
+    async def events(self, position: int, wait_s: float) -> Page:
+        """Return a page of the change feed, see :meth:`registry.feed.contract.Source.events`."""
         ...
 
     async def delete_snapshot(self, id: str) -> Entry | None:
@@ -112,6 +175,7 @@ class ApiSettings:
     cache_max_age_s: int = 0  # for schemas fetched by id or guid; 0: no caching
     cluster: bool = False  # other nodes write to the log, so reads need the read barrier
     local_reads: bool = False  # answer hits from the store without the read barrier
+    listeners_max: int = 5_000  # of the change feed, in one process
     cors_origins: tuple[str, ...] = ()  # origins whose pages may use the API; ``*``: all
     incompatible_error_code: int = INCOMPATIBLE.code  # for incompatible registrations
     keep_rule_sets: bool = True  # false: rule sets in requests are ignored
@@ -121,5 +185,9 @@ class ApiSettings:
     policies: Callable[[], Policies] = lambda: NO_POLICIES
     allowed_hosts: tuple[str, ...] = ()  # names allowed in ``Host``; empty: all
     open_paths: bool = True  # health, metrics and the API's description need no authentication
+    history: bool = True  # nodes keep the history of subjects
     warnings: tuple[str, ...] = ()  # about the settings, for administrators
+    sign_in: SignIn = NO_SIGN_IN  # the ways to authenticate, for ``GET /me``
     trusted_proxies: tuple[str, ...] = ()  # networks whose ``X-Forwarded-For`` is believed
+    webhook_signer: Signer | None = None  # ``None``: webhooks cannot be registered
+    destinations: Destinations = field(default_factory=lambda: Destinations((), plain_http=False))

@@ -7,7 +7,7 @@ from typing import Any
 from registry.domain import errors as e
 from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.explanation import ExplainRequest, explain
-from registry.domain.log_format.config_values import POLICIES
+from registry.domain.log_format.config_values import LEVELS, POLICIES
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
 from registry.domain.queries import by_subject
@@ -19,7 +19,7 @@ from .answers import Answer, plain_answer
 from .bodies import schema_members, schema_request
 from .json_input import document, members, text
 from .operations import BODY_ERRORS, Call, Operation
-from .parameters import CONTEXT, NORMALIZE, VERBOSE
+from .parameters import CONTEXT, LEVEL, NORMALIZE, VERBOSE
 from .permissions import in_handler, on_subject, require_references
 
 
@@ -36,11 +36,18 @@ def check_all(call: Call, view: View) -> Querying[Answer]:
 def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
     require_references(call.access, view, call.subject, request.references or ())
-    defaults, verbose = call.settings.defaults, call.args["verbose"]
+    shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": _level(call)}
     body = yield from subject_check.answer(
-        view, call.memory, request, number, defaults, verbose=verbose, plain=call.plain
+        view, call.memory, request, number, call.settings.defaults, **shown
     )
     return plain_answer(body) if call.plain else Answer(body)
+
+
+def _level(call: Call) -> str | None:
+    level: str = call.args["level"].upper()
+    if level and level not in LEVELS:
+        raise e.INVALID_COMPATIBILITY()
+    return level or None
 
 
 def explain_two(call: Call, view: View) -> Querying[Answer]:
@@ -81,9 +88,15 @@ OPERATIONS = (
         handler=check_version,
         request_schema="RegisterSchemaRequest",
         response_schema="CompatibilityCheckResponse",
-        parameters=(NORMALIZE, VERBOSE),
+        parameters=(NORMALIZE, VERBOSE, LEVEL),
         plain=True,
-        errors=(e.INVALID_VERSION, e.VERSION_NOT_FOUND, e.INVALID_SCHEMA, *BODY_ERRORS),
+        errors=(
+            e.INVALID_VERSION,
+            e.VERSION_NOT_FOUND,
+            e.INVALID_SCHEMA,
+            e.INVALID_COMPATIBILITY,
+            *BODY_ERRORS,
+        ),
     ),
     Operation(
         method="POST",
@@ -94,9 +107,9 @@ OPERATIONS = (
         handler=check_all,
         request_schema="RegisterSchemaRequest",
         response_schema="CompatibilityCheckResponse",
-        parameters=(NORMALIZE, VERBOSE),
+        parameters=(NORMALIZE, VERBOSE, LEVEL),
         plain=True,
-        errors=(e.INVALID_SCHEMA, *BODY_ERRORS),
+        errors=(e.INVALID_SCHEMA, e.INVALID_COMPATIBILITY, *BODY_ERRORS),
     ),
     Operation(
         method="POST",

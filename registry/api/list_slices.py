@@ -68,9 +68,9 @@ class Lists:
         headers = (*listing.headers, *_link(following, path, query))
         body = listing.head + b",".join(parts)
         if walk.complete:
-            return Answer(body + listing.tail, headers=headers, media_type=listing.media_type)
+            return Answer(body + listing.tail, headers=headers)
         rest = self._rest(walk, listing.tail, begun=bool(parts))
-        return Answer(body, headers=headers, media_type=listing.media_type, rest=rest)
+        return Answer(body, headers=headers, rest=rest)
 
     async def run(self, search: Callable[[View], Search[_T]], source: Rows | None = None) -> _T:
         """Return the result of a search; other requests are served between its slices.

@@ -58,7 +58,6 @@ class Listing(Generic[_T]):
     limit: int
     unsettled: int = 0  # items between the mark and the position that the cursor means
     headers: tuple[Header, ...] = ()
-    media_type: bytes | None = None
     # The same as ``walk``, but it can skip blocks of items.
     leaping: Callable[[View, Any, Skip], Iterator[_T | None]] | None = None
     head: bytes = b"["  # before the items; a list may be the last member of an object

@@ -12,6 +12,8 @@ PRODUCED = (
     b"application/vnd.schemaregistry+json",
     b"application/json",
 )
+# The media type of answers that only this registry has.
+JSON = PRODUCED[-1]
 # Media types of request bodies; the last one is the default of some clients.
 CONSUMED = frozenset({*PRODUCED, b"application/octet-stream"})
 

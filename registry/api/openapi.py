@@ -35,6 +35,7 @@ _PATH_PARAMETERS: dict[str, Json] = {
         "description": "A context: name, .name or :.name:",
         "schema": {"type": "string", "minLength": 1},
     },
+    "webhook": {"description": "The name of a webhook", "schema": {"type": "string", "minLength": 1}},
     "snapshot": {"description": "The id of a snapshot", "schema": {"type": "string", "minLength": 1}},
     "resource": {"description": "The id of a resource", "schema": {"type": "string", "minLength": 1}},
     "namespace": {"description": "The namespace of a resource", "schema": {"type": "string", "minLength": 1}},
@@ -70,6 +71,12 @@ _IF_NONE_MATCH: Json = {
     "in": "header",
     "description": "The ETag of an answer that the client has",
     "schema": {"type": "string"},
+}
+_LAST_EVENT_ID: Json = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "description": "The id of the last event that was received, to resume after it",
+    "schema": {"type": "integer", "format": "int64"},
 }
 _HEADER_REFERENCES = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
 _PATH_PARTS = re.compile(r"\{(\w+)\}")
@@ -122,6 +129,7 @@ def _responses(operation: Operation) -> Json:
             kinds = ["text/plain"]
         reference = {"$ref": f"#/components/schemas/{operation.response_schema}"}
         plain = {"text/plain": {"schema": {"type": "string"}}} if operation.plain else {}
+        plain |= {"text/event-stream": {"schema": {"type": "string"}}} if operation.streams else {}
         good["content"] = {kind: {"schema": reference} for kind in kinds} | plain
     out: Json = {str(operation.status): good}
     by_status: dict[int, list[str]] = {}
@@ -151,6 +159,8 @@ def _path_parameter(name: str) -> Json:
 def _header_parameters(operation: Operation) -> Iterator[Json]:
     if operation.handler is not None and operation.freshness is not Freshness.NEVER:
         yield _MIN_OFFSET
+    if operation.streams:
+        yield _LAST_EVENT_ID
     if operation.freshness is Freshness.ON_MISS:  # only immutable data has an ETag
         yield _IF_NONE_MATCH
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -15,12 +15,14 @@ from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
-from registry.security.access import FULL_ACCESS, Access, Permission
+from registry.security.access import Access, Permission
+from registry.security.gate import EVERYONE, Admission, Credentials
 
 from .answers import Answer, Header
 from .backend import ApiSettings, Backend
 from .listing import Listing
 from .parameters import Parameter
+from .past import PastRows
 from .permissions import RequiredPermission
 
 
@@ -40,7 +42,15 @@ class Call:
     plain: bool = False  # the client prefers plain text
     # False if a write must not be answered from rows, because they may be stale.
     confirmed: bool = True
-    access: Access = FULL_ACCESS  # of the principal that sent the request
+    past: PastRows | None = None  # the rows of the moment that was asked for, if it is not the present
+    sender: Admission = EVERYONE
+    credentials: Callable[[], Credentials] = Credentials
+    headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
+
+    @property
+    def access(self) -> Access:
+        """The access of the principal that sent the request."""
+        return self.sender.access
 
 
 _READING = frozenset({Permission.READ, Permission.COMPATIBILITY})
@@ -67,10 +77,11 @@ class PendingSearch(Generic[_T]):
 
 
 class Write(NamedTuple):
-    """A command, and headers for the answer if it is done."""
+    """A command, and what is done to the answer if it is executed: headers to add, and the rest."""
 
     command: Command
     headers: tuple[Header, ...]
+    finished: Callable[[Answer], Answer] = lambda answer: answer
 
 
 Result = Answer | Command | Write | Listing[Any] | PendingSearch[Any]
@@ -105,6 +116,7 @@ class Operation:
     own: bool = False  # not in Confluent's API: answers ``application/json`` without content negotiation
     # Bodies must have a JSON media type, which pages of other sites cannot send without a preflight.
     needs_json: bool = False
+    streams: bool = False  # answers with server-sent events to clients that accept them
     tag: str = ""
     # The handler sees rows of all subjects, and shows only what it has checked; if false, it sees only what
     # the principal may read.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from registry.domain.events.event import Kind
 from registry.domain.log_format.config_values import LEVELS
+from registry.security.access import Permission
 
 from .entity_schemas import BOOL, INT, LONG, TEXT, Json, list_of, nullable, object_of, ref
 
@@ -18,6 +20,27 @@ _SNAPSHOT: Json = {
     **dict.fromkeys(("builder", "reason", "engine", "base", "digest", "format"), TEXT),
 }
 
+_KIND: Json = {"enum": [each.value for each in Kind]}
+_START: Json = {"oneOf": [LONG, {"const": "now"}]}
+_WEBHOOK: Json = object_of(
+    "name url kinds subjectPrefix enabled id rotations",
+    name=TEXT, url=TEXT, subjectPrefix=TEXT, enabled=BOOL, rotations=INT,
+    kinds={**list_of(_KIND), "description": "Empty: all"},
+    id={**TEXT, "description": "Another one for each webhook of this name"},
+    rotated={**LONG, "description": "When its secret was last changed"},
+    reason={**TEXT, "description": "Why the registry disabled it"},
+    secret={**TEXT, "description": "Only where it is new: the secret for verifying signatures"},
+    position={**LONG, "description": "All events before this offset are delivered or not wanted"},
+    lag={**LONG, "description": "Records of the log that it has still to look at"},
+    state={"enum": ["delivering", "retrying", "disabled", "stopped"]},
+    delivered={**LONG, "description": "Since the primary was elected, as the following ones"},
+    failed={**LONG, "description": "Failed attempts"},
+    failures={**LONG, "description": "Failed attempts since the last success"},
+    lastError=TEXT, lastDelivered=LONG, nextAttempt=LONG,
+)  # fmt: skip
+_METHODS = ("basic", "bearer", "certificate")
+_OPERATIONS: Json = list_of({"enum": [each.value for each in Permission]})
+
 SCHEMAS: dict[str, Json] = {
     "Change": object_of(
         "type path old new level direction versionCompared compatible fix",
@@ -31,6 +54,11 @@ SCHEMAS: dict[str, Json] = {
         },
         versionCompared=nullable(INT), compatible=BOOL,
         fix={**TEXT, "description": "How to make it compatible; empty if it is"},
+    ),
+    "Changes": object_of(
+        "events next",
+        events=list_of(ref("Event")),
+        next={**LONG, "description": "The offset to send as after in the next request"},
     ),
     "ExplainRequest": object_of(
         "old new",
@@ -50,6 +78,21 @@ SCHEMAS: dict[str, Json] = {
         ),
         changes=list_of(ref("Change")),
     ),
+    "Event": object_of(
+        "offset time kind",
+        offset=LONG, time={**LONG, "description": "ms since the epoch"},
+        kind={"enum": [each.value for each in Kind]},
+        context=TEXT, subject={**TEXT, "description": "The qualified name; absent for a context itself"},
+        version=INT, id=INT, type=TEXT, level=TEXT, mode=TEXT, resourceName=TEXT, resourceNamespace=TEXT,
+        resourceType=TEXT, associationType=TEXT,
+        reason={**TEXT, "description": "Why the record is quarantined"},
+    ),
+    "History": object_of(
+        "completeFrom filling events",
+        completeFrom={**LONG, "description": "From this offset on no event is missing"},
+        filling={**BOOL, "description": "The server is still reading older records of the log"},
+        events=list_of(ref("Event")),
+    ),
     "Health": object_of(
         "status reasons",
         status=TEXT, reasons=list_of(TEXT), eta_s=nullable({"type": "number"}),
@@ -64,6 +107,18 @@ SCHEMAS: dict[str, Json] = {
             schema_registry_primary_url=nullable(TEXT),
         ),
         healthy=BOOL,
+    ),
+    "LintFinding": object_of(
+        "severity rule path message fix",
+        severity={"enum": ["error", "warning"], "description": "error: the registration would be refused"},
+        rule=TEXT, path={**TEXT, "description": "The part of the schema"}, message=TEXT, fix=TEXT,
+    ),
+    "LintResponse": object_of(
+        "valid findings",
+        valid=BOOL, message={**TEXT, "description": "The reason why the schema is not valid"},
+        schema={**TEXT, "description": "The text as it would be stored"},
+        normalized={**TEXT, "description": "The text as it would be stored with normalize=true"},
+        findings=list_of(ref("LintFinding")),
     ),
     "PrimaryAvailable": object_of("master_available", master_available=BOOL),
     "SnapshotStart": object_of(
@@ -81,6 +136,65 @@ SCHEMAS: dict[str, Json] = {
         start=nullable(ref("SnapshotStart")),
         warnings={**list_of(TEXT), "description": "Ports that are reachable and not protected"},
     ),
+    "Webhook": _WEBHOOK,
+    "Webhooks": list_of(ref("Webhook")),
+    "WebhookRequest": object_of(
+        "url",
+        **{"from": {**_START, "description": "Only for a new webhook: offset of the first event to send"}},
+        url=TEXT, kinds=list_of(_KIND), subjectPrefix=TEXT, enabled=BOOL,
+    ),
+    "WebhookPosition": object_of("offset", offset=_START),
+    "WebhookTest": object_of(
+        "delivered took_ms", delivered=BOOL, status=nullable(INT), error=TEXT, took_ms=INT
+    ),
+    "Me": object_of(
+        "principal groups method readOnly operations signIn",
+        principal={**nullable(TEXT), "description": "null: the request has no credentials"},
+        groups=list_of(TEXT),
+        method=nullable({"enum": [*_METHODS]}),
+        readOnly={**BOOL, "description": "Nothing may be changed anywhere"},
+        operations=object_of(
+            "everywhere somewhere",
+            everywhere={**_OPERATIONS, "description": "Permitted on all subjects and contexts"},
+            somewhere={**_OPERATIONS, "description": "Permitted on at least one subject or context"},
+            subject={**_OPERATIONS, "description": "Permitted on the subject that was asked for"},
+        ),
+        signIn=object_of(
+            "required basic bearer certificate oidc",
+            **dict.fromkeys(("required", *_METHODS), BOOL),
+            oidc=nullable(object_of(
+                "issuer clientId scopes audience token",
+                **dict.fromkeys(("issuer", "clientId", "scopes", "audience"), TEXT),
+                token={"enum": ["access", "id"], "description": "The token to send as Bearer"},
+            )),
+        ),
+    ),
+    "Cluster": object_of(
+        "node primary problem nodes primacies",
+        node={**TEXT, "description": "Id of the node that answers"},
+        primary={**TEXT, "description": "URL of the primary; empty: none is known"},
+        problem={**TEXT, "description": "Why there is no primary, or why this node does not write yet"},
+        nodes=list_of(ref("NodeReport")),
+        primacies=list_of(
+            object_of(
+                "time node url epoch",
+                time={**LONG, "description": "When a node saw it take over"}, node=TEXT, url=TEXT,
+                epoch={**LONG, "description": "-1: not known yet"},
+            )
+        ),
+    ),
+    "NodeReport": object_of(
+        "node url role epoch applied end digest ready age_s",
+        node=TEXT, url=TEXT, version=TEXT, role=TEXT, digest=TEXT, ready=BOOL, reasons=list_of(TEXT),
+        **dict.fromkeys(
+            ("started_ms", "epoch", "applied", "end", "quarantined", "store_rows", "store_bytes",
+             "store_map_bytes", "writes", "waiting", "failed"), LONG
+        ),
+        requests={**LONG, "description": "Answered since the node's start, by all processes of its host"},
+        request_s={"type": "number", "description": "Time that all these requests took"},
+        age_s={"type": "number", "description": "Time since the node reported this"},
+        primacies=list_of({"type": "object"}),
+    ),
     "SubjectDetails": object_of(
         "subject version id guid schemaType ts deleted versions deletedVersions size references "
         "compatibilityLevel mode associations",
@@ -96,6 +210,40 @@ SCHEMAS: dict[str, Json] = {
     ),
     "Subjects": {"anyOf": [list_of(TEXT), list_of(ref("SubjectDetails"))]},
     "Quarantine": list_of(object_of("offset reason key", offset=LONG, reason=TEXT, key=TEXT)),
+    "ReferenceGraph": object_of(
+        "nodes edges complete",
+        nodes=list_of(
+            object_of(
+                "subject version depth",
+                subject=TEXT, version=INT, id=INT, schemaType=TEXT, deleted=BOOL,
+                depth={**INT, "description": "Steps from the version asked for; negative: it uses that one"},
+                missing={**BOOL, "description": "True for a reference to a version that does not exist"},
+            )
+        ),
+        edges={
+            **list_of(object_of("from to name", **{"from": INT, "to": INT, "name": TEXT})),
+            "description": "References between the nodes, by their places in the list",
+        },
+        complete={**BOOL, "description": "False if there are more than limit"},
+    ),
+    "Scopes": object_of(
+        "subject config mode defaultLevel scopes",
+        subject=TEXT,
+        config={**ref("Config"), "description": "In force"},
+        mode={**TEXT, "description": "In force"},
+        defaultLevel={**TEXT, "description": "The level where none is stored, a setting of the server"},
+        scopes={
+            **list_of(
+                object_of(
+                    "scope",
+                    scope={**TEXT, "description": "A subject, or a context as :.ctx:; empty: the top level"},
+                    config=nullable(ref("Config")), mode=nullable(TEXT),
+                    hidden={**BOOL, "description": "True if the principal may not see what is stored here"},
+                )
+            ),
+            "description": "In the order of precedence",
+        },
+    ),
     "Snapshot": object_of("id state log offset uri requested_ms updated_ms", **_SNAPSHOT),
     "Snapshots": list_of(ref("Snapshot")),
     "Configs": list_of(object_of("subject config", subject=TEXT, config=ref("Config"))),

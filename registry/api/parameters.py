@@ -124,6 +124,7 @@ FIND_TAGS = words("findTags", "Include the schema parts with one of these tags; 
 FORMAT = word("format", "Format of the schema text, such as resolved")
 REFERENCE_FORMAT = word("referenceFormat", "qualified: print the references' subjects with their context")
 VERBOSE = flag("verbose", "Include the reasons why it is incompatible")
+LEVEL = word("level", "The compatibility level to check at, instead of the one in force")
 SCOPE = word("subject", "The subject, or the context as :.ctx:, in which to look up the id")
 DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "Return the value in force instead of the stored one")
 FORCE = flag("force", "Skip the check")

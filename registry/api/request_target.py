@@ -124,11 +124,13 @@ def _with_subject(prefix: str, rest: Sequence[str]) -> tuple[str, ...]:
 def _query(
     method: str, prefix: str, rest: Sequence[str], query: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
+    if list(rest) == ["me"]:
+        return _qualify_parameter(prefix, "subject", query) if prefix else query
     if rest[:2] == ("schemas", "ids"):
         if not prefix:
             return query
         return _qualify_parameter(prefix, "subject", query)
-    if list(rest) in (["subjects"], ["schemas"]) or "keks" in rest:
+    if list(rest) in (["subjects"], ["schemas"], ["changes"]) or "keks" in rest:
         return _qualify_parameter(prefix, "subjectPrefix", query)
     if rest[:2] == ("compatibility", "explain"):
         return (*(pair for pair in query if pair[0] != "context"), ("context", prefix))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import orjson
 from starlette.datastructures import Headers
@@ -21,7 +22,7 @@ from registry.domain.errors import (
     outcome_unknown,
 )
 from registry.domain.pending_command import Origin
-from registry.security.access import Access
+from registry.security.gate import Admission
 
 from . import media_types
 from .answers import Answer, Disconnected, refusal, send_answer
@@ -32,6 +33,7 @@ from .list_slices import Lists
 from .listing import Listing
 from .operations import Call, Operation, PendingSearch, Write
 from .parameters import arguments
+from .past import PastRows, moment_of
 from .permissions import check_registry
 from .row_handlers import RowHandlers
 from .worker_queries import WorkerQueries
@@ -84,6 +86,7 @@ class Resource:
                 plain = kind == media_types.PLAIN
                 kind = media_types.PRODUCED[0] if plain else kind  # errors are JSON
                 answer = await self._answer(operation, scope, headers, receive, plain=plain)
+                kind = media_types.JSON if operation.own else kind
         except RegistryError as error:
             allow = (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ()
             state[ERROR_CODE] = error.code
@@ -108,8 +111,8 @@ class Resource:
     async def _answer(
         self, operation: Operation, scope: Scope, headers: Headers, receive: Receive, *, plain: bool
     ) -> Answer:
-        access: Access = scope[STATE]["admission"].access
-        check_registry(operation.permission, access)
+        sender: Admission = scope[STATE]["admission"]
+        check_registry(operation.permission, sender.access)
         call = Call(
             path=scope["path_params"],
             args=arguments(operation.parameters, scope[STATE]["target"].query),
@@ -118,11 +121,26 @@ class Resource:
             memory=self._worker_queries.memory,
             plain=plain,
             operation=operation.path,
-            access=access,
+            sender=sender,
+            credentials=scope[STATE]["credentials"],
+            headers=headers,
         )
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
         await self._await_offset(headers)
+        if (moment := moment_of(call.args)) is not None:
+            call = replace(call, past=PastRows(self._backend, moment, call.path))
+        answer = await self._answer_from_rows(operation, call, scope, headers)
+        return answer if call.past is None else self._of_the_past(answer, call.past)
+
+    def _of_the_past(self, answer: Answer, past: PastRows) -> Answer:
+        kept = past.lasting and self._settings.cache_max_age_s
+        more = ((b"cache-control", b"max-age=%d" % self._settings.cache_max_age_s),) if kept else ()
+        return answer._replace(offset=past.applied, headers=(*answer.headers, *more))
+
+    async def _answer_from_rows(
+        self, operation: Operation, call: Call, scope: Scope, headers: Headers
+    ) -> Answer:
         result = await self._handlers.run(operation, call)
         assert not isinstance(result, PendingSearch)
         if isinstance(result, Listing):
@@ -130,9 +148,9 @@ class Resource:
             query, rows = scope.get("query_string", b""), self._handlers.rows(operation, call)
             return await self._lists.answer(result, path.partition(b"?")[0], query, rows)
         if not isinstance(result, Answer):
-            command, more = result if isinstance(result, Write) else (result, ())
-            answer = await self._submit(command, operation.status, _origin(scope, headers))
-            answer = answer._replace(headers=(*answer.headers, *more))
+            write = result if isinstance(result, Write) else Write(result, ())
+            answer = await self._submit(write.command, operation.status, _origin(scope, headers))
+            answer = write.finished(answer._replace(headers=(*answer.headers, *write.headers)))
             answer = _with_location(answer, operation.location) if operation.location else answer
             return self._handlers.with_headers(operation, call, answer)
         scope[STATE][WRITES] = False  # what is registered already is answered from rows
@@ -203,7 +221,7 @@ def _with_location(answer: Answer, location: str) -> Answer:
     """Add ``Location``; Confluent's answers never have it."""
     made: str = orjson.loads(answer.body)["id"]
     headers = (*answer.headers, (b"location", f"{location}{made}".encode()))
-    return answer._replace(headers=headers, media_type=b"application/json")
+    return answer._replace(headers=headers)
 
 
 def _all(headers: Headers, name: str) -> Iterator[bytes]:

@@ -8,18 +8,27 @@ from functools import cache
 
 import orjson
 
+from registry.feed.hub import Hub
+
 from . import (
     associations,
+    changes,
     compatibility,
+    history,
+    lint,
+    me,
     openapi,
+    reference_graph,
     registration,
     schema_list,
     schemas,
+    scope_chain,
     scopes,
     server_info,
     snapshots,
     subjects,
     tags,
+    webhooks,
 )
 from .answers import Answer
 from .backend import Backend
@@ -27,8 +36,13 @@ from .operations import Call, NodeHandler, Operation
 from .permissions import OPEN
 
 
-def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> list[Operation]:
-    """Return all operations; ``/metrics`` only if ``metrics`` is given, which returns its body."""
+def operations(
+    version: str, metrics: Callable[[], Awaitable[bytes]] | None, hub: Hub | None = None
+) -> list[Operation]:
+    """Return all operations; ``/metrics`` only if ``metrics`` is given, which returns its body.
+
+    ``hub`` serves the listeners of the change feed; without one, the table only describes it.
+    """
     found = [
         *_tagged("Subjects", subjects.OPERATIONS),
         *_tagged("Subjects", registration.OPERATIONS),
@@ -42,8 +56,15 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         *_tagged("Server", server_info.OPERATIONS),
         *_tagged("Associations", associations.OPERATIONS),
         *_own(server_info.OWN_OPERATIONS),
+        *_own(me.OPERATIONS),
         *_own(snapshots.OPERATIONS),
+        *_own(webhooks.OPERATIONS),
         *_own(scopes.STORED_OPERATIONS),
+        *_own(history.OPERATIONS),
+        *_own(lint.OPERATIONS),
+        *_own(scope_chain.OPERATIONS),
+        *_own(changes.operations(hub)),
+        *_own(reference_graph.OPERATIONS),
     ]
     if metrics is not None:
         found += _own(
@@ -55,7 +76,7 @@ def operations(version: str, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         return orjson.dumps(openapi.document(found, version))
 
     async def api_description(call: Call, backend: Backend) -> Answer:
-        return Answer(described(), media_type=b"application/json")
+        return Answer(described())
 
     found += _own([_get("/openapi.json", "This document", api_description, "OpenApi")])
     return found

@@ -10,7 +10,15 @@ from functools import partial
 from typing import Any
 
 from registry.domain.admission import LARGE_BYTES
-from registry.domain.errors import INVALID_SCHEMA, NOT_FOUND, UNAVAILABLE, RegistryError
+from registry.domain.errors import (
+    HISTORY_OFF,
+    INVALID_SCHEMA,
+    NOT_FOUND,
+    TOO_LATE,
+    UNAVAILABLE,
+    RegistryError,
+)
+from registry.domain.history.owners_view import Unloaded
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.queries import scope as scopes
@@ -24,6 +32,7 @@ from .backend import ApiSettings, Backend
 from .list_slices import Lists, Rows
 from .listing import Listing
 from .operations import Call, Computation, Freshness, Operation, PendingSearch, Result
+from .past import PastRows
 from .permissions import check_subject, readable
 from .worker_queries import WorkerQueries
 
@@ -31,6 +40,7 @@ STALE = (b"warning", b'110 - "Response is Stale"')  # on answers from rows that 
 
 _NO_ROWS = DictView()
 _UNCONFIRMED_ALIAS = "Cannot reach the log to confirm that this is permitted; try again later"
+_UNCONFIRMED_PAST = "Cannot reach the log to tell the past; try again later"
 _UNCONFIRMED = "Cannot reach the log to confirm that this does not exist; try again later"
 
 
@@ -54,6 +64,8 @@ class RowHandlers:
     async def run(self, operation: Operation, call: Call) -> Result:
         """Call the handler with rows that are as new as the operation requires."""
         freshness, settings = operation.freshness, self._settings
+        if call.past is not None:
+            return await self._told(operation, call, call.past)
         if freshness is Freshness.NEVER or not settings.cluster:
             return await self._handled(operation, call)
         # What is permitted can depend on an alias, which stale rows may not show.
@@ -68,6 +80,31 @@ class RowHandlers:
                 if freshness is not Freshness.DECIDED or not isinstance(result, Answer):
                     return result
         return await self._confirmed(operation, call)
+
+    async def _told(self, operation: Operation, call: Call, past: PastRows) -> Result:
+        """Call the handler with the rows of a past moment; what is permitted today counts."""
+        if not self._settings.history:
+            raise HISTORY_OFF()
+        with self._backend.view() as view:
+            now = self._with_subject(call, view)
+        check_subject(operation.permission, call.access, now.requested_subject, now.subject)
+        if self._settings.cluster and not await self._backend.confirm():
+            raise UNAVAILABLE(_UNCONFIRMED_PAST)
+        try:
+            # Each step is bounded too, but a schema can refer to many subjects.
+            async with asyncio.timeout(self._settings.request_timeout_s):
+                return await self._loaded(operation, call, past)
+        except TimeoutError:
+            raise TOO_LATE() from None
+
+    async def _loaded(self, operation: Operation, call: Call, past: PastRows) -> Result:
+        """Call the handler until the rows that it needs are there."""
+        await past.load()
+        while True:
+            try:
+                return await self._handled(operation, call)
+            except Unloaded as lacking:
+                await past.load(lacking)
 
     async def _confirmed(self, operation: Operation, call: Call) -> Result:
         confirmed = await self._backend.confirm()
@@ -116,9 +153,10 @@ class RowHandlers:
         """Return the rows that an operation sees."""
         if operation.freshness is Freshness.NEVER:
             return _NOTHING
+        view = self._backend.view if call.past is None else call.past.view
         if operation.sees_all or call.access.everywhere(Permission.READ):
-            return Rows(self._backend.view)
-        return Rows(partial(_readable, self._backend, call.access), spans_of(call.access).key)
+            return Rows(view)
+        return Rows(partial(_readable, view, call.access), spans_of(call.access).key)
 
     def _with_subject(self, call: Call, view: View) -> Call:
         name = call.path.get("subject")
@@ -152,9 +190,9 @@ _NOTHING = Rows(_no_rows)
 
 
 @contextmanager
-def _readable(backend: Backend, access: Access) -> Iterator[View]:
-    with backend.view() as view:
-        yield readable(view, access)
+def _readable(view: Callable[[], AbstractContextManager[View]], access: Access) -> Iterator[View]:
+    with view() as rows:
+        yield readable(rows, access)
 
 
 def _unlimited(operation: Operation, call: Call) -> bool:

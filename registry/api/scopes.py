@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import orjson
 
@@ -22,6 +21,7 @@ from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation
 from .paging import page
 from .parameters import DEFAULT_TO_GLOBAL, FORCE, LIST_MAX, PAGE, Parameter, flag, word
+from .past import PAST, PAST_ERRORS
 from .permissions import ADMINS, SHOWN, in_handler, on_subject, require, require_alias, require_all
 
 
@@ -113,8 +113,8 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             permission=on_subject(Permission.READ, *_SEE_CONFIG, of_context=_SEE_CONFIG),
             handler=get_config,
             response_schema="Config",
-            parameters=(DEFAULT_TO_GLOBAL,),
-            errors=(e.NO_SUBJECT_COMPATIBILITY,) if one else (),
+            parameters=(DEFAULT_TO_GLOBAL, *PAST),
+            errors=(*((e.NO_SUBJECT_COMPATIBILITY,) if one else ()), *PAST_ERRORS),
         ),
         Operation(
             method="PUT",
@@ -150,8 +150,8 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
             permission=on_subject(Permission.READ, *_SEE_MODE, of_context=_SEE_MODE),
             handler=get_mode,
             response_schema="Mode",
-            parameters=(DEFAULT_TO_GLOBAL,),
-            errors=(e.NO_SUBJECT_MODE,) if one else (),
+            parameters=(DEFAULT_TO_GLOBAL, *PAST),
+            errors=(*((e.NO_SUBJECT_MODE,) if one else ()), *PAST_ERRORS),
         ),
         Operation(
             method="PUT",
@@ -211,7 +211,6 @@ CONTEXT_OPERATIONS = (
 
 # --- All stored configs and modes, so that comparing two registries takes no request for each subject.
 
-_JSON = b"application/json"
 Stored = tuple[str, bytes]  # a qualified name, and the JSON of its config or mode
 
 
@@ -252,8 +251,7 @@ def _stored(
     def printed(each: Stored) -> bytes:
         return orjson.dumps({"subject": each[0], what: orjson.Fragment(each[1])})
 
-    listing = page(call, walk, printed, lambda each: (each[0],), (str,), limit_max=LIST_MAX)
-    return replace(listing, media_type=_JSON)
+    return page(call, walk, printed, lambda each: (each[0],), (str,), limit_max=LIST_MAX)
 
 
 _STORED_PAGE = (

@@ -25,7 +25,6 @@ from .paging import page
 from .parameters import PAGE, flag
 from .permissions import ADMINS, OPEN
 
-_JSON = b"application/json"
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 QUARANTINE_MAX = 10_000
 Unread = dict[str, Any]  # offset, time, reason and key of a record
@@ -87,13 +86,19 @@ async def ready(call: Call, backend: Backend) -> Answer:
 def _health(word: str, status: int, reasons: list[str], more: Mapping[str, object] | None = None) -> Answer:
     body = orjson.dumps({"status": word, "reasons": reasons, **(more or {})})
     retry: tuple[Header, ...] = ((b"retry-after", b"1"),) if status == 503 else ()
-    return Answer(body, status, (*_NO_STORE, *retry), _JSON)
+    return Answer(body, status, (*_NO_STORE, *retry))
 
 
 async def node(call: Call, backend: Backend) -> Answer:
     """``GET /node``: role, epoch, offsets and digest of this host's node, and warnings about its settings."""
     found = {**msgspec.structs.asdict(await backend.status()), "warnings": call.settings.warnings}
-    return Answer(msgspec.json.encode(found), headers=_NO_STORE, media_type=_JSON)
+    return Answer(msgspec.json.encode(found), headers=_NO_STORE)
+
+
+async def cluster(call: Call, backend: Backend) -> Answer:
+    """``GET /admin/cluster``: all nodes, as this host's node knows them from their reports."""
+    found = await backend.cluster()
+    return Answer(msgspec.json.encode(found), headers=_NO_STORE)
 
 
 async def karapace_health(call: Call, backend: Backend) -> Answer:
@@ -107,14 +112,14 @@ async def karapace_health(call: Call, backend: Backend) -> Answer:
         "schema_registry_primary_url": status.primary or None,
     }
     body = orjson.dumps({"status": found, "healthy": status.ready})
-    return Answer(body, 200 if status.ready else 503, _NO_STORE, _JSON)
+    return Answer(body, 200 if status.ready else 503, _NO_STORE)
 
 
 async def primary_available(call: Call, backend: Backend) -> Answer:
     """``GET /master_available``: true if a primary is known, in Karapace's format."""
     status = await backend.status()
     found = status.role == "primary" or bool(status.primary)
-    return Answer(orjson.dumps({"master_available": found}), headers=_NO_STORE, media_type=_JSON)
+    return Answer(orjson.dumps({"master_available": found}), headers=_NO_STORE)
 
 
 def quarantine(call: Call, view: View) -> Listing[Unread]:
@@ -133,7 +138,7 @@ def quarantine(call: Call, view: View) -> Listing[Unread]:
         return ordered(lambda: found(view), _unread_mark, mark, QUARANTINE_MAX)
 
     listing = page(call, walk, orjson.dumps, _unread_mark, (int, str), limit_max=QUARANTINE_MAX)
-    return replace(listing, headers=_NO_STORE, media_type=_JSON)
+    return replace(listing, headers=_NO_STORE)
 
 
 def _unread_mark(each: Unread) -> Mark:
@@ -230,6 +235,16 @@ OWN_OPERATIONS = (
     ),
     replace(
         _from_node("/node", "Role, epoch, offsets and digest of the node", node, "Node"), permission=ADMINS
+    ),
+    replace(
+        _from_node(
+            "/admin/cluster",
+            "All nodes of the cluster, and its primaries so far",
+            cluster,
+            "Cluster",
+            e.UNAVAILABLE,
+        ),
+        permission=ADMINS,
     ),
     Operation(
         method="GET",

@@ -17,7 +17,6 @@ from .operations import WRITE_ERRORS, Call, Freshness, Operation
 from .permissions import ADMINS
 
 PATH = "/admin/snapshots"
-_JSON = b"application/json"
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 
 
@@ -47,7 +46,7 @@ async def delete_snapshot(call: Call, backend: Backend) -> Answer:
 
 
 def _answer(value: Entry | list[Entry], status: int = 200) -> Answer:
-    return Answer(msgspec.json.encode(value), status, _NO_STORE, _JSON)
+    return Answer(msgspec.json.encode(value), status, _NO_STORE)
 
 
 OPERATIONS = (

@@ -45,13 +45,16 @@ from .parameters import (
     word,
     words,
 )
+from .past import PAST, PAST_ERRORS
 from .permissions import SHOWN, on_subject
 
 DETAILS_MAX = 1000  # subjects with details in one page
+NAMED_MAX = 200  # subjects that one request can name
 DETAIL_FILTERS = (
     word("schemaType", "With detail: only subjects whose latest version has this type"),
     word("compatibilityLevel", "With detail: only subjects for which this level is in force"),
     word("mode", "With detail: only subjects for which this mode is in force"),
+    words("subject", "With detail: only this subject, by its qualified name"),
 )
 
 
@@ -60,7 +63,7 @@ def list_subjects(call: Call, view: View) -> Listing[Any]:
     if call.args["detail"]:
         return _list_details(call)
     if any(call.args[each.name] for each in DETAIL_FILTERS):
-        raise e.UNPROCESSABLE("schemaType, compatibilityLevel and mode need detail=true")
+        raise e.UNPROCESSABLE("schemaType, compatibilityLevel, mode and subject need detail=true")
     prefix = call.args["subjectPrefix"]
     shown = {"deleted": call.args["deleted"], "deleted_only": call.args["deletedOnly"]}
 
@@ -76,6 +79,8 @@ def list_subjects(call: Call, view: View) -> Listing[Any]:
 
 def _list_details(call: Call) -> Listing[tuple[Subject, SubjectDetails | None]]:
     args, defaults = call.args, call.settings.defaults
+    if len(args["subject"]) > NAMED_MAX:
+        raise e.UNPROCESSABLE(f"more than {NAMED_MAX} subjects are named; ask for them in several requests")
     chosen = subject_details.Filter(
         args["subjectPrefix"],
         args["deleted"],
@@ -83,6 +88,7 @@ def _list_details(call: Call) -> Listing[tuple[Subject, SubjectDetails | None]]:
         args["schemaType"].upper(),
         args["compatibilityLevel"].upper(),
         args["mode"].upper(),
+        tuple(dict.fromkeys(map(Subject.parse, args["subject"]))),
     )
 
     def walk(
@@ -238,8 +244,9 @@ OPERATIONS = (
             words("value", "Value of a property"),
             FORMAT,
             DELETED,
+            *PAST,
         ),
-        errors=(e.SUBJECT_NOT_FOUND, e.SCHEMA_NOT_FOUND),
+        errors=(e.SUBJECT_NOT_FOUND, e.SCHEMA_NOT_FOUND, *PAST_ERRORS),
     ),
     Operation(
         method="GET",
@@ -252,9 +259,10 @@ OPERATIONS = (
             DELETED,
             DELETED_ONLY,
             flag("deletedAsNegative", "Show soft-deleted versions as negative numbers"),
+            *PAST,
             *PAGE,
         ),
-        errors=(e.SUBJECT_NOT_FOUND,),
+        errors=(e.SUBJECT_NOT_FOUND, *PAST_ERRORS),
     ),
     Operation(
         method="GET",
@@ -263,8 +271,8 @@ OPERATIONS = (
         permission=on_subject(Permission.READ),
         handler=get_version,
         response_schema="Schema",
-        parameters=(FORMAT, REFERENCE_FORMAT, DELETED, FIND_TAGS),
-        errors=(*VERSION_MISSING, e.INVALID_SCHEMA),
+        parameters=(FORMAT, REFERENCE_FORMAT, DELETED, FIND_TAGS, *PAST),
+        errors=(*VERSION_MISSING, e.INVALID_SCHEMA, *PAST_ERRORS),
     ),
     Operation(
         method="DELETE",
@@ -292,8 +300,8 @@ OPERATIONS = (
         permission=on_subject(Permission.READ),
         handler=get_version_text,
         response_schema="SchemaText",
-        parameters=(FORMAT, DELETED),
-        errors=(*VERSION_MISSING, e.INVALID_SCHEMA),
+        parameters=(FORMAT, DELETED, *PAST),
+        errors=(*VERSION_MISSING, e.INVALID_SCHEMA, *PAST_ERRORS),
     ),
     Operation(
         method="GET",

@@ -7,10 +7,12 @@ import netrc
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from .errors import BadAddress
 
+# Endings of the variables for the first and the second registry of a command.
+FROM, TO = "_FROM", "_TO"
 _NETRC_BYTES_MAX = 1 << 20
 _UNQUOTED = ": the port is a number, and / ? # @ in a password are written as %2F %3F %23 %40"
 
@@ -27,21 +29,46 @@ class Address(NamedTuple):
 
     url: str  # without credentials and without a slash at the end
     credentials: Credentials | None
+    side: str = ""  # the ending of the variables with its credentials
 
 
-def parse_addresses(text: str, environment: Mapping[str, str]) -> list[Address]:
+def parse_addresses(text: str, environment: Mapping[str, str], side: str = "") -> list[Address]:
     """Parse URLs that are separated by commas; find the credentials for each.
 
     They are, in this order, those in the URL, ``REGISTRAR_TOKEN`` or ``REGISTRAR_USER``, and the entry of
-    the host in the file that ``NETRC`` names, by default ``~/.netrc``. Raises :class:`BadAddress`.
+    the host in the file that ``NETRC`` names, by default ``~/.netrc``.
+
+    ``side``: :data:`FROM` or :data:`TO` if a command names two registries. Then the variables end in it, and
+    those without an ending are only meant for the addresses in ``REGISTRAR_URL``. Raises :class:`BadAddress`.
     """
-    addresses = [_address(each.strip(), environment) for each in text.split(",") if each.strip()]
+    addresses = [_address(each.strip(), environment, side) for each in text.split(",") if each.strip()]
     if not addresses:
         raise BadAddress("no URL of a registry is given: use --url or REGISTRAR_URL")
     return addresses
 
 
-def _address(text: str, environment: Mapping[str, str]) -> Address:
+def _address(text: str, environment: Mapping[str, str], side: str) -> Address:
+    parts, url = _split(text)
+    if parts.username is not None:
+        found: Credentials | None = _basic(
+            unquote(parts.username), unquote(parts.password or ""), "in the URL"
+        )
+    else:
+        found = _of_environment(environment, side)
+        if found is None and side and _is_usual(url, environment):
+            found = _of_environment(environment, "")
+        found = found or _of_netrc(parts.hostname or "", environment)
+    return Address(url, found, side)
+
+
+def _is_usual(url: str, environment: Mapping[str, str]) -> bool:
+    """Return true for an address in ``REGISTRAR_URL``."""
+    usual = environment.get("REGISTRAR_URL", "").split(",")
+    return url in [_split(each.strip())[1] for each in usual if each.strip()]
+
+
+def _split(text: str) -> tuple[SplitResult, str]:
+    """Return the parts of a URL, and the URL without its credentials."""
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         port = parts.port
@@ -56,9 +83,7 @@ def _address(text: str, environment: Mapping[str, str]) -> Address:
         raise BadAddress(f"{_hidden(text)} is not a URL{_UNQUOTED}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     url = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
-    if parts.username is not None:
-        return Address(url, _basic(unquote(parts.username), unquote(parts.password or ""), "in the URL"))
-    return Address(url, _of_environment(environment) or _of_netrc(parts.hostname, environment))
+    return parts, url
 
 
 def _hidden(text: str) -> str:
@@ -72,22 +97,25 @@ def _basic(user: str, password: str, origin: str) -> Credentials:
     return Credentials(f"Basic {pair}", f"the password of {user!r} {origin}")
 
 
-def _of_environment(environment: Mapping[str, str]) -> Credentials | None:
-    token, user = environment.get("REGISTRAR_TOKEN"), environment.get("REGISTRAR_USER")
+def _of_environment(environment: Mapping[str, str], side: str) -> Credentials | None:
+    token_name, user_name, password_name = (
+        f"REGISTRAR_{each}{side}" for each in ("TOKEN", "USER", "PASSWORD")
+    )
+    token, user = environment.get(token_name), environment.get(user_name)
     if token and user:
-        raise BadAddress("REGISTRAR_TOKEN and REGISTRAR_USER are both set: unset one of them")
+        raise BadAddress(f"{token_name} and {user_name} are both set: unset one of them")
     if token:
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise BadAddress("REGISTRAR_TOKEN holds characters that no token has")
-        return Credentials(f"Bearer {token}", "the token in REGISTRAR_TOKEN")
+            raise BadAddress(f"{token_name} holds characters that no token has")
+        return Credentials(f"Bearer {token}", f"the token in {token_name}")
     if not user:
         return None
     name, colon, password = user.partition(":")
     if not colon:
-        password = environment.get("REGISTRAR_PASSWORD", "")
+        password = environment.get(password_name, "")
         if not password:
-            raise BadAddress("REGISTRAR_USER has no password: write NAME:PASSWORD, or set REGISTRAR_PASSWORD")
-    return _basic(name, password, "in REGISTRAR_USER")
+            raise BadAddress(f"{user_name} has no password: write NAME:PASSWORD, or set {password_name}")
+    return _basic(name, password, f"in {user_name}")
 
 
 def _of_netrc(host: str, environment: Mapping[str, str]) -> Credentials | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
+
+import orjson
 
 from .addresses import Address
 from .errors import ErrorAnswer, NotARegistry
@@ -25,6 +26,8 @@ class RegistryClient:
 
     def __init__(self, addresses: Sequence[Address], tls: TlsFiles, timeout_s: float) -> None:
         self._transport = Transport(addresses, tls, timeout_s)
+        # The longest wait for an answer.
+        self.timeout_s = timeout_s
 
     @property
     def url(self) -> str:
@@ -90,8 +93,9 @@ def _json(path: str, answer: Answer) -> Any:
     if answer.is_success and not answer.content:
         return None
     try:
-        found = json.loads(answer.content)
-    except (ValueError, RecursionError):
+        # Lone surrogates are refused: they can be neither printed nor written to files.
+        found = orjson.loads(answer.content)
+    except orjson.JSONDecodeError:
         found = None
     if answer.is_success and found is not None:
         return found
@@ -99,6 +103,7 @@ def _json(path: str, answer: Answer) -> Any:
         given = found.get("error_code", found.get("code"))
         code = given if isinstance(given, int) else answer.status
         raise ErrorAnswer(answer.status, code, str(found["message"]), advice(path, answer, code))
-    if answer.status in (401, 403, 429) or answer.status >= 500:
+    bare = answer.status in (404, 405) and not answer.content  # an unknown path of Apicurio's
+    if bare or answer.status in (401, 403, 429) or answer.status >= 500:
         raise ErrorAnswer(answer.status, answer.status, "", advice(path, answer, answer.status))
     raise NotARegistry(not_a_registry(path, answer))

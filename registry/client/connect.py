@@ -22,20 +22,21 @@ class Connection(NamedTuple):
     key: str = ""
     timeout_s: float = 30.0
 
-    def open(self, environment: Mapping[str, str], url: str = "") -> RegistryClient:
+    def open(self, environment: Mapping[str, str], url: str = "", side: str = "") -> RegistryClient:
         """Make a client of the registry at ``url``, by default the one of this connection.
 
-        Raises :class:`.errors.BadAddress`.
+        ``side``: :data:`.addresses.FROM` or :data:`.addresses.TO` if the command names two registries. Raises
+        :class:`.errors.BadAddress`.
         """
-        return self._client(self._addresses(environment, url), environment)
+        return self._client(self._addresses(environment, url, side), environment)
 
     def open_each(self, environment: Mapping[str, str]) -> list[RegistryClient]:
         """Make a client for each address, to ask every one of them."""
         return [self._client([each], environment) for each in self._addresses(environment, "")]
 
-    def _addresses(self, environment: Mapping[str, str], url: str) -> list[Address]:
+    def _addresses(self, environment: Mapping[str, str], url: str, side: str = "") -> list[Address]:
         given = url or self.url or environment.get("REGISTRAR_URL") or DEFAULT_URL
-        return parse_addresses(given, environment)
+        return parse_addresses(given, environment, side)
 
     def _client(self, addresses: list[Address], environment: Mapping[str, str]) -> RegistryClient:
         tls = TlsFiles(

@@ -30,6 +30,7 @@ class DeletionPlan(NamedTuple):
     permanent: bool
     versions: list[DoomedVersion]
     obstacles: list[str]  # sentences; empty if nothing forbids it
+    warning: str = ""  # a sentence about what could not be found out
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as the verb prints it."""
@@ -80,10 +81,20 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
             obstacles.append(f"{name.subject} is an alias of {real}: name that one to delete it")
     else:
         obstacles.append("all versions are soft-deleted already: use --permanent to remove them")
-    mode = registry.get(scope_path("mode", name.subject), defaultToGlobal=True)["mode"]
+    mode, warning = _mode(registry, name.subject)
     if mode in ("READONLY", "READONLY_OVERRIDE"):
         obstacles.append(f"the mode of {name.subject} is {mode}, in which nothing is deleted")
-    return DeletionPlan(name.subject, not name.version, permanent, doomed, obstacles)
+    return DeletionPlan(name.subject, not name.version, permanent, doomed, obstacles, warning)
+
+
+def _mode(registry: RegistryClient, subject: str) -> tuple[str, str]:
+    """Return the mode in force, or why it is not known."""
+    try:
+        return str(registry.get(scope_path("mode", subject), defaultToGlobal=True)["mode"]), ""
+    except ErrorAnswer as error:
+        if error.status in (403, 404, 405):  # of other registries, and where few may see it
+            return "", f"the registry does not show its mode, which may forbid the deletion: {error}"
+        raise
 
 
 def _doomed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ import httpx
 
 from .messages import Answer
 
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _USUAL_PORT = "Confluent's and this registry listen at 8081 by default"
 
 
@@ -67,6 +69,8 @@ def not_a_registry(path: str, answer: Answer) -> str:
         return f"{url} redirects to {where!r}: use the URL of the registry itself"
     if answer.status == httpx.codes.BAD_REQUEST and b"HTTPS" in answer.content[:1000].upper():
         return f"{url} serves TLS at this port: write https://"
+    if answer.is_success and _SURROGATE.search(answer.content):
+        return f"{url} answered {path} with text that is not Unicode: half of a surrogate pair"
     kind = answer.media_type[:60] or "no content type"
     return (
         f"{url} is not a schema registry: it answered {path} with status {answer.status} and {kind}; "
@@ -76,7 +80,7 @@ def not_a_registry(path: str, answer: Answer) -> str:
 
 def advice(path: str, answer: Answer, code: int) -> str:
     """Return what to do about an error that the registry answered with, to put behind its message."""
-    url, credentials = answer.address
+    url, credentials, side = answer.address
     if code == httpx.codes.NOT_FOUND:
         return (
             f" ({url} has no {path.partition('?')[0]}: check the path of the URL, and which registry it is)"
@@ -84,7 +88,7 @@ def advice(path: str, answer: Answer, code: int) -> str:
     if answer.status == httpx.codes.UNAUTHORIZED:
         if credentials:
             return f" ({url} refused {credentials.shown})"
-        given = "set REGISTRAR_USER=NAME:PASSWORD or REGISTRAR_TOKEN, or use ~/.netrc"
+        given = f"set REGISTRAR_USER{side}=NAME:PASSWORD or REGISTRAR_TOKEN{side}, or use ~/.netrc"
         return f" ({url} wants credentials: {given})"
     if answer.status == httpx.codes.FORBIDDEN:
         who = f"with {credentials.shown}" if credentials else "without credentials"

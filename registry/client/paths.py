@@ -43,6 +43,12 @@ def quoted(name: str) -> str:
         raise BadAddress(f"the name {name!r} is not UTF-8") from None
 
 
+def context_prefix(context: str) -> str:
+    """Return the beginning of qualified names, ``:.ctx:``, for a context as people give it."""
+    name = context.strip(":").lstrip(".")
+    return f":.{name}:" if name else ""
+
+
 def subject_path(subject: str) -> str:
     """Return the path of a subject."""
     return f"/subjects/{quoted(subject)}"

@@ -82,7 +82,8 @@ class Transport:
         headers = {"Authorization": address.credentials.header} if address.credentials else {}
         if request.accept:
             headers["Accept"] = request.accept
-        params = {name: _word(value) for name, value in request.params.items() if value not in (None, False)}
+        given = request.params.items()
+        params = {name: _word(value) for name, value in given if value is not None and value is not False}
         target = address.url + request.path
         with self._http.stream(
             request.method, target, params=params or None, json=request.body, headers=headers
@@ -93,6 +94,8 @@ class Transport:
                 if len(content) > _ANSWER_BYTES_MAX:
                     raise NotARegistry(f"{target} answered with more than {_ANSWER_BYTES_MAX} bytes")
         next_page = answer.links.get("next", {}).get("url", "").removeprefix(address.url)
+        if not next_page.startswith("/"):
+            next_page = ""  # of another server, which these credentials are not meant for
         return Answer(answer.status_code, answer.headers, bytes(content), next_page, address)
 
     def close(self) -> None:

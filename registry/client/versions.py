@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import ErrorAnswer
 from .paths import subject_path
@@ -11,17 +11,21 @@ if TYPE_CHECKING:
     from .client import RegistryClient
 
 
-def listed_versions(registry: RegistryClient, subject: str, *, deleted: bool) -> dict[int, bool]:
+def listed_versions(
+    registry: RegistryClient, subject: str, *, deleted: bool, **moment: Any
+) -> dict[int, bool]:
     """Return the numbers of a subject's versions, each with true if it is soft-deleted.
+
+    ``moment`` holds the parameters of a read of the past.
 
     Raises :class:`.errors.ErrorAnswer` with status 404 if there is none.
     """
     path = f"{subject_path(subject)}/versions"
     if not deleted:
-        return dict.fromkeys(registry.pages(path), False)
-    everything = list(registry.pages(path, deleted=True))
+        return dict.fromkeys(registry.pages(path, **moment), False)
+    everything = list(registry.pages(path, deleted=True, **moment))
     try:
-        active = set(registry.pages(path))
+        active = set(registry.pages(path, **moment))
     except ErrorAnswer as error:
         if error.status != 404 or error.is_unknown_resource:
             raise

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import click
@@ -53,6 +54,18 @@ def print_table(
 def print_styled(text: str, style: str, file: TextIO | None = None) -> None:
     """Print a text in a style of rich, such as ``green`` or ``bold red``."""
     _console(file or sys.stdout).print(printable(text), style=style, soft_wrap=True)
+
+
+@contextmanager
+def progress(*, as_json: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Show bars on standard error, for a ``with`` block, if it is a terminal and nobody wants JSON.
+
+    Yield the function to call with the name of a step, and how much of how much is done.
+    """
+    from registry.observe.progress_bar import Steps  # noqa: PLC0415 - as above
+
+    with Steps(sys.stderr, quiet=True, bars=not as_json) as steps:
+        yield steps
 
 
 def note(text: str) -> None:

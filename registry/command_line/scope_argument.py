@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 from click.core import ParameterSource
+
+from .exit_status import Failure, Refusal
 
 
 def _named(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -15,3 +19,14 @@ def _named(context: click.Context, parameter: click.Parameter, value: str) -> st
 
 
 scope_argument = click.argument("subject", default="", callback=_named)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask before what concerns everything.")
+
+
+def confirm_everything(subject: str, question: str, *, yes: bool) -> None:
+    """Ask before something is done to all subjects; end the verb if nobody says yes."""
+    if subject or yes:
+        return
+    if not sys.stdin.isatty():
+        raise Failure("this concerns the whole registry: name a subject or a context, or confirm it by --yes")
+    if not click.confirm(question, err=True):
+        raise Refusal("nothing was changed")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from registry.command_line.exit_status import FAILED, OK, REFUSED, Failure
-from registry.command_line.output import json_option, note, print_json, print_lines
+from registry.command_line.exit_status import OK, Failure
+from registry.command_line.output import json_option, note, print_json, print_lines, progress
 from registry.command_line.registry_flags import errors_told, with_connection, with_registry
 from registry.command_line.verb import Verb
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from registry.client.connect import Connection
     from registry.domain.subject_patterns import Pattern
     from registry.folder.contents import Contents
-    from registry.folder.steps import Plan
+    from registry.promotion.reading import Progress
 
 _STATUS = "Exit status: 0 done or nothing to do, 1 refused, 2 the rest is unknown: run it again."
 _dry_run = click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
@@ -71,16 +70,17 @@ def apply_folder(
     The plan is printed first. Nothing is written if a step would be refused. If it is interrupted, run it
     again.
     """
-    from .folder_source import folders_told, source  # noqa: PLC0415 - the help needs none of it
+    from .carrying_out import Manner, make_alike  # noqa: PLC0415 - the help needs none of it
+    from .folder_source import folders_told, source  # noqa: PLC0415
 
     with folders_told():
         found = source(folder)
         if prune and not found.manifest.owned:
             advice = 'add a line as subjects = ["orders-*"] to registrar.toml'
             raise Failure(f"--prune needs to know what {folder} owns: {advice}")
-        owned = found.manifest.owned if prune else ()
-        planned = _plan(client, found.contents, owned, keep_ids=keep_ids)
-    return _carry_out(client, planned, dry_run=dry_run, yes=yes, as_json=as_json)
+        about = found.manifest.owned
+        manner = Manner(dry_run, yes, keep_ids, as_json)
+        return make_alike(client, found.contents, manner, owned=about if prune else (), about=about)
 
 
 @click.command("upload", cls=Verb, epilog=_STATUS)
@@ -95,11 +95,13 @@ def upload(client: RegistryClient, *, folder: Path, dry_run: bool, keep_ids: boo
     DIR was written by registrar download, or by registrar snapshot export. Nothing is deleted, except, with
     --keep-ids, versions that are marked as deleted there.
     """
-    from .folder_source import folders_told, source  # noqa: PLC0415 - the help needs none of it
+    from .carrying_out import Manner, make_alike  # noqa: PLC0415 - the help needs none of it
+    from .folder_source import folders_told, source  # noqa: PLC0415
 
     with folders_told():
-        planned = _plan(client, source(folder).contents, (), keep_ids=keep_ids)
-    return _carry_out(client, planned, dry_run=dry_run, yes=True, as_json=as_json)
+        found = source(folder)
+        manner = Manner(dry_run, True, keep_ids, as_json)
+        return make_alike(client, found.contents, manner, about=found.manifest.owned)
 
 
 @click.command("promote", cls=Verb, epilog=_STATUS)
@@ -127,18 +129,21 @@ def promote(
     """Register schemas of one registry in another, with what they refer to.
 
     The plan is printed first. Nothing is written if the target would refuse a schema, or if an id is taken
-    there.
+    there. Credentials: REGISTRAR_USER_FROM, REGISTRAR_USER_TO or REGISTRAR_TOKEN_…, or ~/.netrc.
     """
-    from .folder_source import folders_told  # noqa: PLC0415 - the help needs none of it
+    from registry.client.addresses import FROM, TO  # noqa: PLC0415 - the help needs none of it
+
+    from .carrying_out import Manner, make_alike  # noqa: PLC0415
+    from .folder_source import folders_told  # noqa: PLC0415
 
     with errors_told(), folders_told():
-        with connection.open(os.environ, origin) as client:
-            wanted = _read(client, _patterns(subjects), which, configs=configs, deleted=keep_ids)
+        with connection.open(os.environ, origin, FROM) as client, progress(as_json=as_json) as steps:
+            wanted = _read(client, steps, subjects, which, configs=configs, deleted=keep_ids)
         if not wanted.versions:
             raise Failure(f"{client.url} has no subject that {' or '.join(subjects)} covers")
-        with connection.open(os.environ, target) as client:
-            planned = _plan(client, wanted, (), keep_ids=keep_ids)
-            return _carry_out(client, planned, dry_run=dry_run, yes=True, as_json=as_json)
+        with connection.open(os.environ, target, TO) as client:
+            manner = Manner(dry_run, True, keep_ids, as_json)
+            return make_alike(client, wanted, manner, about=_patterns(subjects))
 
 
 @click.command("download", cls=Verb, epilog="Exit status: 0 written, 2 failed.")
@@ -162,19 +167,18 @@ def download(
     """Write schemas of a registry into a folder, as registrar apply reads it."""
     from registry.folder.contents import MANIFEST  # noqa: PLC0415 - the help needs none of it
     from registry.folder.trees import on_disk, write  # noqa: PLC0415
-    from registry.folder.writing import keep_manifest, tree_of  # noqa: PLC0415
+    from registry.folder.writing import files_of  # noqa: PLC0415
 
     from .folder_source import folders_told  # noqa: PLC0415
 
-    patterns = _patterns(subjects or ("*",))
     with folders_told():
         which = "all" if keep_ids else which
-        contents = _read(client, patterns, which, configs=True, deleted=keep_ids)
-        before = on_disk(folder).get(MANIFEST, b"") if folder.is_dir() else b""
-        owned = [each.text for each in patterns] if subjects or not before else []
-        tree = tree_of(contents, owned, keep_ids=keep_ids)
-        keep_manifest(tree, contents, before, whole=prune)
-        changed = write(folder, tree, prune=prune)
+        with progress(as_json=as_json) as steps:
+            contents = _read(client, steps, subjects or ("*",), which, configs=True, deleted=keep_ids)
+        before = on_disk(folder) if folder.is_dir() else {}
+        owned = (subjects or ("*",)) if subjects or MANIFEST not in before else ()
+        tree, replaced = files_of(contents, before, owned, keep_ids=keep_ids, whole=prune)
+        changed = write(folder, tree, replaced, prune=prune)
     versions = sum(map(len, contents.versions.values()))
     if as_json:
         print_json({"subjects": len(contents.versions), "versions": versions, "changed": changed})
@@ -194,68 +198,20 @@ def _patterns(texts: Sequence[str]) -> list[Pattern]:
 
 
 def _read(
-    client: RegistryClient, patterns: Sequence[Pattern], which: str, *, configs: bool, deleted: bool
+    client: RegistryClient,
+    steps: Progress,
+    subjects: Sequence[str],
+    which: str,
+    *,
+    configs: bool,
+    deleted: bool,
 ) -> Contents:
-    from registry.promotion.reading import RegistryReader, wanted_of  # noqa: PLC0415 - as above
+    from registry.promotion.reading import RegistryReader  # noqa: PLC0415 - as above
+    from registry.promotion.selection import wanted_of  # noqa: PLC0415
 
-    reader = RegistryReader(client)
-    return wanted_of(reader, patterns, latest=which == "latest", configs=configs, deleted=deleted)
-
-
-def _plan(client: RegistryClient, wanted: Contents, owned: Sequence[Pattern], *, keep_ids: bool) -> Plan:
-    from registry.folder.contents import FolderError  # noqa: PLC0415 - as above
-    from registry.folder.plan import plan  # noqa: PLC0415
-    from registry.promotion.reading import RegistryReader, present_for  # noqa: PLC0415
-
-    unknown = [subject for subject, each in wanted if each.schema_id < 0 or not each.number]
-    if keep_ids and unknown:
-        raise FolderError(f"{unknown[0]} has no id to keep: download the folder with --keep-ids")
-    present = present_for(RegistryReader(client), wanted, owned, keep_ids=keep_ids)
-    return plan(wanted, present, prune=owned, keep_ids=keep_ids)
-
-
-def _carry_out(client: RegistryClient, planned: Plan, *, dry_run: bool, yes: bool, as_json: bool) -> int:
-    """Print a plan, take its steps, and return the exit status."""
-    from registry.folder import report  # noqa: PLC0415 - as above
-
-    if not as_json:
-        print_lines(report.plan_lines(planned))
-    done, status = 0, OK
-    if not planned.possible:
-        note("nothing was changed, because the registry would refuse a part of it: see the lines with !")
-        status = REFUSED
-    elif not dry_run and planned.steps:
-        if not yes and any(step.sign == "-" for step in planned.steps):
-            _ask(as_json=as_json)
-        done, status = _take(client, planned)
-    if as_json:
-        print_json(report.plan_json(planned, done))
-    elif status == OK:
-        print_lines([f"{len(planned.steps)} steps{' to take' if dry_run else ' taken'}"])
-    return status
-
-
-def _ask(*, as_json: bool) -> None:
-    if as_json or not sys.stdin.isatty():
-        raise Failure("this deletes subjects: confirm it by --yes")
-    click.confirm("Delete what is marked with -?", abort=True, err=True)
-
-
-def _take(client: RegistryClient, planned: Plan) -> tuple[int, int]:
-    """Take the steps; return the number of steps that were taken and the exit status."""
-    from registry.client.errors import ErrorAnswer, RegistryError  # noqa: PLC0415 - as above
-    from registry.promotion.performing import PlanOutdated, perform  # noqa: PLC0415
-
-    done = 0
-    try:
-        for _ in perform(client, planned.steps):
-            done += 1
-    except (RegistryError, PlanOutdated) as error:
-        note(f"{planned.steps[done].shows}: {error}")
-        count = f"{done} of {len(planned.steps)} steps were taken"
-        note(f"{count}; these remain, and the command resumes if it is run again:")
-        for step in planned.steps[done:]:
-            note(f"  {step.sign} {step.shows}")
-        refused = isinstance(error, ErrorAnswer) and error.is_verdict
-        return done, REFUSED if refused else FAILED
-    return done, OK
+    reader = RegistryReader(client, steps)
+    patterns, latest = _patterns(subjects), which == "latest"
+    found = wanted_of(reader, patterns, latest=latest, configs=configs, deleted=deleted)
+    for text in reader.warnings:
+        note(text)
+    return found

@@ -100,7 +100,8 @@ def _checked(
 ) -> Plan:
     from registry.folder import checking  # noqa: PLC0415 - as above
     from registry.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
-    from registry.promotion.reading import RegistryReader, present_for  # noqa: PLC0415
+    from registry.promotion.reading import RegistryReader  # noqa: PLC0415
+    from registry.promotion.selection import present_for  # noqa: PLC0415
 
     from .folder_source import earlier, source  # noqa: PLC0415
 
@@ -153,7 +154,8 @@ def lint(
     """
     from registry.folder import checking, report  # noqa: PLC0415 - the help needs none of it
     from registry.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
-    from registry.promotion.reading import RegistryReader, present_for  # noqa: PLC0415
+    from registry.promotion.reading import RegistryReader  # noqa: PLC0415
+    from registry.promotion.selection import present_for  # noqa: PLC0415
 
     from .folder_source import folders_told, source  # noqa: PLC0415
 

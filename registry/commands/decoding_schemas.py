@@ -9,7 +9,7 @@ import msgspec
 
 from registry.client.client import RegistryClient
 from registry.client.errors import ErrorAnswer
-from registry.client.paths import version_path
+from registry.client.paths import context_prefix, version_path
 from registry.decoding.decoded import Options
 from registry.decoding.errors import CannotDecode
 from registry.decoding.frame import Headers, SchemaName, framed
@@ -25,7 +25,7 @@ class SchemasById:
 
     def __init__(self, registry: RegistryClient, context: str, options: Options) -> None:
         self._registry = registry
-        self._context = f":.{context.strip(':').lstrip('.')}:" if context.strip(":.") else ""
+        self._context = context_prefix(context)
         self._options = options
         self._known: dict[SchemaName, tuple[MessageDecoder, dict[str, Any]]] = {}
 

@@ -44,8 +44,8 @@ def delete(
     plan = plan_deletion(registry, VersionName.parse(name), permanent=permanent)
     if not as_json:
         print_lines(_consequences(plan))
-    for obstacle in plan.obstacles:
-        note(obstacle)
+    for text in filter(None, (plan.warning, *plan.obstacles)):
+        note(text)
     done = False
     if not plan.obstacles and not dry_run:
         if not yes and sys.stdin.isatty() and not click.confirm("Delete?", err=True):

@@ -11,10 +11,10 @@ import click
 
 from registry.client.errors import ErrorAnswer
 from registry.client.paths import LATEST, VersionName, version_path
-from registry.command_line.exit_status import OK, REFUSED
+from registry.command_line.exit_status import OK, REFUSED, Failure
 from registry.command_line.output import json_option, note, print_json, print_lines, print_styled
 from registry.command_line.registry_flags import with_registry
-from registry.command_line.schema_files import SchemaFile, reference_list
+from registry.command_line.schema_files import TYPES, SchemaFile, reference_list
 from registry.command_line.verb import Verb
 
 if TYPE_CHECKING:
@@ -75,13 +75,37 @@ def diff(registry: RegistryClient, *, old: str, new: str, refers: tuple[str, ...
 
 
 def _side(registry: RegistryClient, name: str, refers: tuple[str, ...]) -> _Side:
-    if name == "-" or os.path.isfile(name):  # noqa: PTH113 - pathlib raises for long names
+    if name == "-" or _is_file(name):
+        if os.sep not in name and name != "-" and _has(registry, name):
+            text = f"{name} is a file, and also a subject"
+            raise Failure(f"{text}: write .{os.sep}{name} for the file, or :.:{name} for the subject")
         file = SchemaFile.read(name)
         return _Side(name, file.text, file.schema_type, reference_list(refers))
     wanted = VersionName.parse(name)
-    found = registry.get(version_path(wanted.subject, wanted.version or LATEST), deleted=bool(wanted.version))
+    found = _version(registry, wanted)
     shown = str(VersionName(wanted.subject, str(found["version"])))
     return _Side(shown, found["schema"], found.get("schemaType") or "AVRO", found.get("references") or [])
+
+
+def _is_file(name: str) -> bool:
+    """Return true for a file that can be a schema."""
+    return os.path.splitext(name)[1].lower() in TYPES and os.path.isfile(name)  # noqa: PTH113, PTH122 - pathlib raises
+
+
+def _version(registry: RegistryClient, wanted: VersionName) -> dict[str, Any]:
+    path = version_path(wanted.subject, wanted.version or LATEST)
+    found: dict[str, Any] = registry.get(path, deleted=bool(wanted.version))
+    return found
+
+
+def _has(registry: RegistryClient, name: str) -> bool:
+    try:
+        _version(registry, VersionName.parse(name))
+    except ErrorAnswer as error:
+        if error.is_verdict:
+            return False
+        raise
+    return True
 
 
 def canonical(text: str, schema_type: str) -> str:

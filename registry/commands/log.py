@@ -15,7 +15,7 @@ def log() -> None:
     """Maintain a log while no node uses it."""
 
 
-@log.command("reseed", cls=Verb, epilog="Exit status: 0 done, 1 refused or interrupted.")
+@log.command("reseed", cls=Verb, epilog="Exit status: 0 done, 1 refused.")
 @click.option("--dry-run", is_flag=True, help="Report what would be done without writing anything.")
 @with_settings(
     *("where", "cluster", "security", "encoder"), shown=("data", "kafka", "topic", "replication_factor")

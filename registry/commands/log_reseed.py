@@ -31,7 +31,7 @@ def log_reseed(settings: Settings, *, dry_run: bool) -> int:
         return 1
     except KeyboardInterrupt:
         print("\nregistrar: interrupted; run the same command again to resume", file=sys.stderr)
-        return 1
+        raise
     return 0
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from registry.client.paths import scope_path
 from registry.command_line.exit_status import OK
+from registry.command_line.moment_options import moment_options, moment_params
 from registry.command_line.output import json_option, print_json, print_lines
 from registry.command_line.registry_flags import with_registry
-from registry.command_line.scope_argument import scope_argument
+from registry.command_line.scope_argument import confirm_everything, scope_argument, yes_option
 from registry.command_line.verb import Verb
 from registry.command_line.verbs import VerbGroup
 
@@ -30,11 +31,16 @@ def mode() -> None:
 @mode.command("get", cls=Verb, epilog=_STATUS)
 @scope_argument
 @click.option("--own", is_flag=True, help="Only the mode of SUBJECT itself, not what it inherits.")
+@moment_options
 @json_option
 @with_registry
-def _get(registry: RegistryClient, *, subject: str, own: bool, as_json: bool) -> int:
+def _get(
+    registry: RegistryClient, *, subject: str, own: bool, at_offset: int | None, at_time: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
     """Print the mode in force for SUBJECT (or a context, as ":.ctx:"); without SUBJECT, for everything."""
-    return _print(registry, subject, as_json=as_json, own=own)
+    moment = moment_params(registry, scope_path("mode", subject), at_offset, at_time)
+    return _print(registry, subject, as_json=as_json, own=own, **moment)
 
 
 @mode.command("set", cls=Verb, epilog=_STATUS)
@@ -54,16 +60,23 @@ def _set(registry: RegistryClient, *, value: str, subject: str, force: bool, as_
 
 @mode.command("delete", cls=Verb, epilog=_STATUS)
 @scope_argument
+@yes_option
 @json_option
 @with_registry
-def _delete(registry: RegistryClient, *, subject: str, as_json: bool) -> int:
-    """Remove the mode of SUBJECT, so that it inherits again; print what is in force then."""
+def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
+    """Remove the mode of SUBJECT, so that it inherits again; print what is in force then.
+
+    Without SUBJECT, the mode of the whole registry: that is asked for, or needs --yes.
+    """
+    confirm_everything(subject, "Remove the mode of the whole registry?", yes=yes)
     registry.delete(scope_path("mode", subject))
     return _print(registry, subject, as_json=as_json)
 
 
-def _print(registry: RegistryClient, subject: str, *, as_json: bool, own: bool = False) -> int:
-    found = registry.get(scope_path("mode", subject), defaultToGlobal=bool(subject) and not own)
+def _print(
+    registry: RegistryClient, subject: str, *, as_json: bool, own: bool = False, **moment: Any
+) -> int:
+    found = registry.get(scope_path("mode", subject), defaultToGlobal=bool(subject) and not own, **moment)
     if as_json:
         print_json({"mode": found["mode"]})
     else:

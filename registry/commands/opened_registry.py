@@ -13,16 +13,22 @@ from registry.promotion.streams import RegistryStreams
 
 
 @contextmanager
-def opened(connection: Connection, source: str) -> Iterator[RegistryStreams | str]:
+def opened(connection: Connection, source: str, side: str = "") -> Iterator[RegistryStreams | str]:
     """Open the registry at ``source``, for a ``with`` block; yield the name of a snapshot as it is.
 
+    ``side``: :data:`registry.client.addresses.FROM` or ``TO`` if the command may name two registries.
     Every error of the registry ends the verb with ``FAILED``: nothing can be said about what it holds.
     """
-    if not source.startswith(("http://", "https://")):
+    if not is_url(source):
         yield source
         return
     try:
-        with connection.open(os.environ, source) as client:
+        with connection.open(os.environ, source, side) as client:
             yield RegistryStreams(client)
     except RegistryError as error:
         raise Failure(str(error)) from None
+
+
+def is_url(source: str) -> bool:
+    """Return true if a source is a running registry."""
+    return source.startswith(("http://", "https://"))

@@ -8,10 +8,11 @@ import click
 
 from registry.client.paths import scope_path
 from registry.command_line.exit_status import OK
+from registry.command_line.moment_options import moment_options, moment_params
 from registry.command_line.output import json_option, print_json, print_lines
 from registry.command_line.registry_flags import with_registry
 from registry.command_line.schema_files import read_json
-from registry.command_line.scope_argument import scope_argument
+from registry.command_line.scope_argument import confirm_everything, scope_argument, yes_option
 from registry.command_line.verb import Verb
 
 from .config_map import config
@@ -31,14 +32,17 @@ _STATUS = "Exit status: 0 done, 1 there is none or it was refused, 2 no answer o
 @config.command("get", cls=Verb, epilog=_STATUS)
 @scope_argument
 @click.option("--own", is_flag=True, help="Only what is set for SUBJECT itself, not what it inherits.")
+@moment_options
 @json_option
 @with_registry
-def _get(registry: RegistryClient, *, subject: str, own: bool, as_json: bool) -> int:
+def _get(
+    registry: RegistryClient, *, subject: str, own: bool, at_offset: int | None, at_time: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
     """Print the config in force for SUBJECT (or a context, as ":.ctx:"); without SUBJECT, for everything."""
-    _print(
-        registry.get(scope_path("config", subject), defaultToGlobal=bool(subject) and not own),
-        as_json=as_json,
-    )
+    path = scope_path("config", subject)
+    moment = moment_params(registry, path, at_offset, at_time)
+    _print(registry.get(path, defaultToGlobal=bool(subject) and not own, **moment), as_json=as_json)
     return OK
 
 
@@ -102,10 +106,15 @@ def _set(
 
 @config.command("delete", cls=Verb, epilog=_STATUS)
 @scope_argument
+@yes_option
 @json_option
 @with_registry
-def _delete(registry: RegistryClient, *, subject: str, as_json: bool) -> int:
-    """Remove the config of SUBJECT, so that it inherits again; print what is in force then."""
+def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
+    """Remove the config of SUBJECT, so that it inherits again; print what is in force then.
+
+    Without SUBJECT, the config of the whole registry: that is asked for, or needs --yes.
+    """
+    confirm_everything(subject, "Remove the config of the whole registry?", yes=yes)
     path = scope_path("config", subject)
     registry.delete(path)
     _print(registry.get(path, defaultToGlobal=bool(subject)), as_json=as_json)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.client.paths import LATEST, VersionName, quoted, version_path
+from registry.client.paths import LATEST, VersionName, context_prefix, quoted, version_path
 from registry.command_line.exit_status import OK
+from registry.command_line.moment_options import moment_options, moment_params
 from registry.command_line.output import json_option, print_json, print_lines, print_styled
 from registry.command_line.registry_flags import with_registry
 from registry.command_line.verb import Verb
@@ -23,26 +24,37 @@ _STATUS = "Exit status: 0 shown, 1 there is none, 2 no answer or wrong usage."
 @click.command("show", cls=Verb, epilog=_STATUS)
 @click.argument("name", metavar="[SUBJECT[:VERSION]]", default="")
 @click.option("--id", "schema_id", type=click.IntRange(0), metavar="ID", help="Show the schema with this id.")
+@click.option("--context", default="", metavar="CONTEXT", help="The context of --id [default: .].")
 @click.option("--guid", default="", metavar="GUID", help="Show the schema with this guid.")
 @click.option("--resolved", is_flag=True, help="Put the schemas that it refers to in their places.")
 @click.option("--raw", is_flag=True, help="Print only the text of the schema, unchanged.")
 @click.option("--deleted", is_flag=True, help="Show it even if it is soft-deleted.")
+@moment_options
 @json_option
 @with_registry
 def show(
-    registry: RegistryClient, *, name: str, schema_id: int | None, guid: str, resolved: bool, raw: bool,
-    deleted: bool, as_json: bool,
+    registry: RegistryClient, *, name: str, schema_id: int | None, context: str, guid: str, resolved: bool,
+    raw: bool, deleted: bool, at_offset: int | None, at_time: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Show a schema: the latest version of SUBJECT, a certain one, or by id or guid."""
     if sum((bool(name), schema_id is not None, bool(guid))) != 1:
         raise click.UsageError(
             "name one schema: SUBJECT[:VERSION], --id or --guid", click.get_current_context()
         )
+    if context and schema_id is None:
+        raise click.UsageError("--context belongs to --id", click.get_current_context())
+    if not name and (at_offset is not None or at_time is not None):
+        raise click.UsageError(
+            "--at-offset and --at-time belong to SUBJECT[:VERSION]", click.get_current_context()
+        )
     path = f"/schemas/ids/{schema_id}" if schema_id is not None else f"/schemas/guids/{quoted(guid)}"
     if name:
         wanted = VersionName.parse(name)
         path = version_path(wanted.subject, wanted.version or LATEST)
-    found = registry.get(path, format="resolved" if resolved else None, deleted=deleted)
+    scope = context_prefix(context) or None
+    moment = moment_params(registry, path, at_offset, at_time)
+    shape = "resolved" if resolved else None
+    found = registry.get(path, subject=scope, format=shape, deleted=deleted, **moment)
     if schema_id is not None:
         found.setdefault("id", schema_id)
     if raw:

@@ -107,10 +107,16 @@ def _restore(loaded: Loaded, **options: Any) -> int:
 @click.option("--json", is_flag=True, help="Print a JSON array, one object per line.")
 @with_connection(url=False)
 def _diff(connection: Connection, loaded: Loaded, *, before: str, after: str, **options: Any) -> int:
-    """Compare two snapshots or running registries: versions, soft deletions, configs and modes."""
-    from .opened_registry import opened  # noqa: PLC0415 - the help needs no client
+    """Compare two snapshots or running registries: versions, soft deletions, configs and modes.
 
-    with opened(connection, before) as old, opened(connection, after) as new:
+    Credentials of two registries: REGISTRAR_USER_FROM, REGISTRAR_USER_TO or REGISTRAR_TOKEN_…, or ~/.netrc.
+    """
+    from registry.client.addresses import FROM, TO  # noqa: PLC0415 - the help needs no client
+
+    from .opened_registry import is_url, opened  # noqa: PLC0415
+
+    sides = (FROM, TO) if is_url(before) and is_url(after) else ("", "")
+    with opened(connection, before, sides[0]) as old, opened(connection, after, sides[1]) as new:
         return _run("diff", loaded, {**options, "before": old, "after": new})
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.client.errors import ErrorAnswer, RegistryError
-from registry.client.paths import VersionName, scope_path, subject_path, version_path
+from registry.client.paths import VersionName, subject_path, version_path
 from registry.client.versions import listed_versions
 from registry.command_line.exit_status import OK, Refusal
-from registry.command_line.output import json_option, note, print_json, print_lines
+from registry.command_line.output import json_option, print_json, print_lines
 from registry.command_line.registry_flags import with_registry
 from registry.command_line.verb import Verb
 
 if TYPE_CHECKING:
     from registry.client.client import RegistryClient
+    from registry.promotion.import_journal import ImportJournal
 
 _MEMBERS = ("schema", "schemaType", "references", "metadata", "ruleSet")
 
@@ -39,17 +39,14 @@ def undelete(registry: RegistryClient, *, name: str, as_new: bool, as_json: bool
     SUBJECT are refused. With --as-new the schema gets the next number and keeps its id. What is deleted
     permanently cannot come back.
     """
+    from .import_modes import open_told, restore_told  # noqa: PLC0415 - the help needs none of it
+
     wanted = VersionName.parse(name)
-    known = listed_versions(registry, wanted.subject, deleted=True)
-    gone = [number for number, deleted in known.items() if deleted and wanted.version in ("", str(number))]
-    if not gone:
-        raise Refusal(f"{name} has no version that is soft-deleted")
-    lost = [registry.get(version_path(wanted.subject, number), deleted=True) for number in gone]
-    if as_new:
-        back = [_register(registry, wanted.subject, each) for each in lost]
-    else:
-        with _importing(registry, wanted.subject):
-            back = [_register(registry, wanted.subject, each, as_it_was=True) for each in lost]
+    with open_told(registry) as journal:
+        restore_told(registry, journal)
+        lost = _lost(registry, wanted)
+        with nullcontext() if as_new else _importing(registry, journal, wanted.subject):
+            back = [_register(registry, wanted.subject, each, as_it_was=not as_new) for each in lost]
     found = [
         {"version": new["version"], "id": new["id"], "formerVersion": old["version"]}
         for old, new in zip(lost, back, strict=True)
@@ -59,6 +56,15 @@ def undelete(registry: RegistryClient, *, name: str, as_new: bool, as_json: bool
     else:
         print_lines(f"{wanted.subject}: {_told(each)}" for each in found)
     return OK
+
+
+def _lost(registry: RegistryClient, wanted: VersionName) -> list[dict[str, Any]]:
+    """Return the versions that are to come back."""
+    known = listed_versions(registry, wanted.subject, deleted=True)
+    gone = [number for number, deleted in known.items() if deleted and wanted.version in ("", str(number))]
+    if not gone:
+        raise Refusal(f"{wanted} has no version that is soft-deleted")
+    return [registry.get(version_path(wanted.subject, number), deleted=True) for number in gone]
 
 
 def _told(found: dict[str, Any]) -> str:
@@ -78,33 +84,22 @@ def _register(
 
 
 @contextmanager
-def _importing(registry: RegistryClient, subject: str) -> Iterator[None]:
+def _importing(registry: RegistryClient, journal: ImportJournal, subject: str) -> Iterator[None]:
     """Set the mode IMPORT of a subject, and afterwards its former one."""
-    path = scope_path("mode", subject)
-    try:
-        former: str | None = registry.get(path)["mode"]
-    except ErrorAnswer as error:
-        if error.status != 404:
-            raise
-        former = None
+    from registry.promotion.import_journal import own_mode, set_mode  # noqa: PLC0415 - as above
+
+    from .import_modes import tell_open, terminated_like_interrupted  # noqa: PLC0415
+
+    former = own_mode(registry, subject)
     if former == "IMPORT":
         yield
         return
-    registry.put(path, {"mode": "IMPORT"}, force=True)
+    journal.begin({subject: former})
     try:
-        yield
+        with terminated_like_interrupted():
+            set_mode(registry, subject, "IMPORT")
+            yield
     finally:
-        try:
-            if former is None:
-                registry.delete(path)
-            else:
-                registry.put(path, {"mode": former}, force=True)
-        except RegistryError:
-            note(
-                f"the mode of {subject} is still IMPORT: set it with registrar mode {_undo(subject, former)}"
-            )
-            raise
-
-
-def _undo(subject: str, former: str | None) -> str:
-    return f"delete {subject}" if former is None else f"set {former} {subject}"
+        with tell_open(registry, journal):
+            journal.restore(registry)
+        journal.finish([subject])

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from registry.client.paths import subject_path
 from registry.client.versions import listed_versions
 from registry.command_line.exit_status import OK
+from registry.command_line.moment_options import moment_options, moment_params
 from registry.command_line.output import json_option, print_json, print_lines
 from registry.command_line.registry_flags import with_registry
 from registry.command_line.verb import Verb
@@ -19,11 +21,16 @@ if TYPE_CHECKING:
 @click.command("versions", cls=Verb, epilog="Exit status: 0 listed, 1 there is no such subject, 2 no answer.")
 @click.argument("subject")
 @click.option("--deleted", is_flag=True, help="Include soft-deleted versions.")
+@moment_options
 @json_option
 @with_registry
-def versions(registry: RegistryClient, *, subject: str, deleted: bool, as_json: bool) -> int:
+def versions(
+    registry: RegistryClient, *, subject: str, deleted: bool, at_offset: int | None, at_time: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
     """List the versions of SUBJECT, one a line."""
-    found = listed_versions(registry, subject, deleted=deleted)
+    moment = moment_params(registry, f"{subject_path(subject)}/versions", at_offset, at_time)
+    found = listed_versions(registry, subject, deleted=deleted, **moment)
     if as_json:
         print_json([{"version": number, "deleted": gone} for number, gone in found.items()])
     else:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from .setting_types import Kind, NotAllowed, quoted
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
+_ONLY_DIGITS = re.compile(r"[0-9.]+")
 _EXTENSION = re.compile(r"[A-Za-z]{1,255}=[\x21-\x7e \t\r\n]{0,1000}")
 _CHROOT = re.compile(r"(/[^/\s\0]+)+")
 # Hosts to listen on that are not addresses at which this host can be reached.
@@ -166,6 +167,16 @@ def _read_file_or_url(value: object) -> str:
     return value
 
 
+def _read_destinations(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    each_one = [each.strip() for each in value.split(",")]
+    for each in each_one:
+        if not _HOST_NAME.fullmatch(each.removeprefix("*.")) or _ONLY_DIGITS.fullmatch(each):
+            ipaddress.ip_network(each, strict=False)
+    return ",".join(each_one)
+
+
 def _read_networks(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
@@ -213,6 +224,12 @@ FILE_OR_URL = Kind(
 NETWORKS = Kind(
     _or_empty(_read_networks),
     "addresses or networks such as 10.0.0.0/8, separated by commas, or empty",
+    quoted,
+)
+DESTINATIONS = Kind(
+    _or_empty(_read_destinations),
+    'networks such as 10.0.0.0/8, addresses, and host names such as "hooks.example" or "*.svc.local", '
+    "separated by commas, or empty",
     quoted,
 )
 HOSTS = Kind(

@@ -8,7 +8,10 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 # Variables of the commands that are clients of a registry.
-CLIENT_NAMES = frozenset({"URL", "USER", "PASSWORD", "TOKEN", "CA", "CERTIFICATE", "KEY"})
+CLIENT_NAMES = frozenset(
+    {"URL", "CA", "CERTIFICATE", "KEY"}
+    | {f"{name}{side}" for name in ("USER", "PASSWORD", "TOKEN") for side in ("", "_FROM", "_TO")}
+)
 
 # Kubernetes makes these of the name of each service in the namespace, such as "registrar-metrics".
 _SERVICE_LINK = re.compile(

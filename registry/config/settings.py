@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from .addresses import (
     ADDRESS,
     ANY_HOST,
+    DESTINATIONS,
     ENDPOINT_URL,
     EXTENSIONS,
     FILE_OR_URL,
@@ -70,6 +71,7 @@ _NAME = r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}"
 _NAME_ALLOWED = "1 to 249 letters, digits, dots, dashes and underscores"
 _PASSWORD = secret(1, "text; check-config never prints it")
 _PEER_SECRET = secret(16, "at least 16 characters, or empty; check-config never prints it")
+_WEBHOOKS_SECRET = secret(32, "at least 32 characters, or empty; check-config never prints it")
 _ENCODER_SECRET = secret(1, "text, or empty; check-config never prints it")
 _ZOOKEEPER_AUTH = secret(3, "USER:PASSWORD, or empty; check-config never prints it")
 _WORD = text(r"[^\0\s]{0,1000}", "text without spaces, or empty")
@@ -359,6 +361,33 @@ class Settings:
     jwt_clock_skew_s: float = _setting(
         30.0, seconds(0, 600), "access", "Difference allowed between this clock and the issuer's"
     )
+    console_oidc_client_id: str = _setting(
+        "",
+        _WORD,
+        "access",
+        "Client id of the console at an OpenID Connect issuer, a public client; empty: no sign-in there",
+    )
+    console_oidc_issuer: str = _setting(
+        "", ENDPOINT_URL, "access", "URL of that issuer; empty for jwt_issuer"
+    )
+    console_oidc_scopes: str = _setting(
+        "openid", _WORDS, "access", "Scopes that the console asks for, separated by spaces"
+    )
+    console_oidc_audience: str = _setting(
+        "", _WORD, "access", "Audience that the console asks for, if the issuer needs one named (Auth0)"
+    )
+    console_oidc_token: str = _setting(
+        "access",
+        choice("access", "id"),
+        "access",
+        "Token that the console sends: access, or id if access tokens name no audience (Cognito)",
+    )
+    console_oidc_origins: str = _setting(
+        "",
+        ORIGINS,
+        "access",
+        "Further origins that the console may ask, if the issuer's token endpoint is not at its own",
+    )
     rules: str = _file(
         "File of rules that say which principals may do what, in TOML; empty: everyone may do everything",
         "access",
@@ -438,6 +467,33 @@ class Settings:
         "Kafka topic of the keyset; without Kafka the keyset is a file in the data folder",
     )
 
+    webhooks_secret: str = _setting(
+        "",
+        _WEBHOOKS_SECRET,
+        "webhooks",
+        "Secret from which the secret of each webhook is derived; the same on all nodes. Empty: no webhooks",
+    )
+    webhooks_secret_file: str = _secret_file("webhooks_secret", "webhooks")
+    webhooks_allow: str = _setting(
+        "",
+        DESTINATIONS,
+        "webhooks",
+        "Receivers that webhooks may reach although their addresses are not public",
+    )
+    webhooks_http: bool = _setting(
+        False, SWITCH, "webhooks", "Allow receivers with http, where anyone on the path reads what is sent"
+    )
+    webhooks_redirects: int = _setting(
+        0, whole(0, 5), "webhooks", "Redirects (307, 308) to follow; to each, all rules for receivers apply"
+    )
+    webhooks_ca_file: str = _file("PEM file of the CAs of receivers, instead of the system's", "webhooks")
+    webhooks_timeout_s: float = _setting(
+        15.0, seconds(0.1, 60), "webhooks", "Longest wait for the answer to a delivery"
+    )
+    webhooks_retry_max_s: float = _setting(
+        300.0, seconds(0.1, 3600), "webhooks", "Longest pause before a failed delivery is tried again"
+    )
+
     body_bytes_max: int = _setting(
         5 * _MIB, size(1024, _GIB), "limits", "Largest request body; larger ones get 413"
     )
@@ -498,6 +554,12 @@ class Settings:
         size(16 * _MIB, 2**46),
         "storage",
         "Maximum size of the log without Kafka; the file is sparse",
+    )
+    history: bool = _setting(
+        True,
+        SWITCH,
+        "storage",
+        "Keep the history of every subject in the store, for /subjects/{subject}/history and atOffset",
     )
     min_compaction_lag_s: float = _setting(
         float(_DAY),
@@ -583,6 +645,7 @@ class Settings:
         "answers",
         "Allowed Host headers, against DNS rebinding; empty allows loopback names on loopback, elsewhere all",
     )
+    console: str = _setting("on", choice("on", "off"), "answers", "Serve the console, a web page, at /ui")
     log_level: str = _setting(
         "info", choice("debug", "info", "warning", "error"), "answers", "Lowest level of log lines to print"
     )
@@ -593,6 +656,13 @@ class Settings:
         "Format of log lines: console for people, json for machines",
     )
     access_log: bool = _setting(False, SWITCH, "answers", "Write a log line for every request")
+    traces: str = _setting(
+        "auto",
+        choice("auto", "otlp", "off"),
+        "answers",
+        "Export a trace of each request by OpenTelemetry: if OTEL_EXPORTER_OTLP_ENDPOINT is set (auto), "
+        "always (otlp), or never; needs the extra otel",
+    )
 
     @property
     def addresses(self) -> list[ListenAddress]:
@@ -679,6 +749,7 @@ GROUP_TITLES = {
     "limits": "Limits",
     "storage": "Storage",
     "snapshots": "Snapshots",
+    "webhooks": "Webhooks",
     "answers": "Responses and log lines",
 }
 

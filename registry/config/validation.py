@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .addresses import is_http_url
+from .addresses import ENDPOINT_URL, is_http_url
 from .settings import Loaded, Setting, Settings, table
 
 _PEER_TLS = ("peer_tls_certificate", "peer_tls_key", "peer_tls_ca")
@@ -46,7 +46,7 @@ _KAFKA_FILES = (
     "kafka_ssl_key_location",
 )
 _ZOOKEEPER_FILES = ("zookeeper_tls_ca", "zookeeper_tls_certificate", "zookeeper_tls_key")
-_FILES = (*_PEER_TLS, *_TLS_FILES, "jwt_jwks", "rules", *_ZOOKEEPER_FILES, *_KAFKA_FILES)
+_FILES = (*_PEER_TLS, *_TLS_FILES, "jwt_jwks", "rules", *_ZOOKEEPER_FILES, *_KAFKA_FILES, "webhooks_ca_file")
 
 
 def disagreements(loaded: Loaded) -> list[str]:
@@ -176,6 +176,31 @@ def _tokens(given: _GivenSettings) -> Iterator[str]:
         yield f"{given.shown(name)} is used only with jwt_jwks"
 
 
+def _is_endpoint(url: str) -> bool:
+    try:
+        return bool(ENDPOINT_URL.read(url))
+    except ValueError:
+        return False
+
+
+def _console(given: _GivenSettings) -> Iterator[str]:
+    settings = given.settings
+    if not settings.console_oidc_client_id:
+        others = [setting.name for setting in table() if setting.name.startswith("console_oidc_")]
+        for name in given.all_chosen(others):
+            yield f"{given.shown(name)} is used only with console_oidc_client_id"
+        return
+    shown = given.shown("console_oidc_client_id")
+    if not settings.jwt_jwks:
+        yield f"{shown} also needs jwt_jwks, the issuer's keys, or its tokens would not be accepted"
+    elif not (settings.console_oidc_issuer or _is_endpoint(settings.jwt_issuer)):
+        yield f"{shown} also needs console_oidc_issuer, because jwt_issuer is no URL"
+    if "openid" not in settings.console_oidc_scopes.split():
+        yield f"{given.shown('console_oidc_scopes')} must contain openid"
+    if "*" in settings.console_oidc_origins:
+        yield f"{given.shown('console_oidc_origins')} must name the origins"
+
+
 def _kafka_security(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
     protocol = settings.kafka_security_protocol
@@ -218,6 +243,6 @@ def _files_are_there(given: _GivenSettings) -> Iterator[str]:
 
 
 _Check = Callable[[_GivenSettings], Iterator[str]]
-_FOR_ALL: tuple[_Check, ...] = (_listeners, _tls, _tokens, _encoder, _files_are_there)
+_FOR_ALL: tuple[_Check, ...] = (_listeners, _tls, _tokens, _console, _encoder, _files_are_there)
 _WITHOUT_KAFKA = (_cluster_needs_kafka, *_FOR_ALL)
 _WITH_KAFKA = (_election, _peer_endpoint, _kafka_security, *_FOR_ALL)

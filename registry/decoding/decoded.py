@@ -13,6 +13,8 @@ class Options(NamedTuple):
     avro_json: bool = False
     # Compare messages of JSON Schema with their schema.
     validate: bool = False
+    # Longest comparison: some keywords of JSON Schema have no other bound.
+    validate_s: float = 5.0
 
 
 class Decoded(NamedTuple):

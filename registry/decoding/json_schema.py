@@ -26,6 +26,7 @@ from registry.domain.schemas.json_schema.format import JsonSchema
 from .decoded import Decoded, Options
 from .errors import CannotDecode
 from .frame import Frame
+from .time_limit import TimeLimitExceeded, time_limit
 
 _OBJECTIONS_MAX: Final = 20
 _OBJECTION_CHARACTERS_MAX: Final = 300
@@ -44,7 +45,9 @@ def json_decoder(
             line = msgspec.json.format(frame.payload.decode(), indent=-1)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise CannotDecode(f"the message is not JSON: {error}") from None
-        return Decoded(line, () if validator is None else tuple(_objections(validator, frame.payload)))
+        if validator is None:
+            return Decoded(line)
+        return Decoded(line, tuple(_objections(validator, frame.payload, options.validate_s)))
 
     return decode
 
@@ -112,14 +115,18 @@ def _compiled(pattern: str) -> Any:
         return None
 
 
-def _objections(validator: Any, payload: bytes) -> Iterator[str]:
+def _objections(validator: Any, payload: bytes, limit_s: float) -> Iterator[str]:
     """Yield what the schema objects to in the message."""
     try:
-        for error in islice(validator.iter_errors(json.loads(payload)), _OBJECTIONS_MAX):
+        with time_limit(limit_s):
+            found = list(islice(validator.iter_errors(json.loads(payload)), _OBJECTIONS_MAX))
+        for error in found:
             message = error.message
             if len(message) > _OBJECTION_CHARACTERS_MAX:
                 message = f"{message[:_OBJECTION_CHARACTERS_MAX]}…"
             yield f"{error.json_path}: {message}"
+    except TimeLimitExceeded:
+        yield f"the message cannot be compared with its schema within {limit_s:g} s"
     except Unresolvable as error:
         yield f"cannot compare the message with its schema: {error}"
     except re.error as error:

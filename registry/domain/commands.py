@@ -213,6 +213,87 @@ class ChangeAssociations(_Command, frozen=True, tag="ChangeAssociations"):
     dry_run: bool = False
 
 
+class PutWebhook(_Command, frozen=True, tag="PutWebhook"):
+    """Create or change a webhook."""
+
+    name: str
+    url: str
+    # Names of kinds of events; none: all.
+    kinds: list[str] = []
+    subject_prefix: str = ""
+    enabled: bool = True
+    # Only for a new webhook: the offset of the first event to send; -1: only what comes later.
+    start: int = -1
+    # Random hexadecimal digits, for a new webhook.
+    id: str = ""
+    # Fingerprint of the setting from which its secret is derived, for a new webhook.
+    key: str = ""
+
+
+class DeleteWebhook(_Command, frozen=True, tag="DeleteWebhook"):
+    """Delete a webhook."""
+
+    name: str
+
+
+class RotateWebhook(_Command, frozen=True, tag="RotateWebhook"):
+    """Give a webhook a new secret."""
+
+    name: str
+    # As in :class:`PutWebhook`.
+    key: str
+    # In ms since the epoch.
+    now: int
+
+
+class MoveWebhook(_Command, frozen=True, tag="MoveWebhook"):
+    """Set the position of a webhook."""
+
+    name: str
+    # The offset of the next event to send; -1: only what comes later.
+    to: int = -1
+
+
+class AdvanceWebhook(_Command, frozen=True, tag="AdvanceWebhook"):
+    """Advance the position of a webhook, if it is still ``since``. Only the primary itself sends this."""
+
+    name: str
+    id: str
+    since: int
+    to: int
+
+
+class DisableWebhook(_Command, frozen=True, tag="DisableWebhook"):
+    """Disable a webhook, if it was not changed after ``offset``. Only the primary itself sends this."""
+
+    name: str
+    offset: int
+    reason: str
+
+
+class AskWebhooks(_Command, frozen=True, tag="AskWebhooks"):
+    """Return the webhooks and the state of their deliveries, which only the primary knows; writes nothing."""
+
+    # Empty: all of them.
+    name: str = ""
+
+
+class PingWebhook(_Command, frozen=True, tag="PingWebhook"):
+    """Send a test event to a webhook and return what came back; writes nothing."""
+
+    name: str
+
+
+WebhookCommand = (
+    PutWebhook
+    | DeleteWebhook
+    | RotateWebhook
+    | MoveWebhook
+    | AdvanceWebhook
+    | DisableWebhook
+    | AskWebhooks
+    | PingWebhook
+)
 Command = (
     Register
     | TagVersion
@@ -227,6 +308,7 @@ Command = (
     | Associate
     | Dissociate
     | ChangeAssociations
+    | WebhookCommand
 )
 
 
@@ -299,4 +381,4 @@ def repeatable(command: Command) -> bool:
     """Return true if the command is idempotent and can be retried without an idempotency key."""
     if isinstance(command, Register):
         return command.version != -1 and not command.changes_tags
-    return isinstance(command, RequestSnapshot)
+    return isinstance(command, RequestSnapshot | PutWebhook | AskWebhooks | PingWebhook)

@@ -64,11 +64,19 @@ NO_SUBJECT_COMPATIBILITY = ErrorKind(
     40408, "Subject '%s' does not have subject-level compatibility configured"
 )
 NO_SUBJECT_MODE = ErrorKind(40409, "Subject '%s' does not have subject-level mode configured")
+EVENTS_DELETED = ErrorKind(
+    41080, "The log no longer has the records after offset %d; its oldest has offset %d, so resume after %d"
+)
 SNAPSHOT_NOT_FOUND = ErrorKind(40480, "Snapshot '%s' not found.")
+WEBHOOK_NOT_FOUND = ErrorKind(40481, "Webhook '%s' not found.")
 ASSOCIATION_NOT_FOUND = ErrorKind(40410, "Association for '%s' not found.")
 CREATION_DENIED = ErrorKind(40380, "The policy for subject '%s' does not let %s create it")
 REGISTRATION_DENIED = ErrorKind(
     40381, "The policy for subject '%s' does not let %s register new schemas; registered ones can be used"
+)
+PAST_LOST = ErrorKind(
+    41081,
+    "The log no longer tells what was at offset %d: %s. It tells what was from offset %d on",
 )
 INCOMPATIBLE = ErrorKind(
     40901,
@@ -78,6 +86,7 @@ INCOMPATIBLE = ErrorKind(
 INCOMPATIBLE_MESSAGES = ErrorKind(40901, "[%s]")
 RESOURCE_ASSOCIATED = ErrorKind(40903, "An association of type '%s' already exists for resource '%s'")
 SNAPSHOT_BUSY = ErrorKind(40980, "Snapshot '%s' cannot be deleted now: %s")
+WEBHOOKS_UNSIGNED = ErrorKind(40981, "Webhooks cannot be signed: %s")
 ASSOCIATION_EXISTS = ErrorKind(40904, "An association already exists for subject '%s'")
 STRONG_ASSOCIATION_EXISTS = ErrorKind(40905, "A strong association already exists for subject '%s'")
 NO_ACTIVE_VERSION = ErrorKind(40907, "No active (non-deleted) version exists for subject '%s'")
@@ -107,6 +116,8 @@ LINT_BROKEN = ErrorKind(42280, "The schema breaks rules for subject '%s': %s")
 VERSIONS_LIMIT = ErrorKind(
     42281, "Subject '%s' has %d versions, as many as its policy allows; delete one before registering another"
 )
+INVALID_WEBHOOK = ErrorKind(42282, "Invalid webhook: %s")
+WEBHOOKS_LIMIT = ErrorKind(42283, "There are %d webhooks, as many as possible; delete one first")
 CONTEXT_NOT_EMPTY = ErrorKind(42211, "The specified context '%s' is not empty.")
 ASSOCIATION_INVALID = ErrorKind(
     42212, "The association specified an invalid value for property: '%s', detail: %s"
@@ -129,6 +140,8 @@ UNSUPPORTED_MEDIA_TYPE = ErrorKind(415, "HTTP 415 Unsupported Media Type")
 TOO_MANY_REQUESTS = ErrorKind(429, "%s")
 JSON_NEEDED = ErrorKind(415, "Send the header Content-Type: application/json")
 UNPROCESSABLE = ErrorKind(422, "%s")
+HISTORY_OFF = ErrorKind(501, "This server keeps no history: see the setting history")
+TOO_LATE = ErrorKind(503, "Telling that state took too long; try again")
 UNAVAILABLE = ErrorKind(503, "%s")
 NOT_STARTED = ErrorKind(503, "The node is still reading the log")
 TOO_MANY_WRITES = ErrorKind(503, "Too many writes are waiting")

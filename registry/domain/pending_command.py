@@ -30,6 +30,8 @@ class CommandRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     idempotency_key: IdempotencyKey | None = msgspec.field(default=None, name="ticket")
     # Who sent the request, as the node or reader that answers it found; for policies and the audit log.
     principal: Principal = ANONYMOUS
+    # The span that caused it, as in W3C's header ``traceparent``; empty if the sender does not trace.
+    trace: str = ""
 
 
 class Origin(NamedTuple):
@@ -40,6 +42,8 @@ class Origin(NamedTuple):
     principal: Principal = ANONYMOUS
     # Another node sent it because it takes this one for the primary, so it must not be forwarded again.
     forwarded: bool = False
+    # As in :class:`CommandRequest`.
+    trace: str = ""
 
 
 NO_ORIGIN = Origin()

@@ -2,15 +2,17 @@
 
 They are what compaction would have left of the old log, in its order. First come contexts, reservations of
 ids, configs and modes, whose order does not matter; then versions, delete marks and clears by their old
-offsets; then associations. So each mark deletes the versions that it deleted before, each clear forgets what
-it forgot, and the oldest version with an id still answers for it. Reservations precede all versions, so that
-no prefix of the records assigns an id twice.
+offsets; then associations, and webhooks. So each mark deletes the versions that it deleted before, each clear
+forgets what it forgot, and the oldest version with an id still answers for it. Reservations precede all
+versions, so that no prefix of the records assigns an id twice.
 
 These rows are restored unchanged: subjects, versions (ids, guids, texts, metadata, rules, references, soft
-deletion), configs, modes, contexts, reservations, and associations with their ``createTs``. Different are:
+deletion), configs, modes, contexts, reservations, associations with their ``createTs``, and webhooks.
+Different are:
 
 * offsets, and with them the times of versions (``ts``) and of changes to associations (``updateTs``), which
   come from the new records;
+* positions of webhooks: they begin after their own records, so nothing of the old log is sent again;
 * keys that other writers spelled differently are spelled as this registry does (table K is empty);
 * a version soft-deleted by a mark that a later, lower mark replaced is now deleted by its own record
   (``own_deleted``);
@@ -33,7 +35,9 @@ import orjson
 from registry.domain.fold import fold
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import AssociationKey, Entry
+from registry.domain.log_format.webhook_values import position_value, read_webhook, webhook_value
 from registry.domain.model import Subject
+from registry.domain.queries import webhooks
 from registry.domain.queries.versions import subject_at
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
@@ -43,6 +47,9 @@ from .log_format import config_values, records, values
 
 _OFFSET = 8
 _NO_ORDER = (layout.CONTEXT, layout.RESERVATION, layout.CONFIG, layout.MODE)
+_COMPARED = (
+    layout.ASSOCIATION, layout.WEBHOOK, layout.ID, layout.VERSION, layout.DELETE_MARK, layout.CLEAR,
+)  # fmt: skip
 _SAME = (
     layout.CONTEXT, layout.RESERVATION, layout.CONFIG, layout.MODE, layout.GUID, layout.REFERRER,
     layout.RESOURCE_NAME, layout.RESOURCE_ID, layout.ENCODED,
@@ -65,6 +72,9 @@ def entries(view: View) -> Iterator[Entry]:
             yield entry
     for _, value in scan(view, layout.ASSOCIATION):
         yield _association(value)
+    for webhook in webhooks.webhooks(view):
+        yield Entry(records.webhook_key(webhook.name), webhook_value(webhook))
+        yield Entry(records.position_key(webhook.name), position_value(None))
 
 
 def marker(origin: str, applied: int, count: int) -> Entry:
@@ -89,7 +99,7 @@ def left_out(view: View) -> dict[str, int]:
 
 def differences(old: View, new: View) -> Iterator[str]:
     """Yield the unexpected differences between the rows of a reseeded log and the original ones."""
-    for table in (*_SAME, layout.ASSOCIATION, layout.ID, layout.VERSION, layout.DELETE_MARK, layout.CLEAR):
+    for table in (*_SAME, *_COMPARED):
         for first, second in zip_longest(_comparable(old, table), _comparable(new, table)):
             if first != second:
                 shown = [("nothing" if each is None else repr(each)[:400]) for each in (first, second)]
@@ -213,6 +223,8 @@ def _comparable(view: View, table: bytes) -> Iterator[tuple[bytes, object]]:
             yield layout.without_offset(key), value
         elif table == layout.ASSOCIATION:
             yield key, _without_update(value)
+        elif table == layout.WEBHOOK:
+            yield key, webhook_value(read_webhook(value))
         elif table in _SAME and (table != layout.RESERVATION or _context_of(view, key) is not None):
             yield key, value
         elif table in (layout.DELETE_MARK, layout.CLEAR) and _subject_of(view, key) is not None:

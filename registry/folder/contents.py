@@ -73,6 +73,11 @@ class Contents:
             return subject, next((place for place, each in reversed(places) if not each.deleted), None)
         return subject, next((place for place, each in places if each.number == reference.version), None)
 
+    def with_modes(self, modes: Mapping[str, str | None]) -> Contents:
+        """Return these contents with other modes for some scopes; ``None``: no mode."""
+        found = {scope: mode for scope, mode in {**self.modes, **modes}.items() if mode is not None}
+        return Contents(self.versions, self.configs, found)
+
     def names(self, subject: str) -> bool:
         """Return true if anything is said of a subject."""
         return subject in self.versions or subject in self.configs or subject in self.modes

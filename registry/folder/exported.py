@@ -61,12 +61,21 @@ def contents_of(tree: Mapping[str, bytes]) -> Contents:
             subject, version = _read(tree, path)
             subjects.setdefault(subject, {})[version.number] = version
     versions = {subject: tuple(found[each] for each in sorted(found)) for subject, found in subjects.items()}
-    configs, modes = (_object(tree, f"{name}.json") for name in ("configs", "modes"))
-    return Contents(
-        versions,
-        {Subject.parse(scope).qualified: config for scope, config in configs.items()},
-        {Subject.parse(scope).qualified: mode["mode"] for scope, mode in modes.items()},
-    )
+    configs: dict[str, dict[str, Any]] = _scoped(tree, "configs.json", dict[str, dict[str, Any]])
+    modes: dict[str, _Mode] = _scoped(tree, "modes.json", dict[str, _Mode])
+    return Contents(versions, configs, {scope: each.mode for scope, each in modes.items()})
+
+
+class _Mode(msgspec.Struct):
+    mode: str
+
+
+def _scoped(tree: Mapping[str, bytes], path: str, kind: Any) -> Any:
+    try:
+        found = msgspec.convert(_object(tree, path), kind)
+    except msgspec.ValidationError as error:
+        raise FolderError(f"{path}: {error}") from None
+    return {Subject.parse(scope).qualified: stored for scope, stored in found.items()}
 
 
 def _read(tree: Mapping[str, bytes], path: str) -> tuple[str, Version]:

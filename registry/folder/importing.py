@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from registry.domain.commands import DeleteMode, DeleteVersion, PutMode
 from registry.domain.errors import INCOMPATIBLE, RegistryError
@@ -14,16 +14,18 @@ from .steps import Outcome, registration
 _IMPORT = "IMPORT"
 
 
-def import_versions(planning: Planning) -> None:
-    """Register versions with their ids, each subject in mode ``IMPORT`` meanwhile."""
+def import_versions(planning: Planning, unfinished: Collection[str] = ()) -> None:
+    """Register versions with their ids, each subject in mode ``IMPORT`` meanwhile.
+
+    ``unfinished``: subjects of which an interrupted import left a part, which is not in use yet.
+    """
     order = ordered(planning.wanted)
     missing = [place for place in order if _is_missing(planning, place)]
-    opened = {subject: planning.registry.mode(subject) for subject, _ in missing}
-    _check_compatible(planning, missing)
-    for subject, mode in opened.items():
-        if mode != _IMPORT:
-            command = PutMode(subject, _IMPORT, _IMPORT, force=True)
-            planning.change("~", f"mode of {subject}: {_IMPORT}, until its versions are there", command)
+    _check_compatible(planning, missing, unfinished)
+    _tell_open(planning)
+    for place in order:
+        if place in missing or (place[0] in unfinished and _is_left(planning, place)):
+            _open(planning, place[0])
     for place in order:
         if place in missing:
             planning.add(place, planning.skipped(place) or _imported(planning, place))
@@ -31,8 +33,26 @@ def import_versions(planning: Planning) -> None:
             version = planning.version(place)
             planning.add(place, Outcome(place[0], version, "unchanged", version.number))
     _delete_versions(planning, reversed(order))
+    _close(planning)
+
+
+def _tell_open(planning: Planning) -> None:
+    """Tell of subjects that are in mode ``IMPORT`` already: it may be meant, so they stay in it."""
     for subject in planning.wanted.versions:
-        _close(planning, subject, opened.get(subject))
+        mode = planning.wanted.modes.get(subject, _IMPORT)
+        if planning.registry.mode(subject) == _IMPORT and mode.upper() == _IMPORT:
+            planning.plan.notes.append(
+                f"{subject} was in mode {_IMPORT} before, and stays in it; if nobody means that, "
+                "set another one by registrar mode"
+            )
+
+
+def _open(planning: Planning, subject: str) -> None:
+    """Set the mode ``IMPORT`` of a subject, unless it is in it."""
+    if planning.registry.mode_in_force(subject) != _IMPORT:
+        planning.plan.former_modes[subject] = planning.registry.mode(subject)
+        command = PutMode(subject, _IMPORT, _IMPORT, force=True)
+        planning.change("~", f"mode of {subject}: {_IMPORT}, until its versions are there", command)
 
 
 def _is_missing(planning: Planning, place: Place) -> bool:
@@ -50,14 +70,20 @@ def _is_missing(planning: Planning, place: Place) -> bool:
     return found.row.deleted and not version.deleted
 
 
-def _check_compatible(planning: Planning, missing: Iterable[Place]) -> None:
+def _is_left(planning: Planning, place: Place) -> bool:
+    """Return true if a version is still to be deleted."""
+    found = planning.registry.version(place[0], planning.version(place).number)
+    return planning.version(place).deleted and found is not None and not found.row.deleted
+
+
+def _check_compatible(planning: Planning, missing: Iterable[Place], unfinished: Collection[str]) -> None:
     """Compare new versions with those that are in use already; an import itself compares nothing.
 
-    A subject in mode ``IMPORT`` is not in use yet: its import was interrupted.
+    A subject in mode ``IMPORT`` is not in use.
     """
     for place in missing:
         subject, version = place[0], planning.version(place)
-        unused = planning.registry.latest(subject) is None
+        unused = subject in unfinished or planning.registry.latest(subject) is None
         if version.deleted or unused or planning.registry.mode_in_force(subject) == _IMPORT:
             continue
         resolved = planning.registry.resolved(planning.wanted, place, planning.numbers)
@@ -88,18 +114,17 @@ def _delete_versions(planning: Planning, order: Iterable[Place]) -> None:
     """Delete versions that are soft-deleted where they come from, after what refers to them."""
     for place in order:
         subject, version = place[0], planning.version(place)
-        found = planning.registry.version(subject, version.number)
-        if version.deleted and found is not None and not found.row.deleted:
+        if _is_left(planning, place):
             text = f"{subject} version {version.number}, which is deleted in the source"
             planning.change("-", text, DeleteVersion(subject, version.number))
 
 
-def _close(planning: Planning, subject: str, before: str | None) -> None:
-    """Leave mode ``IMPORT``, also if an interrupted import left it behind."""
-    wanted = planning.wanted.modes.get(subject, "").upper()
-    if planning.registry.mode(subject) != _IMPORT or wanted == _IMPORT:
-        return
-    if before in (None, _IMPORT):
-        planning.change("~", f"mode of {subject}: no longer {_IMPORT}", DeleteMode(subject))
-    else:
-        planning.change("~", f"mode of {subject}: {before}, as before", PutMode(subject, before, before))
+def _close(planning: Planning) -> None:
+    """Leave the mode ``IMPORT``, unless it is wanted."""
+    for subject, former in planning.plan.former_modes.items():
+        if planning.wanted.modes.get(subject, "").upper() == _IMPORT:
+            continue
+        if former is None:
+            planning.change("~", f"mode of {subject}: no longer {_IMPORT}", DeleteMode(subject))
+        else:
+            planning.change("~", f"mode of {subject}: {former}, as before", PutMode(subject, former, former))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from registry.domain.commands import DeleteSubject, PutConfig, PutMode, Register
@@ -23,12 +23,18 @@ _SHOWN_AS: Final = {"compatibilityLevel": "compatibility"}
 
 
 def plan(
-    wanted: Contents, present: Contents, *, prune: Sequence[Pattern] = (), keep_ids: bool = False
+    wanted: Contents,
+    present: Contents,
+    *,
+    prune: Sequence[Pattern] = (),
+    keep_ids: bool = False,
+    unfinished: Collection[str] = (),
 ) -> Plan:
     """Return the steps from ``present`` to ``wanted``.
 
     ``prune``: delete the subjects that these patterns cover and that ``wanted`` lacks.
     ``keep_ids``: import versions with their ids and numbers, and delete those that are deleted.
+    ``unfinished``: subjects of which an interrupted import left a part.
     Raises :class:`.contents.FolderError` if references form a cycle.
     """
     registry = MemoryRegistry()
@@ -38,11 +44,16 @@ def plan(
         for subject in present.versions
         if any(each.covers(Subject.parse(subject)) for each in prune) and not wanted.names(subject)
     ]
-    return plan_for(wanted, registry, prune=covered, keep_ids=keep_ids)
+    return plan_for(wanted, registry, prune=covered, keep_ids=keep_ids, unfinished=unfinished)
 
 
 def plan_for(
-    wanted: Contents, registry: MemoryRegistry, *, prune: Sequence[str] = (), keep_ids: bool = False
+    wanted: Contents,
+    registry: MemoryRegistry,
+    *,
+    prune: Sequence[str] = (),
+    keep_ids: bool = False,
+    unfinished: Collection[str] = (),
 ) -> Plan:
     """Return the steps after which ``registry`` holds ``wanted``; it takes them on the way.
 
@@ -53,7 +64,7 @@ def plan_for(
     _check_aliases(planning)
     _set_modes(planning, _opening(planning))
     if keep_ids:
-        import_versions(planning)
+        import_versions(planning, unfinished)
     else:
         _register(planning)
     _prune(planning, prune)

@@ -44,13 +44,17 @@ class Planning:
             self.numbers[place] = outcome.number
 
     def skipped(self, place: Place) -> Outcome | None:
-        """Return an outcome if the version at a place refers to one that was refused."""
+        """Return an outcome if the version at a place refers to one that is not registered."""
         version = self.version(place)
         for reference in version.references:
             target, used = self.wanted.target(reference, place[0])
-            if used is not None and (target, used) not in self.numbers:
-                text = f"refers to {target}, which is refused itself"
-                return Outcome(place[0], version, "skipped", message=text)
+            if used is None or (target, used) in self.numbers:
+                continue
+            found = self.version((target, used))
+            text = f"refers to {target}, which is refused itself"
+            if found.deleted:
+                text = f"refers to {target} version {found.number}, which is soft-deleted: undelete it first"
+            return Outcome(place[0], version, "skipped", message=text)
         return None
 
     def problem(self, subject: str, message: str) -> None:

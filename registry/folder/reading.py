@@ -59,13 +59,17 @@ def _named(tree: Tree, manifest: Manifest) -> _Files:
     for path in sorted(tree):
         if not is_schema(path) or path in used or any(fnmatchcase(path, each) for each in manifest.ignored):
             continue
-        subject, number = _place(PurePosixPath(path))
+        subject, number = place_of(path)
         _add(files, subject, number, path)
     return files
 
 
-def _place(path: PurePosixPath) -> tuple[str, int]:
-    """Return the subject and the number that a path stands for: ``SUBJECT.avsc`` or ``SUBJECT/1.avsc``."""
+def place_of(where: str) -> tuple[str, int]:
+    """Return the subject and the number that a path stands for: ``SUBJECT.avsc`` or ``SUBJECT/1.avsc``.
+
+    Raises :class:`.contents.FolderError` if it stands for none.
+    """
+    path = PurePosixPath(where)
     name, number = path.stem, 0
     if is_version_number(name) and path.parent.name:
         name, number = path.parent.name, int(name)

@@ -60,6 +60,8 @@ class Plan:
     problems: list[Problem] = field(default_factory=list)
     # Observations that change nothing.
     notes: list[str] = field(default_factory=list)
+    # Subjects that are in mode IMPORT meanwhile, with the modes of their own that they had before.
+    former_modes: dict[str, str | None] = field(default_factory=dict)
 
     @property
     def refused(self) -> list[Outcome]:

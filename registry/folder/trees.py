@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -72,10 +72,11 @@ def _read(path: Path, budget: _Budget) -> bytes:
         return opened.read(FILE_BYTES_MAX)
 
 
-def write(folder: Path, tree: Tree, *, prune: bool = False) -> list[str]:
+def write(folder: Path, tree: Tree, replaced: Collection[str] = (), *, prune: bool = False) -> list[str]:
     """Write the files of ``tree`` that differ; return the paths that changed.
 
-    ``prune``: remove other schemas. Each file is replaced at once. Raises :class:`.contents.FolderError`.
+    ``replaced``: files to remove. ``prune``: remove all other schemas. Each file is replaced at once. Raises
+    :class:`.contents.FolderError`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +84,7 @@ def write(folder: Path, tree: Tree, *, prune: bool = False) -> list[str]:
         changed = sorted(path for path in tree if present.get(path) != tree[path])
         for path in changed:
             _replace(folder / path, tree[path])
-        stale = sorted(present.keys() - tree.keys()) if prune else []
+        stale = sorted(present.keys() - tree.keys() if prune else present.keys() & set(replaced))
         for path in stale:
             (folder / path).unlink()
     except OSError as error:

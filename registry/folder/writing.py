@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import tomli_w
@@ -15,44 +15,85 @@ import tomli_w
 from registry.domain.errors import RegistryError
 from registry.domain.model import LATEST, Reference, Subject
 
-from .contents import MANIFEST, Contents, Version
-from .file_names import EXTENSIONS, TYPES, file_names, subject_of
+from .contents import MANIFEST, Contents, FolderError, Version
+from .exported import is_export
+from .file_names import EXTENSIONS, TYPES
+from .layout import Layout
 from .manifest import CONFIG, parse
 from .memory_registry import MemoryRegistry
+from .reading import Tree, place_of, read
 
 _STORED_AS: Final = {stored: name for name, stored in CONFIG.items()}
-# Extension of a schema of a type that the domain does not know.
-_UNKNOWN: Final = ".txt"
 # Members of the manifest that no registry holds.
 _OF_FILES: Final = ("subjects", "ignore", "lint_errors", "lint_warnings")
 
 
-def tree_of(contents: Contents, owned: Iterable[str] = (), *, keep_ids: bool = False) -> dict[str, bytes]:
+class Written(NamedTuple):
+    """Files to write, and those of the same versions that they replace."""
+
+    tree: dict[str, bytes]
+    replaced: list[str]
+
+
+def files_of(
+    contents: Contents,
+    before: Tree,
+    owned: Iterable[str] = (),
+    *,
+    keep_ids: bool = False,
+    whole: bool = False,
+) -> Written:
+    """Return the files that a folder with the files ``before`` needs to hold these contents.
+
+    They stay where they are, as they are spelled; further ones are named as :func:`tree_of` does. The
+    manifest keeps what it says of files, and, unless the contents are the ``whole`` folder, of other
+    subjects. Raises :class:`.contents.FolderError` if the folder cannot be read.
+    """
+    if is_export(before):
+        raise FolderError("the folder holds an exported snapshot: name another one")
+    present = read(before)
+    tree = tree_of(contents, owned, keep_ids=keep_ids, present=present)
+    written: dict[str, list[int]] = {}
+    for subject, version in contents:
+        written.setdefault(subject, []).append(version.number)
+    replaced = Layout(present, written).replaced(written, tree)
+    keep_manifest(tree, contents, before.get(MANIFEST, b""), whole=whole)
+    return Written(tree, replaced)
+
+
+def tree_of(
+    contents: Contents, owned: Iterable[str] = (), *, keep_ids: bool = False, present: Contents | None = None
+) -> dict[str, bytes]:
     """Return the files of a folder with these contents.
 
     A subject with one version is a file; the versions of others are in a folder. ``owned``: patterns of the
-    subjects that the folder owns. ``keep_ids``: name each version's number and id.
+    subjects that the folder owns. ``keep_ids``: name each version's number and id. ``present``: the
+    versions that lie in files already.
     """
     registry = MemoryRegistry()
     registry.load(Contents(contents.versions))
-    names = file_names(subject for subject, versions in contents.versions.items() if versions)
+    found = {subject: versions for subject, versions in contents.versions.items() if versions}
+    present = present or Contents()
+    layout = Layout(present, found)
     tree: dict[str, bytes] = {}
     tables: dict[str, dict[str, Any]] = {}
-    for subject, name in names.items():
-        versions = contents.versions[subject]
-        single = len(versions) == 1 and not keep_ids
-        parts = [_part(contents, subject, version, keep_ids=keep_ids) for version in versions]
-        paths = [_path(name, version, single=single) for version in versions]
-        for version, part, path in zip(versions, parts, paths, strict=True):
-            tree[path] = _text(registry, subject, version)
-            if subject_of(name) != subject or PurePosixPath(path).suffix not in TYPES:
+    for subject, versions in found.items():
+        single = len(versions) == 1 and not keep_ids and not layout.is_numbered(subject)
+        texts = {each.origin: each for each in present.versions.get(subject, ())}
+        parts = {}
+        for version in versions:
+            number = 0 if single else version.number
+            path = layout.path(subject, number, version.schema_type)
+            part = parts[str(version.number)] = _part(contents, subject, version, keep_ids=keep_ids)
+            tree[path] = _text(registry, subject, version, texts.get(path))
+            if not _stands_for(path, subject, number):
                 part["file"] = path
             if EXTENSIONS.get(version.schema_type) is None:
                 part["schemaType"] = version.schema_type
         if single:
-            tables[subject] = parts[0]
+            (tables[subject],) = parts.values()
         else:
-            numbered = {str(each.number): part for each, part in zip(versions, parts, strict=True) if part}
+            numbered = {number: part for number, part in parts.items() if part}
             tables[subject] = {"versions": numbered} if numbered else {}
     tree[MANIFEST] = _manifest(contents, tables, owned)
     return tree
@@ -74,18 +115,24 @@ def keep_manifest(tree: dict[str, bytes], contents: Contents, before: bytes, *, 
             if Subject.parse(name).qualified not in contents.versions
         }
         found["subject"] = subjects | new.get("subject", {})
+        for name, table in old.get("subject", {}).items():
+            _keep_versions(found["subject"], Subject.parse(name).qualified, table, contents)
         found["contexts"] = old.get("contexts", {}) | new.get("contexts", {})
     tree[MANIFEST] = _printed(found)
+
+
+def _keep_versions(tables: dict[str, Any], subject: str, old: dict[str, Any], contents: Contents) -> None:
+    """Keep the entries of versions that were not written."""
+    written = {str(each.number) for each in contents.versions.get(subject, ())}
+    kept = {number: entry for number, entry in old.get("versions", {}).items() if number not in written}
+    if written and kept:
+        table = tables.setdefault(subject, {})
+        table["versions"] = kept | table.get("versions", {})
 
 
 def _printed(manifest: dict[str, Any]) -> bytes:
     text: str = tomli_w.dumps({name: each for name, each in manifest.items() if each})
     return text.encode()
-
-
-def _path(name: str, version: Version, *, single: bool) -> str:
-    extension = EXTENSIONS.get(version.schema_type, _UNKNOWN)
-    return f"{name}{extension}" if single else f"{name}/{version.number}{extension}"
 
 
 def _part(contents: Contents, subject: str, version: Version, *, keep_ids: bool) -> dict[str, Any]:
@@ -131,17 +178,37 @@ def _config(config: Any) -> dict[str, Any]:
     }
 
 
-def _text(registry: MemoryRegistry, subject: str, version: Version) -> bytes:
-    """Return the text in lines, which show changes best, if that means exactly the same."""
-    text = version.text.encode("utf-8", "surrogatepass")
-    if version.schema_type == "PROTOBUF":
-        return text
+def _text(registry: MemoryRegistry, subject: str, version: Version, present: Version | None) -> bytes:
+    """Return the text in lines, which show changes best, if that means exactly the same.
+
+    ``present``: the version in the file, whose text stays if it means the same.
+    """
+    if present is not None and _same(registry, subject, version, present.text):
+        return present.text.encode()
+    if version.schema_type != "PROTOBUF":
+        try:
+            lines = json.dumps(json.loads(version.text), indent=2, ensure_ascii=False) + "\n"
+            if _same(registry, subject, version, lines):
+                return lines.encode()
+        except (ValueError, RecursionError):
+            pass
+    return version.text.encode("utf-8", "surrogatepass")
+
+
+def _stands_for(path: str, subject: str, number: int) -> bool:
+    """Return true if the path says which version is in the file."""
     try:
-        lines = json.dumps(json.loads(version.text), indent=2, ensure_ascii=False) + "\n"
-        in_lines = lines.encode()
-        same = registry.canonical(subject, replace(version, text=lines)) == registry.canonical(
+        return PurePosixPath(path).suffix in TYPES and place_of(path) == (subject, number)
+    except FolderError:
+        return False
+
+
+def _same(registry: MemoryRegistry, subject: str, version: Version, text: str) -> bool:
+    if text == version.text:
+        return True
+    try:
+        return registry.canonical(subject, replace(version, text=text)) == registry.canonical(
             subject, version
         )
     except (ValueError, RecursionError, RegistryError):
-        return text
-    return in_lines if same else text
+        return False

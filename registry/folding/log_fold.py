@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from registry.domain.fold.fold import apply
+from registry.domain.history.entries import Slice, slice_of
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Record
 from registry.domain.rows.memory_views import OverlayView
@@ -58,8 +59,14 @@ class Rows(Protocol):
         """Open a view of the committed rows."""
         ...
 
-    def commit(self, changes: dict[bytes, bytes | None], applied: int, lineage: Lineage = NOTHING) -> None:
-        """Write changes, the applied offset and the lineage up to that offset in one transaction."""
+    def commit(
+        self,
+        changes: dict[bytes, bytes | None],
+        applied: int,
+        lineage: Lineage = NOTHING,
+        history: Slice | None = None,
+    ) -> None:
+        """Write changes, the applied offset, the lineage up to it and the history in one transaction."""
         ...
 
 
@@ -76,6 +83,7 @@ class LogFold:
     """Keeps ``store`` equal to the fold of ``log``. One thread at a time makes steps.
 
     ``far_behind``: the number of records from which a second process is used; ``None`` for never.
+    ``history``: the store keeps the history of the records that are applied in this process.
     ``on_read`` is called with the offset and the result of every read, before its rows are visible.
     """
 
@@ -85,11 +93,13 @@ class LogFold:
         store: Rows,
         *,
         far_behind: int | None = FAR_BEHIND,
+        history: bool = False,
         on_read: Callable[[int, Fetched], None] = lambda _, __: None,
     ) -> None:
         self._log = log
         self._store = store
         self._far_behind = far_behind
+        self._history = history
         self._on_read = on_read
         self._process: FoldingProcess | None = None
 
@@ -132,8 +142,9 @@ class LogFold:
         return True
 
     def _step_here(self, records_max: int) -> list[Record]:
-        fetched = self._read(self._store.applied, records_max, BYTES_MAX)
-        if fetched.next <= self._store.applied:
+        begin = self._store.applied
+        fetched = self._read(begin, records_max, BYTES_MAX)
+        if fetched.next <= begin:
             return []
         changes: dict[bytes, bytes | None] = {}
         with self._store.view() as view:
@@ -141,7 +152,8 @@ class LogFold:
             for record in fetched.records:
                 changes.update(apply(overlay, record))
         lineage = self._store.lineage.extended(fetched.records, fetched.epoch, fetched.epoch_end)
-        self._store.commit(changes, fetched.next, lineage)
+        history = slice_of(begin, fetched.records, fetched.next) if self._history else None
+        self._store.commit(changes, fetched.next, lineage, history)
         return fetched.records
 
     def _read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:

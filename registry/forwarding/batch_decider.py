@@ -12,6 +12,7 @@ import msgspec
 from registry.domain.commands import NotPrimary, Outcome, Unknown
 from registry.domain.errors import outcome_unknown
 from registry.domain.pending_command import CommandRequest, PendingCommand
+from registry.tracing.contract import NO_TRACING, Tracing
 
 from .messages import Batch, Outcomes, decode_batch, encode
 from .node_port import NodePort
@@ -23,8 +24,9 @@ _log = logging.getLogger(__name__)
 class BatchDecider:
     """Has batches decided while the node is primary; ``level`` is that of a log line for each command."""
 
-    def __init__(self, node_port: NodePort, level: int) -> None:
+    def __init__(self, node_port: NodePort, level: int, tracing: Tracing = NO_TRACING) -> None:
         self._node_port = node_port
+        self._submit = tracing.decided(node_port.submit, from_peer=True)
         self._level = level
 
     async def outcomes(self, body: bytes) -> bytes:
@@ -72,7 +74,7 @@ class BatchDecider:
         for place, request in enumerate(batch.requests):
             self._log_request(batch.node, request)
             deadline = loop.time() + request.remaining_s
-            self._node_port.submit(
+            self._submit(
                 PendingCommand(request, deadline, partial(decided, place), deferrable=batch.deferrable)
             )
         if not batch.requests:

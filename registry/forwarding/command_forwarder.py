@@ -32,9 +32,11 @@ from registry.domain.commands import (
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES, outcome_unknown
 from registry.domain.pending_command import PendingCommand
+from registry.tracing.contract import NO_TRACING, Tracing
 
 from .confluent_client import ConfluentClient
 from .node_port import NodePort, outcome_of
+from .peer_client import Peer
 from .primary_client import PrimaryClient
 from .signing import Signing
 
@@ -61,12 +63,14 @@ class Forwarding:
         *,
         node: str,
         room: Room,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         """``node``: this node's id; ``room`` limits the commands that wait for a primary."""
         self._node_port = node_port
         self._signing = signing
         self._tls = tls
         self._node = node
+        self._tracing = tracing
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._client: PrimaryClient | ConfluentClient | None = None
@@ -109,6 +113,11 @@ class Forwarding:
     def under_way(self) -> int:
         """Return how many commands wait for another node or for a primary."""
         return self._under_way
+
+    @property
+    def primary(self) -> Peer | None:
+        """The primary while this node is connected to it."""
+        return self._client.peer if isinstance(self._client, PrimaryClient) else None
 
     async def stop(self) -> None:
         """Close the connection and give up the commands in flight."""
@@ -213,7 +222,8 @@ class Forwarding:
         if client is None or pending.forwarded:
             return Reply(NotPrimary(), repeats=False)
         attempt = pending.attempt(deferrable=True, in_doubt=doubt.any)
-        outcome = await client.ask(attempt)
+        identity = client.identity
+        outcome = await self._tracing.sent(client.ask, identity.peer or identity.url)(attempt)
         if isinstance(outcome, Done):
             # It is done even if this node does not apply the record in time; reads here wait for it
             # themselves.

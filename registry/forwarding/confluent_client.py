@@ -39,12 +39,13 @@ from registry.domain.commands import (
     RequestSnapshot,
     TagVersion,
     Unknown,
+    WebhookCommand,
     refused,
     repeatable,
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE, outcome_unknown
 from registry.domain.model import DEFAULT_CONTEXT, Subject
-from registry.domain.pending_command import PendingCommand
+from registry.domain.pending_command import CommandRequest, PendingCommand
 
 from .confluent_bodies import association_body, registration, tag_body
 from .node_port import NodePort
@@ -54,6 +55,7 @@ _KIND = "application/vnd.schemaregistry.v1+json"
 _DONE = (200, 204, 207)
 _CODE_TAIL = re.compile(r"; error code: \d+$")
 _NO_SNAPSHOTS = "The primary is not a Registrar node; use registrar snapshot build, which needs no node"
+_NO_WEBHOOKS = "This node cannot ask the primary about webhooks; send the request to the primary itself"
 
 
 class _Unreachable(ConnectionError):
@@ -89,9 +91,11 @@ class ConfluentClient:
             return Unknown(outcome_unknown("The primary cannot tell if an earlier attempt was executed"))
         if isinstance(command, RequestSnapshot):
             return refused(UNAVAILABLE(_NO_SNAPSHOTS))
+        if isinstance(command, WebhookCommand):
+            return refused(UNAVAILABLE(_NO_WEBHOOKS))
         loop = asyncio.get_running_loop()
         left = pending.deadline - loop.time()
-        call = partial(_call, self.identity, plain_request(command), pending.request.request_id, left)
+        call = partial(_call, self.identity, plain_request(command), _origin_headers(pending.request), left)
         try:
             async with asyncio.timeout_at(pending.deadline):
                 status, body = await loop.run_in_executor(self._pool, call)
@@ -116,7 +120,7 @@ class ConfluentClient:
 
 
 def plain_request(command: Command) -> PlainRequest:
-    """Return the request for ``command``; snapshots have none."""
+    """Return the request for ``command``; snapshots and webhooks have none."""
     match command:
         case Register(subject=subject):
             flags = {"normalize": command.normalize, "force": command.force}
@@ -154,7 +158,7 @@ def plain_request(command: Command) -> PlainRequest:
                 "associations", "resources", resource_id, cascadeLifecycle=cascade, dryRun=dry_run, **wanted
             )
             return PlainRequest("DELETE", target, b"")
-        case RequestSnapshot():
+        case _:
             raise ValueError(command)
 
 
@@ -194,7 +198,15 @@ def outcome_of(status: int, body: bytes) -> Outcome:
     return Unknown(message) if code == OUTCOME_UNKNOWN.code else Refused(code, message)
 
 
-def _call(identity: Identity, request: PlainRequest, request_id: str, timeout_s: float) -> tuple[int, bytes]:
+def _origin_headers(request: CommandRequest) -> dict[str, str]:
+    """Return the headers that name the client's request and its trace."""
+    named = {"X-Request-ID": request.request_id, "traceparent": request.trace}
+    return {name: value for name, value in named.items() if value}
+
+
+def _call(
+    identity: Identity, request: PlainRequest, origin: dict[str, str], timeout_s: float
+) -> tuple[int, bytes]:
     """Ask and read the answer. Raises :class:`_Unreachable`, :class:`OSError`, ``HTTPException``."""
     connection = _connection(identity, timeout_s)
     try:
@@ -202,9 +214,7 @@ def _call(identity: Identity, request: PlainRequest, request_id: str, timeout_s:
             connection.connect()
         except OSError as error:
             raise _Unreachable(f"the primary cannot be reached at {identity.url}: {error}") from None
-        headers = {"Content-Type": _KIND, "Accept": _KIND, "X-Forward": "true"}
-        if request_id:
-            headers["X-Request-ID"] = request_id
+        headers = {"Content-Type": _KIND, "Accept": _KIND, "X-Forward": "true", **origin}
         connection.request(request.method, request.target, request.body or None, headers)
         answer = connection.getresponse()
         return answer.status, answer.read()

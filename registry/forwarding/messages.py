@@ -6,6 +6,8 @@ each other during a rolling upgrade.
 
 from __future__ import annotations
 
+from typing import get_args
+
 import msgspec
 
 from registry.domain.commands import (
@@ -17,21 +19,25 @@ from registry.domain.commands import (
     Register,
     RequestSnapshot,
     TagVersion,
+    WebhookCommand,
 )
 from registry.domain.pending_command import CommandRequest
 
 COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
 WATCH = "/peer/watch"
+REPORTS = "/peer/reports"
 STREAM = "stream"
+REPORTS_FEATURE = "reports"
 # Capabilities beyond those of every release; STREAM (stream.py) is one of them.
-FEATURES = ("associations", "snapshots", "tags", STREAM)
+FEATURES = ("associations", "snapshots", "tags", "webhooks", STREAM, REPORTS_FEATURE)
 _FEATURES: dict[type, str] = {
     Associate: "associations",
     Dissociate: "associations",
     ChangeAssociations: "associations",
     RequestSnapshot: "snapshots",
     TagVersion: "tags",
+    **dict.fromkeys(get_args(WebhookCommand), "webhooks"),
 }
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from election.contract import Identity
 from registry.domain.admission import Room
+from registry.tracing.contract import NO_TRACING, Tracing
 
 from .authentication import Security
 from .command_forwarder import Forwarding
 from .node_port import NodePort
 from .peer_client import unreachable
+from .reports import Reports, keep_reporting
 
 if TYPE_CHECKING:
     from .server import PeerServer
@@ -33,23 +36,30 @@ class Peers:
         url: str,
         body_bytes_max: int,
         room: Room,
+        report: Callable[[], bytes] | None = None,
         access_log: bool = False,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         """``node``: this node's id; ``url``: its public URL; ``body_bytes_max``: of a client's request.
 
-        ``room`` limits the commands that wait for another node or for a primary.
+        ``room`` limits the commands that wait for another node or for a primary. ``report`` makes what this
+        node tells the others of itself.
         """
         self._node_port = node_port
         self._security = security
         self._signing = security.signing()
         self._tls = security.tls()
-        self._watching: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.reports = Reports(node, report)
         self._node = node
         self._url = url
         self._batch_bytes_max = 2 * body_bytes_max + _BATCH_MORE_BYTES
         self._access_log = access_log
+        self._tracing = tracing
         self._server: PeerServer | None = None
-        self.forwarding = Forwarding(node_port, self._signing, self._tls, node=node, room=room)
+        self.forwarding = Forwarding(
+            node_port, self._signing, self._tls, node=node, room=room, tracing=tracing
+        )
 
     async def start(self, listener: socket.socket) -> None:
         """Serve the peer endpoint on ``listener``, a bound socket."""
@@ -59,19 +69,23 @@ class Peers:
             self._node_port,
             self._signing,
             self._tls,
+            self.reports,
             node=self._node,
             url=self._url,
             body_bytes_max=self._batch_bytes_max,
             access_log=self._access_log,
+            tracing=self._tracing,
         )
         await self._server.start(listener)
+        loop = asyncio.get_running_loop()
         if self._tls is not None:
-            self._watching = asyncio.get_running_loop().create_task(self._tls.watch())
+            self._tasks.append(loop.create_task(self._tls.watch()))
+        self._tasks.append(loop.create_task(keep_reporting(self.reports, lambda: self.forwarding.primary)))
 
     async def stop(self, grace_s: float) -> None:
         """Stop serving, give requests in flight ``grace_s`` to finish, and close connections."""
-        if self._watching is not None:
-            self._watching.cancel()
+        for task in self._tasks:
+            task.cancel()
         if self._server is not None:
             await self._server.stop(grace_s)
         await self.forwarding.stop()

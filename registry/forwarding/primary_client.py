@@ -86,6 +86,11 @@ class PrimaryClient:
         self._connection.start()
 
     @property
+    def peer(self) -> Peer | None:
+        """The primary while it is connected."""
+        return self._connection.peer
+
+    @property
     def last_error(self) -> str:
         """Return why there is no connection; empty while there is one."""
         return self._connection.last_error

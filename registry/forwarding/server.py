@@ -13,7 +13,10 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, cast
 
+import msgspec
+
 from registry.processes.handshakes import Tls
+from registry.tracing.contract import NO_TRACING, Tracing
 
 from .batch_decider import BatchDecider
 from .connection_limiter import LimitedListener
@@ -23,11 +26,13 @@ from .messages import (
     COMMANDS,
     FEATURES,
     IDENTITY,
+    REPORTS,
     WATCH,
     PeerStatus,
     encode,
 )
 from .node_port import NodePort
+from .reports import REPORTED_BYTES_MAX, Reports
 from .signing import Header, Signing, clock_ms
 from .stream import GREETING_BYTES_MAX
 from .stream_calls import StreamCall
@@ -45,19 +50,22 @@ class PeerServer:
         node_port: NodePort,
         signing: Signing,
         tls: Tls | None,
+        reports: Reports,
         *,
         node: str,
         url: str,
         body_bytes_max: int,
         access_log: bool = False,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
+        self._reports = reports
         self._node_port = node_port
         self._signing = signing
         self._tls = tls
         self._node = node
         self._url = url
         self._body_bytes_max = body_bytes_max
-        self._decider = BatchDecider(node_port, logging.INFO if access_log else logging.DEBUG)
+        self._decider = BatchDecider(node_port, logging.INFO if access_log else logging.DEBUG, tracing)
         self._http2 = Http2Server()
         self._unauthenticated = UnauthenticatedConnections()
         self._accepting = LimitedListener(self._connected, connections_max=CONNECTIONS_MAX)
@@ -136,8 +144,24 @@ class PeerServer:
             else:
                 outcomes = await self._decider.outcomes(body)
                 await self._answer(send, headers, 200 if outcomes else 400, outcomes)
+        elif (method, path) == ("POST", REPORTS):
+            await self._exchange_reports(headers, receive, send)
         else:
             await self._answer(send, headers, 404)
+
+    async def _exchange_reports(self, headers: Iterable[Header], receive: Any, send: Any) -> None:
+        body = await read_body(receive, REPORTED_BYTES_MAX)
+        if body is None:
+            await self._answer(send, headers, 413)
+        elif not self._signing.holds(headers, body):
+            await self._answer(send, headers, 401)
+        else:
+            try:
+                self._reports.take(body)
+            except msgspec.DecodeError:
+                await self._answer(send, headers, 400)
+            else:
+                await self._answer(send, headers, 200, self._reports.packed())
 
     async def _answer(self, send: Any, request: Iterable[Header], status: int, body: bytes = b"") -> None:
         headers = [(b"content-length", b"%d" % len(body)), *self._signing.answer(request, status, body)]

@@ -21,6 +21,7 @@ from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, Error
 
 from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal, served
 from .exchange import Exchange
+from .held import HeldAnswer
 from .inflow import Inflow
 from .output import Output
 from .parsing import BROKEN, Stage
@@ -84,6 +85,9 @@ class Connection(asyncio.Protocol):
         self.output.close()
         if self._serving is None:
             self._inflow.answered()
+        elif isinstance(self._serving, HeldAnswer):
+            self._inflow.answered()
+            self._serving.close()
         self._on_close(self)
         if self.gone is not None and not self.gone.done():
             self.gone.set_result(None)
@@ -113,8 +117,8 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Handle a client that closed its sending side; it may still read its answers."""
-        if self._lingering:
-            return False
+        if self._lingering or isinstance(self._serving, HeldAnswer):
+            return False  # who listens and does not send any more has most likely gone
         if self._reader.parser.stage is not Stage.IDLE:
             self._refuse_rest(BAD_REQUEST(BROKEN))
         self._reader.closed = True
@@ -133,6 +137,8 @@ class Connection(asyncio.Protocol):
         self._set_deadline()
         if self._serving is None:
             self._serve_next()
+        elif isinstance(self._serving, HeldAnswer):
+            self._serving.on_drained()
 
     # --- serving
 
@@ -216,6 +222,10 @@ class Connection(asyncio.Protocol):
         self._after(last)
         self._serve_next()
 
+    def hold(self, held: HeldAnswer) -> None:
+        """Keep an answer open until it is ended; later requests of the connection wait."""
+        self._begin(held)
+
     def _after(self, last: bool) -> None:
         self._inflow.answered()
         if last:
@@ -292,8 +302,10 @@ class Connection(asyncio.Protocol):
         return False
 
     def stop(self) -> None:
-        """Close if idle; otherwise the last answer closes the connection."""
-        if self._reader.idle and not (self._serving or self._lingering):
+        """Close if idle, and end an answer that is held; otherwise the last answer closes the connection."""
+        if isinstance(self._serving, HeldAnswer):
+            self._serving.end()
+        elif self._reader.idle and not (self._serving or self._lingering):
             self._transport.close()
 
 

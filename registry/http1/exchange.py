@@ -6,6 +6,9 @@ slice (``LARGE_ANSWER_BYTES``) of an answer is buffered in the transport. A body
 into slices in the same way. Without a ``content-length``, a streamed body is chunked for HTTP/1.1 and ends
 with the connection for HTTP/1.0. Other connections get their turn after every slice.
 
+An answer can also be kept open without a task: after the start, the application sends ``http.response.hold``
+with a function ``hold``, which gets the :class:`.held.HeldAnswer`, and returns.
+
 When the client has disconnected, ``send`` raises :class:`ClientGone` (an ``OSError``, as ASGI 2.4 requires):
 at the next slice, or at once if the application was waiting for the client to read.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
@@ -33,6 +36,7 @@ from .answers import (
     served,
     status_line,
 )
+from .held import HeldAnswer
 from .output import Output
 from .request import Client, Header, Request
 from .service import Endpoint, Message, Service
@@ -62,6 +66,10 @@ class Link(Protocol):
         """Continue after an exchange has answered; close if its answer was the ``last``."""
         ...
 
+    def hold(self, held: HeldAnswer) -> None:
+        """Keep an answer open until it is ended."""
+        ...
+
 
 class Exchange:
     """Runs the application for one request and writes its answer."""
@@ -81,6 +89,7 @@ class Exchange:
         self._bodiless = False
         self._last = not request.keep_alive
         self._bytes = 0
+        self._held: HeldAnswer | None = None
 
     async def run(self) -> None:
         """Call the application, then notify the connection.
@@ -95,11 +104,13 @@ class Exchange:
         except Exception:
             _log.exception("unexpected error in %s %s", self._request.method.decode(), scope["path"])
         if not (self._done or self._output.closed):
+            self._held = None
             await self._fail()
         seconds, details = time.perf_counter() - self._began, self._service.details_of(scope)
         host = self._connection.client.host
         self._service.observe(Served(self._request, host, self._status, seconds, self._bytes, *details))
-        self._connection.served(self._last)
+        if self._held is None:
+            self._connection.served(self._last)
 
     async def send(self, answer: Answer) -> None:
         """Send a large answer that is ready, then notify the connection."""
@@ -147,6 +158,9 @@ class Exchange:
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], list(message.get("headers", ()))
             return
+        if message["type"] == "http.response.hold":
+            self._hold(message["hold"])
+            return
         body, more = message.get("body", b""), message.get("more_body", False)
         self._bytes += len(body)
         out = b"" if self._head_sent else self._head(len(body), more)
@@ -160,6 +174,17 @@ class Exchange:
                 self._write(b"0\r\n\r\n")
         self._done = not more
         await self._output.drained()
+
+    def _hold(self, hold: Callable[[HeldAnswer], None]) -> None:
+        """Send the head of an answer, and leave the rest of it to ``hold``."""
+        self._write(self._head(0, True))
+        connection = self._connection
+        self._held = HeldAnswer(
+            self._output, chunked=self._chunked, ended=lambda: connection.served(last=True)
+        )
+        self._done = True
+        connection.hold(self._held)
+        hold(self._held)
 
     async def _stream(self, head: bytes, body: bytes) -> None:
         """Write ``body`` in slices as fast as the client reads."""

@@ -17,10 +17,12 @@ from typing import cast
 
 import msgspec
 
-from registry.api.backend import NodeStatus
+from registry.api.backend import ClusterStatus, NodeStatus
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Outcome, Refused
+from registry.domain.history.moment import Moment, OwnerRows
 from registry.domain.pending_command import CommandRequest
+from registry.feed.contract import Page
 from registry.observe.metrics import Tally
 from snapshots.catalogue.catalogue import Entry
 
@@ -61,11 +63,36 @@ class AskSnapshots(msgspec.Struct, tag=True, frozen=True):
     number: int
 
 
+class AskEvents(msgspec.Struct, tag=True, frozen=True):
+    """A request for events of the change feed; answered by :class:`Events`.
+
+    At the end of the log the node waits ``wait_s`` seconds for the next ones.
+    """
+
+    number: int
+    position: int
+    wait_s: float
+
+
 class DeleteSnapshot(msgspec.Struct, tag=True, frozen=True):
     """A request to delete a snapshot; answered by :class:`Snapshots` with its remains, usually none."""
 
     number: int
     id: str
+
+
+class AskCluster(msgspec.Struct, tag=True, frozen=True):
+    """A request for the state of the cluster; answered by :class:`Cluster`."""
+
+    number: int
+
+
+class AskPast(msgspec.Struct, tag=True, frozen=True):
+    """A request for the rows of owners at a moment in the past; answered by :class:`Past`."""
+
+    number: int
+    moment: Moment
+    owners: list[bytes]
 
 
 class Report(msgspec.Struct, tag=True, frozen=True):
@@ -111,11 +138,35 @@ class Status(msgspec.Struct, tag=True, frozen=True):
     status: NodeStatus
 
 
+class Cluster(msgspec.Struct, tag=True, frozen=True):
+    """The cluster as the node knows it, or the error for which it does not."""
+
+    number: int
+    status: ClusterStatus | None
+    refused: Refused | None = None
+
+
+class Past(msgspec.Struct, tag=True, frozen=True):
+    """Rows at a moment in the past, or the error for which they are not known."""
+
+    number: int
+    told: OwnerRows | None
+    refused: Refused | None = None
+
+
 class Snapshots(msgspec.Struct, tag=True, frozen=True):
     """Entries of the snapshot catalogue, or the error for which there are none."""
 
     number: int
     entries: list[Entry]
+    refused: Refused | None = None
+
+
+class Events(msgspec.Struct, tag=True, frozen=True):
+    """A page of the change feed, or the error for which there is none."""
+
+    number: int
+    page: Page
     refused: Refused | None = None
 
 
@@ -127,8 +178,19 @@ class Metrics(msgspec.Struct, tag=True, frozen=True):
     refused: Refused | None = None
 
 
-FromReader = Hello | Submit | Confirm | AskStatus | AskSnapshots | DeleteSnapshot | Report
-FromNode = State | Decided | Confirmed | Status | Snapshots | Metrics
+FromReader = (
+    Hello
+    | Submit
+    | Confirm
+    | AskStatus
+    | AskCluster
+    | AskPast
+    | AskSnapshots
+    | AskEvents
+    | DeleteSnapshot
+    | Report
+)
+FromNode = State | Decided | Confirmed | Status | Cluster | Snapshots | Events | Metrics | Past
 
 encode = msgspec.msgpack.Encoder().encode
 decode_from_reader = msgspec.msgpack.Decoder(FromReader).decode

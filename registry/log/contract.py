@@ -151,6 +151,29 @@ class Log(Protocol):
         """
         ...
 
+    def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """Return records from ``offset`` on as :meth:`read` does, for any thread and apart from the follower.
+
+        ``next`` lies beyond all records that were deleted; it is ``offset`` only at the log's end. May block
+        for some seconds. Raises :class:`Unreachable`, and as :meth:`read`.
+        """
+        ...
+
+    def query_start(self) -> int:
+        """Ask the log for the offset at which it begins: earlier records were deleted, whatever their keys.
+
+        Raises :class:`Unreachable`, :class:`ForeignLog`.
+        """
+        ...
+
+    def first_after(self, time_ms: int) -> int | None:
+        """Return the offset of the first record that is newer than ``time_ms``, in ms since the epoch.
+
+        ``None`` if there is none. Records keep the time that their writer's clock showed: where that was set
+        back, an older record may follow. Raises :class:`Unreachable`, :class:`LogError`.
+        """
+        ...
+
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Wait until :meth:`read` from ``offset`` would advance, and return True if so.
 

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from registry.api.backend import NodeStatus
+from registry.api.backend import ClusterStatus, NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
+from registry.domain.history.moment import Moment, OwnerRows, plain_owners
 from registry.domain.pending_command import NO_ORIGIN, CommandRequest, Origin, PendingCommand, Submit
+from registry.feed.contract import Page
 from registry.forwarding.node_port import outcome_of
 from registry.store.views import AppliedView, decrypted
 from snapshots.catalogue.catalogue import Entry
 
+from .cluster_status import ClusterView
 from .node import Node
 from .status import status
 
@@ -24,13 +27,22 @@ _T = TypeVar("_T")
 class NodeBackend:
     """Implementation of :class:`registry.api.backend.Backend` on top of the node."""
 
-    def __init__(self, node: Node, submit: Submit, *, timeout_s: float, confirm_timeout_s: float) -> None:
+    def __init__(
+        self,
+        node: Node,
+        submit: Submit,
+        cluster: ClusterView,
+        *,
+        timeout_s: float,
+        confirm_timeout_s: float,
+    ) -> None:
         """Create the backend.
 
         ``timeout_s`` limits a write, ``confirm_timeout_s`` the confirmation of a read; both in seconds.
         """
         self._node = node
         self._submit = submit
+        self._cluster = cluster
         self._timeout_s = timeout_s
         self._confirm_timeout_s = confirm_timeout_s
         self._loop = asyncio.get_running_loop()
@@ -45,7 +57,9 @@ class NodeBackend:
 
     async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         """Submit a command and return its outcome."""
-        request = CommandRequest(command, self._timeout_s, origin.request_id, principal=origin.principal)
+        request = CommandRequest(
+            command, self._timeout_s, origin.request_id, principal=origin.principal, trace=origin.trace
+        )
         deadline = self._loop.time() + self._timeout_s
         return await outcome_of(self._submit, PendingCommand(request, deadline, forwarded=origin.forwarded))
 
@@ -61,9 +75,26 @@ class NodeBackend:
         """Return the node's status."""
         return status(self._node)
 
+    async def cluster(self) -> ClusterStatus:
+        """Return the cluster as the node knows it."""
+        return self._cluster.status()
+
+    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+        """Return the rows of owners at a moment in the past, with sensitive metadata decrypted."""
+        reply: asyncio.Future[OwnerRows | RegistryError] = self._loop.create_future()
+        self._node.past.ask(moment, owners, lambda told: None if reply.done() else reply.set_result(told))
+        told = await reply
+        if isinstance(told, RegistryError):
+            raise told
+        return plain_owners(told, self._node.cipher)
+
     async def snapshots(self) -> list[Entry]:
         """Return all entries of the snapshot catalogue, newest first."""
         return await self._reply_to(self._node.snapshots.list_entries)
+
+    async def events(self, position: int, wait_s: float) -> Page:
+        """Return a page of the change feed."""
+        return await self._node.feed.events(position, wait_s)
 
     async def delete_snapshot(self, id: str) -> Entry | None:
         """Delete a snapshot; return its entry if its files cannot be deleted yet, otherwise ``None``."""

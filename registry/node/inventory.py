@@ -37,46 +37,65 @@ class Inventory:
         self._store = store
         self._counting = threading.Lock()
         self._done: Stock | None = None
-        self._done_at = -1  # the applied offset at which the last round began
+        # The applied offsets at which the last round and this one began.
+        self._done_at = self._round_at = -1
         self._begin()
 
     def _begin(self) -> None:
         self._at, self._subject, self._live = layout.VERSION, b"", False
-        self._round, self._round_at = Stock(Counter(), Counter()), self._store.applied
+        # Versions by type, as in their rows, and state.
+        self._versions: Counter[tuple[bytes, bool]] = Counter()
+        self._subjects: Counter[str] = Counter()
 
-    def stock(self) -> Stock:
-        """Return the numbers; those of a large store are of the last round."""
-        if self._done is None or self._store.stat().rows <= AT_ONCE_ROWS_MAX:
+    @property
+    def ended(self) -> bool:
+        """True between two rounds."""
+        return self._at == layout.VERSION
+
+    def stock(self) -> Stock | None:
+        """Return the numbers; those of a large store are of the last round, ``None`` before its end."""
+        if self._store.stat().rows <= AT_ONCE_ROWS_MAX:
             for _ in range(2):  # The first round may have begun before the newest rows were there.
                 while self._done_at != self._store.applied and not self.count(AT_ONCE_ROWS_MAX):
                     pass
-        assert self._done is not None
         return self._done
 
     def count(self, rows_max: int) -> bool:
-        """Count up to ``rows_max`` more versions; return true after the last one of a round."""
-        with self._counting, self._store.view() as view:
-            for _ in range(rows_max):
-                row = view.seek(self._at)
-                if row is None or not row[0].startswith(layout.VERSION):
-                    self._end_subject()
-                    self._done, self._done_at = self._round, self._round_at
-                    self._begin()
+        """Count up to ``rows_max`` more versions; return true after the last one of a round.
+
+        A new round is not begun, and ended at once, if nothing has been applied since the last one began.
+        """
+        with self._counting:
+            if self.ended:
+                if self._done_at == self._store.applied:
                     return True
-                self._add(*row)
-                self._at = row[0] + b"\0"
+                self._round_at = self._store.applied
+            with self._store.view() as view:
+                for _ in range(rows_max):
+                    row = view.seek(self._at)
+                    if row is None or not row[0].startswith(layout.VERSION):
+                        self._end()
+                        return True
+                    self._add(*row)
+                    self._at = row[0] + b"\0"
             return False
 
     def _add(self, key: bytes, value: bytes) -> None:
         if key[:-4] != self._subject:
             self._end_subject()
             self._subject, self._live = key[:-4], False
-        live = not version_row.is_deleted(value)
-        self._live = self._live or live
-        kind = version_row.type_of(value).decode().strip('"')
-        self._round.versions[kind, LIVE if live else DELETED] += 1
+        deleted = version_row.is_deleted(value)
+        self._live = self._live or not deleted
+        self._versions[version_row.type_of(value), deleted] += 1
 
     def _end_subject(self) -> None:
         if self._subject:
-            self._round.subjects[LIVE if self._live else DELETED] += 1
-            self._subject = b""
+            self._subjects[LIVE if self._live else DELETED] += 1
+
+    def _end(self) -> None:
+        self._end_subject()
+        versions: Counter[tuple[str, str]] = Counter()
+        for (kind, deleted), count in self._versions.items():
+            versions[kind.decode().strip('"'), DELETED if deleted else LIVE] = count
+        self._done, self._done_at = Stock(versions, self._subjects), self._round_at
+        self._begin()

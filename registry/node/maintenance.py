@@ -1,4 +1,4 @@
-"""Periodic maintenance: compaction, verification, release of dead readers' slots, and counts."""
+"""Periodic maintenance: compaction, verification, release of dead readers' slots, counts, and history."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
 from .inventory import Inventory
+from .past.filler import HistoryFiller
 from .replication.loop import FollowLoop
 from .startup.digest_check import verify_digest
 
@@ -61,13 +62,15 @@ class Maintenance:
         self._stopping = threading.Event()
         self._readers_gone = threading.Event()
         self._quarantined = (-1, 0)
+        self._filler = HistoryFiller(log, store) if settings.history else None
         self.inventory = Inventory(store)
 
     def run(self) -> None:
         """Do maintenance until :meth:`stop`. Raises an error if log or store are found to be damaged."""
         readers_at = compact_at = verify_at = count_at = topic_at = room_at = ids_at = time.monotonic()
-        verifying, proven, counted = True, False, False
-        while not self._stopping.wait(1.0 if counted and not verifying else _STEP_S):
+        verifying, proven, counted, filled, idle = True, False, False, False, True
+        round_at = count_at
+        while not self._stopping.wait(_STEP_S if verifying or not (counted and filled and idle) else 1.0):
             now = time.monotonic()
             if now >= readers_at or self._readers_gone.is_set():
                 self._readers_gone.clear()
@@ -82,6 +85,7 @@ class Maintenance:
             if counted and now >= ids_at:
                 counted = self._counted_blocks(self._store.count_ids_step)
                 ids_at = now + _COUNT_EVERY_S if counted else now
+            filled = self._filler is None or self._filler.step()
             if now >= compact_at and not self._compact():
                 compact_at = now + _COMPACT_EVERY_S
             if self._own is not None and now >= room_at:
@@ -90,8 +94,11 @@ class Maintenance:
             if now >= topic_at:
                 self._check_topic()
                 topic_at = now + self._topic_look_s()
-            if now >= count_at and self.inventory.count(_COUNT_ROWS):
-                count_at = now + _COUNT_EVERY_S
+            if now >= count_at:
+                round_at = now if idle else round_at
+                idle = self.inventory.count(_COUNT_ROWS)
+                # As long a pause as the round took, in large stores.
+                count_at = now + max(_COUNT_EVERY_S, now - round_at) if idle else now
             if now >= verify_at:
                 verifying = True
             if verifying and self._verify():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from registry import VERSION
 from registry.observe.metrics import Sample, Tally
@@ -28,8 +28,9 @@ def metrics(node: Node, audit_lost: int) -> bytes:
 
     total, stock = node.processes.total(), node.maintenance.inventory.stock()
     samples = [
-        *_of_node(node), *_of_stock(stock), *_of_work(node, total), *_aliases(node, stock, total),
-        *node.snapshots.entries.samples(), *host_processes.samples(os.getppid()),
+        *_of_node(node), *_of_work(node, total), *_aliases(node, total),
+        *(() if stock is None else (*_of_stock(stock), *_aliases_of_stock(stock))),
+        *node.snapshots.entries.samples(), *node.webhooks.samples(), *host_processes.samples(os.getppid()),
     ]  # fmt: skip
     samples.append(Sample("registrar_audit_lost", total.audit_lost + audit_lost))
     if node.certificates is not None:
@@ -68,6 +69,8 @@ def _of_work(node: Node, total: Tally) -> Iterator[Sample]:
     yield Sample("registrar_writer_records", writer.records)
     yield Sample("registrar_schemas_registered", writer.versions)
     yield Sample("registrar_http_connections", total.connections)
+    yield Sample("registrar_feed_listeners", total.listeners)
+    yield Sample("registrar_feed_dropped", total.dropped)
     yield from (Sample("registrar_event_loop_lag_seconds", *lag) for lag in _lags_s(node, total))
     if heartbeats.age_s():
         yield Sample("registrar_heartbeat_age_seconds", heartbeats.age_s())
@@ -83,23 +86,32 @@ def _lags_s(node: Node, total: Tally) -> Iterator[tuple[float, tuple[str]]]:
         yield node.candidate.election_thread.pulse.lag_s(), ("election",)
 
 
-def _aliases(node: Node, stock: Stock, total: Tally) -> Iterator[Sample]:
-    """Yield what dashboards for Confluent's registry and Karapace ask for, by their names."""
-    live, deleted = stock.in_state(LIVE), stock.in_state(DELETED)
+def _aliases(node: Node, total: Tally) -> Iterator[Sample]:
+    """Yield what dashboards for Confluent's registry ask for, by their names."""
     failed = sum(each.count for each in total.requests if each.status >= 400)
-    confluent = {
-        "registered_count": live,
-        "deleted_count": deleted,
-        "master_slave_role": float(node.role == "primary"),
-        "node_count": node.known_nodes(),
-        "api_success_count": sum(each.count for each in total.requests) - failed,
-        "api_failure_count": failed,
-    }
+    yield from _named_by_confluent(
+        {
+            "master_slave_role": float(node.role == "primary"),
+            "node_count": node.known_nodes(),
+            "api_success_count": sum(each.count for each in total.requests) - failed,
+            "api_failure_count": failed,
+        }
+    )
+
+
+def _aliases_of_stock(stock: Stock) -> Iterator[Sample]:
+    """Yield the numbers of subjects and versions by the names of Confluent's registry and of Karapace."""
+    live = stock.in_state(LIVE)
+    confluent: dict[str, float] = {"registered_count": live, "deleted_count": stock.in_state(DELETED)}
     for kind in _TYPES:
         confluent[f"{kind.lower()}_schemas_created"] = stock.of_type(kind)
         confluent[f"{kind.lower()}_schemas_deleted"] = stock.versions[kind, DELETED]
-    yield from (Sample(f"kafka_schema_registry_{name}", value) for name, value in confluent.items())
+    yield from _named_by_confluent(confluent)
     yield Sample("karapace_schema_reader_schemas", live)
     yield Sample("karapace_schema_reader_subjects", sum(stock.subjects.values()))
     for state in _STATES:
         yield Sample("karapace_schema_reader_subject_data_schema_versions", stock.in_state(state), (state,))
+
+
+def _named_by_confluent(values: Mapping[str, float]) -> Iterator[Sample]:
+    return (Sample(f"kafka_schema_registry_{name}", value) for name, value in values.items())

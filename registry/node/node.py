@@ -1,10 +1,10 @@
 """The node of one host: assembles log, store, follower, writer, snapshots and, in a cluster, the election.
 
-Threads: the caller's event loop, and one each for following, writing, maintenance and snapshots; in a cluster
-also one for the election, one that queries the log's end, one for all connections to Kafka, and, while the
-log is unavailable, one that reopens it. Their steps are plain functions. :meth:`Node.start` creates the
-threads, except the last two, which belong to the log. An unrecoverable failure ends the process: the parent
-restarts it, and a start checks everything.
+Threads: the caller's event loop, and one each for following, writing, maintenance, snapshots, the past and
+webhooks; in a cluster also one for the election, one that queries the log's end, one for all connections to
+Kafka, and, while the log is unavailable, one that reopens it. Their steps are plain functions.
+:meth:`Node.start` creates the threads, except the last two, which belong to the log. An unrecoverable failure
+ends the process: the parent restarts it, and a start checks everything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from election.contract import Identity
 from registry.config.loading import Settings
-from registry.domain.commands import RequestSnapshot
+from registry.domain.commands import AskWebhooks, PingWebhook, RequestSnapshot
 from registry.domain.log_format.records import Record
 from registry.domain.pending_command import PendingCommand
 from registry.domain.policies import NO_POLICIES, Policies
@@ -26,13 +26,18 @@ from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.observe.metrics import Processes
 from registry.observe.pulse import Pulse
 from registry.store.lmdb import Store
-from registry.wiring import certificate_gauges, defaults
+from registry.tracing.contract import NO_TRACING, Tracing
+from registry.wiring import certificate_gauges, defaults, destinations
 from registry.workers.pool import Pool
 
 from .callbacks import Callbacks
 from .candidate import Candidate
+from .feed import NodeFeed
 from .leadership.claim import Barrier
 from .maintenance import Maintenance
+from .past.bases import Bases
+from .past.telling import Teller
+from .past.thread import PastThread
 from .replication.dedup import DedupCache
 from .replication.follower import Follower
 from .replication.loop import FollowLoop
@@ -41,6 +46,7 @@ from .replication.staleness import Staleness
 from .snapshots.coordinator import SnapshotCoordinator
 from .startup.progress import StartProgress
 from .threads import Threads
+from .webhooks.sender import WebhookSender
 from .write.postponed import Workers
 from .write.writer import Writer, Writing
 
@@ -63,6 +69,7 @@ class Node:
         refused: Callable[[str], None],
         cipher: NodeCipher | None = None,
         policies: Callable[[], Policies] = lambda: NO_POLICIES,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         """Assemble the node from the ``opened`` log and store.
 
@@ -83,9 +90,11 @@ class Node:
         # does not prove that a command was not done.
         unfenced = self.standalone or settings.fencing == "off"
         self._memory = None if unfenced else DedupCache(self.store.applied)
+        self.feed = NodeFeed(self.log, self.store.applied, soon=callbacks.soon)
         self.follower = Follower(
-            self.log, self.store, barrier=self._barrier_applied, memory=self._memory,
-            seen=_nothing_seen if cipher is None else cipher.seen,
+            self.log, self.store, history=settings.history,
+            barrier=self._barrier_applied, memory=self._memory,
+            seen=_nothing_seen if cipher is None else cipher.seen, on_applied=self.feed.applied,
         )  # fmt: skip
         self.following = FollowLoop(
             self.log, self.store, self.follower,
@@ -114,6 +123,7 @@ class Node:
             memory=self._memory,
             cipher=cipher,
             policies=policies,
+            tracing=tracing,
         )  # fmt: skip
         self.candidate = Candidate(
             settings, self.log, self.store,
@@ -126,6 +136,13 @@ class Node:
             situation=self, submit=self.writer.submit, soon=callbacks.soon, now=now_ms,
         )  # fmt: skip
         self.when_role_changes(self.snapshots.wake)
+        self.webhooks = WebhookSender(
+            settings, self.log, self.store, identity=self.log.identity, destinations=destinations(settings),
+            situation=self, submit=self.writer.submit, soon=callbacks.soon, now=now_ms,
+        )  # fmt: skip
+        self.when_role_changes(self.webhooks.wake)
+        bases = Bases(self.log, self.snapshots.entries.ours)
+        self.past = PastThread(Teller(self.log, self.store, bases, now_ms), callbacks.soon)
         self.processes = Processes()
         # Lag of the event loop that serves readers and peers.
         self.pulse = Pulse()
@@ -193,6 +210,8 @@ class Node:
         self._threads.start("write", self.candidate.write_loop.run)
         self._threads.start("maintenance", self.maintenance.run)
         self._threads.start("snapshots", self.snapshots.run)
+        self._threads.start("webhooks", self.webhooks.run)
+        self._threads.start("past", self.past.run)
         if not self.standalone:
             self._threads.start("election", self.candidate.election_thread.run)
             self._threads.start("confirm", self.read_barrier.run)
@@ -205,13 +224,16 @@ class Node:
         """Decide waiting commands, stop the threads, then close log and store. Blocks."""
         self.candidate.stop()
         self.snapshots.stop()
+        self.webhooks.stop()
         self._threads.join(("write",), STOP_S)
         self.pool.close()
-        for part in (self.following, self.read_barrier, self.maintenance):
+        for part in (self.following, self.read_barrier, self.maintenance, self.past):
             part.stop()
         if not self.standalone:
             self.log.close()  # Interrupts threads that still wait for the log.
-        self._threads.join(("write", "follow", "maintenance", "confirm", "snapshots"), STOP_S)
+        names = ("write", "follow", "maintenance", "confirm", "snapshots", "webhooks", "past")
+        self._threads.join(names, STOP_S)
+        self.feed.close()
         self.follower.close()
         self.store.close()
         self.log.close()
@@ -228,6 +250,8 @@ class Node:
         """
         if isinstance(pending.command, RequestSnapshot):
             self.snapshots.request(pending)
+        elif isinstance(pending.command, AskWebhooks | PingWebhook):
+            self.webhooks.request(pending)
         else:
             self.writer.submit(pending)
 
@@ -264,6 +288,7 @@ class Node:
 
     def _advanced(self) -> None:
         self.read_barrier.advanced()
+        self.webhooks.wake()
 
     def _stuck(self) -> None:
         self.read_barrier.stop_waiting()

@@ -9,21 +9,28 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from registry.api.backend import NodeStatus
+from registry.api.backend import ClusterStatus, NodeStatus
 from registry.domain.commands import Outcome, refused
 from registry.domain.errors import TOO_MANY_WRITES, RegistryError
 from registry.domain.pending_command import PendingCommand
 from registry.domain.pending_command import Submit as SubmitCommand
+from registry.feed.contract import NO_EVENTS
 from registry.ipc.messages import (
+    AskCluster,
+    AskEvents,
+    AskPast,
     AskSnapshots,
     AskStatus,
+    Cluster,
     Confirm,
     Confirmed,
     Decided,
     DeleteSnapshot,
+    Events,
     FromReader,
     Hello,
     Metrics,
+    Past,
     Report,
     Snapshots,
     State,
@@ -33,6 +40,7 @@ from registry.ipc.messages import (
 
 from .ipc_server import ReaderConnection
 from .node import Node
+from .past.thread import Told
 from .snapshots.coordinator import Deleted, Listed
 
 WATCH_EVERY_S = 0.25
@@ -48,12 +56,14 @@ class NodeService:
         submit: SubmitCommand,
         *,
         status: Callable[[], NodeStatus],
+        cluster: Callable[[], ClusterStatus],
         metrics: Callable[[], bytes],
         confirm_timeout_s: float,
     ) -> None:
         self.node = node
         self.submit = submit
         self.status = status
+        self.cluster = cluster
         self.metrics = metrics
         self.confirm_timeout_s = confirm_timeout_s
         self.loop = asyncio.get_running_loop()
@@ -138,6 +148,10 @@ class NodeSession:
                 status = self._service.status()
                 self._send_started()
                 self._connection.send(Status(number, status))
+            case AskCluster(number):
+                self._connection.send(Cluster(number, self._service.cluster()))
+            case AskPast(number, moment, owners):
+                self._node.past.ask(moment, owners, partial(self._told, number))
             case Report(tally, number):
                 self._node.processes.report(self.number, tally)
                 if number:
@@ -145,6 +159,8 @@ class NodeSession:
             case AskSnapshots(number):
                 if not self._node.snapshots.list_entries(lambda listed: self._listed(number, listed)):
                     self._listed(number, TOO_MANY_WRITES())
+            case AskEvents(number, position, wait_s):
+                self._begin(self._events(number, position, wait_s))
             case DeleteSnapshot(number, id):
                 if not self._node.snapshots.delete(id, lambda left: self._deleted(number, left)):
                     self._deleted(number, TOO_MANY_WRITES())
@@ -167,6 +183,12 @@ class NodeSession:
             fresh = self._sent.started
         self._connection.send(Confirmed(number, fresh))
 
+    async def _events(self, number: int, position: int, wait_s: float) -> None:
+        try:
+            self._connection.send(Events(number, await self._node.feed.events(position, wait_s)))
+        except RegistryError as error:
+            self._connection.send(Events(number, NO_EVENTS, refused(error)))
+
     def _send_started(self) -> None:
         """Send the reader the state if the node has started and the reader does not know it yet.
 
@@ -181,6 +203,12 @@ class NodeSession:
             self._connection.send(Snapshots(number, [], refused(listed)))
         else:
             self._connection.send(Snapshots(number, listed))
+
+    def _told(self, number: int, told: Told) -> None:
+        if isinstance(told, RegistryError):
+            self._connection.send(Past(number, None, refused(told)))
+        else:
+            self._connection.send(Past(number, told))
 
     def _deleted(self, number: int, left: Deleted) -> None:
         self._listed(number, left if isinstance(left, RegistryError) else [] if left is None else [left])

@@ -10,7 +10,9 @@ from registry.domain.admission import Room
 from registry.forwarding.authentication import Security
 from registry.forwarding.peers import Peers
 from registry.processes.sockets import listen
+from registry.tracing.contract import Tracing
 
+from .cluster_status import ClusterView
 from .node import Node
 
 _log = logging.getLogger(__name__)
@@ -20,7 +22,9 @@ class PeeringError(Exception):
     """Failure to serve the peer endpoint; the text is for the user."""
 
 
-async def start_peer_endpoint(node: Node, settings: Settings) -> tuple[Peers, str]:
+async def start_peer_endpoint(
+    node: Node, cluster: ClusterView, settings: Settings, tracing: Tracing
+) -> tuple[Peers, str]:
     """Serve the peer endpoint; return the peers and the ``HOST:PORT`` at which other nodes reach it.
 
     Raises :class:`PeeringError`, :class:`FileError`.
@@ -40,7 +44,9 @@ async def start_peer_endpoint(node: Node, settings: Settings) -> tuple[Peers, st
             url=node.identity.url,
             body_bytes_max=settings.body_bytes_max,
             room=Room(settings.queue_max, settings.queue_bytes_max),
+            report=cluster.packed,
             access_log=settings.access_log,
+            tracing=tracing,
         )
         listener = listen(host, port, shared=False)
     except OSError as error:
@@ -49,6 +55,7 @@ async def start_peer_endpoint(node: Node, settings: Settings) -> tuple[Peers, st
     await peers.start(listener)
     node.candidate.reachable = peers.reachable
     node.watchers = peers.watchers
+    cluster.others = peers.reports.others
     if host in ANY_HOST:
         host = node.identity.host
     address = f"[{host}]" if ":" in host else host

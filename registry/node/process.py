@@ -16,7 +16,10 @@ from registry.processes.parent_channel import REFUSED, Parent
 from registry.processes.sockets import ListenError
 from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
+from registry.tracing.contract import Tracing
+from registry.wiring import tracing
 
+from .cluster_status import ClusterView
 from .command_router import CommandRouter
 from .governance import Governance
 from .ipc_server import IpcServer
@@ -42,6 +45,8 @@ GIVE_UP_S = 1.8
 FIRST_WAIT_S = 2.0
 # Time for audit entries that wait for their destination when the process stops.
 STOP_AUDIT_S = 0.5
+# The same for traces.
+STOP_TRACES_S = 0.5
 # Time for opening log and store to end if the process is stopped meanwhile.
 STOP_OPENING_S = 1.0
 # Time for requests of peers in progress when the process stops. The node has resigned by then, so no new
@@ -59,13 +64,15 @@ async def run(parent: Parent, opening: Opening) -> int:
         _log.error("%s", error)
         await _given_up(opening, asyncio.wrap_future(opening.opened))
         return 1
+    traced = tracing(parent.settings, "node")
     try:
-        return await _run(parent, opening, governance)
+        return await _run(parent, opening, governance, traced)
     finally:
         await governance.close(STOP_AUDIT_S)
+        await traced.close(STOP_TRACES_S)
 
 
-async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
+async def _run(parent: Parent, opening: Opening, governance: Governance, traced: Tracing) -> int:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     failure: list[str] = []
@@ -89,7 +96,7 @@ async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
 
     parent.listen(stopping.set, on_message_while_opening)
     try:
-        startup = await _waited_for(parent, opening, stopping, governance)
+        startup = await _waited_for(parent, opening, stopping, governance, traced)
         opened = opening.opened.result()
         cipher = opening.starting.cipher
         node = Node(
@@ -99,6 +106,7 @@ async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
             refused=refused,
             cipher=cipher,
             policies=governance.policies.current,
+            tracing=traced,
         )
     except Stopped:
         await stopping.wait()
@@ -112,12 +120,13 @@ async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
         return REFUSED
 
     node.starting = opening.starting
+    cluster = ClusterView(node)
     peers, peer, serving = None, "", None if startup is None else startup.serving
     if not node.standalone:
         from .peering import PeeringError, start_peer_endpoint  # noqa: PLC0415 (for clusters only)
 
         try:
-            peers, peer = await start_peer_endpoint(node, parent.settings)
+            peers, peer = await start_peer_endpoint(node, cluster, parent.settings, traced)
         except PeeringError as error:
             await asyncio.to_thread(node.stop)
             parent.report(refused=str(error))
@@ -128,6 +137,7 @@ async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
             _log.error("%s", error)
             return 1
     router = CommandRouter(node, None if peers is None else peers.forwarding.submit)
+    submit = traced.decided(router.submit)
 
     def on_message(message: dict[str, Any]) -> None:
         node.restarts.update(message.get("restarts", {}))
@@ -143,7 +153,7 @@ async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
         return metrics(node, governance.audit_lost)
 
     service = NodeService(
-        node, router.submit, status=partial(status, node), metrics=counted,
+        node, submit, status=partial(status, node), cluster=cluster.status, metrics=counted,
         confirm_timeout_s=parent.settings.confirm_timeout_s,
     )  # fmt: skip
     service.start()
@@ -156,8 +166,8 @@ async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
         if parent.settings.readers == 0:
             if serving is None:
                 await _has_rows(node, stopping)
-            serving = serving or _serving(parent.settings, governance)
-            await _serve(serving, parent.settings, node, router.submit, startup, counted)
+            serving = serving or _serving(parent.settings, governance, traced)
+            await _serve(serving, parent.settings, node, submit, cluster, startup, counted)
         parent.report(listening=True)
         await stopping.wait()
     except ListenError as error:
@@ -185,7 +195,7 @@ async def _run(parent: Parent, opening: Opening, governance: Governance) -> int:
 
 
 async def _waited_for(
-    parent: Parent, opening: Opening, stopping: asyncio.Event, governance: Governance
+    parent: Parent, opening: Opening, stopping: asyncio.Event, governance: Governance, traced: Tracing
 ) -> StartupEndpoint | None:
     """Wait until log and store are open; return the startup endpoint if that took long enough to need one.
 
@@ -202,7 +212,7 @@ async def _waited_for(
     waited.cancel()
     startup = None
     if not (opened.done() or stopped.done()):
-        startup = StartupEndpoint(parent.settings, opening.starting, governance)
+        startup = StartupEndpoint(parent.settings, opening.starting, governance, traced)
         # What is wrong, such as a port in use, is reported when the node itself serves.
         with suppress(ListenError, FileError):
             await startup.start(parent.endpoint)
@@ -246,6 +256,7 @@ async def _serve(
     settings: Settings,
     node: Node,
     submit: Submit,
+    cluster: ClusterView,
     startup: StartupEndpoint | None,
     metrics: Callable[[], bytes],
 ) -> None:
@@ -258,6 +269,7 @@ async def _serve(
     backend = NodeBackend(
         node,
         submit,
+        cluster,
         timeout_s=settings.request_timeout_s * DECIDING_PART,
         confirm_timeout_s=settings.confirm_timeout_s,
     )
@@ -266,7 +278,7 @@ async def _serve(
         startup.backend.swap(backend)
 
 
-def _serving(settings: Settings, governance: Governance) -> Serving:
+def _serving(settings: Settings, governance: Governance, traced: Tracing) -> Serving:
     from .serving import Serving  # noqa: PLC0415 (costs time and memory, not needed where readers serve)
 
-    return Serving(settings, governance.policies, governance.audit)
+    return Serving(settings, governance.policies, governance.audit, traced)

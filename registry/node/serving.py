@@ -15,13 +15,15 @@ from registry.api.app import create_app
 from registry.api.backend import Backend
 from registry.audit.log import AuditLog, recorder
 from registry.config.loading import Settings
+from registry.feed.hub import Hub
 from registry.http1.server import Server
 from registry.observe.metrics import Tally
 from registry.processes.sockets import listen_on_all
 from registry.public_server import public_server, start_listening
 from registry.security.gate import WatchedGate
 from registry.security.policies_file import PoliciesFile
-from registry.wiring import api_settings, configured_gate, limits, observing, server_tls
+from registry.tracing.contract import NO_TRACING, Tracing
+from registry.wiring import api_settings, configured_gate, console, limits, observing, server_tls
 from registry.workers.pool import Pool
 
 Metrics = Callable[[], Awaitable[bytes]]
@@ -30,13 +32,22 @@ Metrics = Callable[[], Awaitable[bytes]]
 class Serving:
     """Server for the public port, whose backend can be replaced while it runs."""
 
-    def __init__(self, settings: Settings, policies: PoliciesFile, audit: AuditLog | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        policies: PoliciesFile,
+        audit: AuditLog | None,
+        tracing: Tracing = NO_TRACING,
+    ) -> None:
         self._settings = settings
+        self._tracing = tracing
         self._audit = audit
         self._of_api = api_settings(settings, VERSION, policies)
         self._observed = observing(settings)
+        self._console = console(settings)
         self._server: Server | None = None
         self._gate: WatchedGate | None = None
+        self._hub: Hub | None = None
         self._watching: list[asyncio.Task[None]] = []
         self._app: ASGIApp
         self._backend: Backend
@@ -52,20 +63,25 @@ class Serving:
         if self._gate is None:
             self._gate = configured_gate(self._settings)
         self._backend = backend
+        if self._hub is not None:
+            self._hub.stop()
+        self._hub = Hub(backend, self._gate, listeners_max=self._of_api.listeners_max)
         self._app = create_app(
-            backend,
+            self._tracing.backend(backend),
             self._of_api,
             metrics=metrics,
             pool=pool,
             gate=self._gate,
             audit=recorder(self._audit),
+            console=self._console,
+            hub=self._hub,
         )
         if self._server is None:
             # Keep the server only if it listens, so that the next call tries again after a failure.
             tls = server_tls(self._settings)
             listeners = listen_on_all(self._settings.addresses, shared=True)
             server = public_server(
-                self._serve,
+                self._tracing.app(self._serve),
                 self._of_api,
                 limits(self._settings),
                 applied=self._applied,
@@ -86,11 +102,15 @@ class Serving:
 
     def tally(self) -> Tally:
         """Return the request counts so far."""
-        return self._observed.tally(0 if self._server is None else self._server.connections)
+        connections = 0 if self._server is None else self._server.connections
+        listeners, dropped = (0, 0) if self._hub is None else (self._hub.listeners, self._hub.dropped)
+        return self._observed.tally(connections, listeners=listeners, dropped=dropped)
 
     async def stop(self, grace_s: float) -> None:
         """Stop the server; requests in progress get at most ``grace_s`` seconds to finish."""
         for task in self._watching:
             task.cancel()
+        if self._hub is not None:
+            self._hub.stop()
         if self._server is not None:
             await self._server.stop(grace_s)

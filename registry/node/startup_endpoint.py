@@ -16,23 +16,32 @@ from registry.config.loading import Settings
 from registry.domain.admission import Room, size_of
 from registry.domain.commands import Command, Outcome, refused
 from registry.domain.errors import NOT_STARTED
+from registry.domain.history.moment import Moment
 from registry.domain.pending_command import NO_ORIGIN, Origin
+from registry.feed.contract import NO_EVENTS
 from registry.ipc.messages import (
+    AskCluster,
+    AskEvents,
+    AskPast,
     AskSnapshots,
     AskStatus,
+    Cluster,
     Confirm,
     Confirmed,
     Decided,
     DeleteSnapshot,
+    Events,
     FromReader,
     Hello,
     Metrics,
+    Past,
     Report,
     Snapshots,
     State,
     Status,
     Submit,
 )
+from registry.tracing.contract import NO_TRACING, Tracing
 
 from .governance import Governance
 from .ipc_server import IpcServer, ReaderConnection
@@ -51,8 +60,15 @@ HELD_MAX = 1000  # Writes of one reader that wait for the node; more are refused
 class StartupEndpoint:
     """Endpoint for readers and, on a host without readers, the public port; the node takes both over."""
 
-    def __init__(self, settings: Settings, progress: StartProgress, governance: Governance) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        progress: StartProgress,
+        governance: Governance,
+        tracing: Tracing = NO_TRACING,
+    ) -> None:
         self._settings = settings
+        self._tracing = tracing
         self._governance = governance
         self._progress = progress
         self.ipc = IpcServer(StartingService(progress, settings.queue_bytes_max))
@@ -69,7 +85,8 @@ class StartupEndpoint:
         if self._settings.readers == 0:
             from .serving import Serving  # noqa: PLC0415 (only for hosts without readers)
 
-            self.serving = Serving(self._settings, self._governance.policies, self._governance.audit)
+            governance = self._governance
+            self.serving = Serving(self._settings, governance.policies, governance.audit, self._tracing)
             self.backend = StartupBackend(self._progress)
             await self.serving.over(self.backend, metrics=_no_metrics)
 
@@ -109,8 +126,14 @@ class StartingSession:
                 self._hold(message)
             case Submit(number):
                 send(Decided(number, refused(NOT_STARTED())))
+            case AskCluster(number):
+                send(Cluster(number, None, refused(NOT_STARTED())))
+            case AskPast(number):
+                send(Past(number, None, refused(NOT_STARTED())))
             case AskSnapshots(number) | DeleteSnapshot(number):
                 send(Snapshots(number, [], refused(NOT_STARTED())))
+            case AskEvents(number=number):
+                send(Events(number, NO_EVENTS, refused(NOT_STARTED())))
             case Report(number=number) if number:
                 send(Metrics(number, b"", refused(NOT_STARTED())))
             case Hello() | Report():
@@ -184,7 +207,19 @@ class StartupBackend:
         """Return the progress of the start."""
         return self._progress.status()
 
+    async def cluster(self) -> NoReturn:
+        """Raise ``NOT_STARTED``."""
+        raise NOT_STARTED()
+
+    async def past(self, moment: Moment, owners: list[bytes]) -> NoReturn:
+        """Raise ``NOT_STARTED``."""
+        raise NOT_STARTED()
+
     async def snapshots(self) -> NoReturn:
+        """Raise ``NOT_STARTED``."""
+        raise NOT_STARTED()
+
+    async def events(self, position: int, wait_s: float) -> NoReturn:
         """Raise ``NOT_STARTED``."""
         raise NOT_STARTED()
 

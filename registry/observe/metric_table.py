@@ -26,6 +26,7 @@ class Metric(NamedTuple):
 
 _CLUSTER = "in a cluster"
 _SNAPSHOT = "if there is a snapshot"
+_WEBHOOKS = "on the primary, if there are webhooks"
 _REQUEST = ("method", "route", "status")
 _CONFLUENT = "Confluent's name for"
 _KARAPACE = "Karapace's name for"
@@ -58,6 +59,8 @@ _OWN = (
         ("method", "route"),
     ),
     Metric("registrar_http_connections", GAUGE, "Open connections"),
+    Metric("registrar_feed_listeners", GAUGE, "Listeners of the change feed"),
+    Metric("registrar_feed_dropped", COUNTER, "Listeners dropped because they read too slowly"),
     Metric(
         "registrar_event_loop_lag_seconds", GAUGE,
         "Longest delay of a scheduled callback on an event loop in the last one to two minutes", ("loop",),
@@ -73,6 +76,17 @@ _OWN = (
     Metric("registrar_snapshots", GAUGE, "Snapshots in the catalogue, by state", ("state",)),
     Metric("registrar_snapshot_offset", GAUGE, "Offset of the newest snapshot", when=_SNAPSHOT),
     Metric("registrar_snapshot_age_seconds", GAUGE, "Age of the newest snapshot", when=_SNAPSHOT),
+    Metric(
+        "registrar_webhook_deliveries", COUNTER, "Attempts to deliver an event, by webhook and outcome",
+        ("webhook", "outcome"), _WEBHOOKS,
+    ),
+    Metric(
+        "registrar_webhook_failures", GAUGE, "Failed attempts since the last success", ("webhook",), _WEBHOOKS
+    ),
+    Metric(
+        "registrar_webhook_lag_records", GAUGE, "Records of the log that a webhook has still to look at",
+        ("webhook",), _WEBHOOKS,
+    ),
     Metric(
         "registrar_certificate_expiry_seconds", GAUGE,
         "Seconds until the first certificate of a file expires; negative after that", ("file",),

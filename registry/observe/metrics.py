@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -18,6 +19,8 @@ from .logs import log_request
 BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _OTHER = "other"
 _SERIES_MAX = 2000
+# Routes whose queries are not logged: issuers send codes for tokens back to the console.
+_WITHOUT_QUERY = frozenset({"/ui"})
 _METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")}
 
 
@@ -43,6 +46,9 @@ class Tally(msgspec.Struct, array_like=True):
     lag_s: float = 0.0
     # Audit entries that could not be written.
     audit_lost: int = 0
+    # Listeners of the change feed, and those that were dropped because they read too slowly.
+    listeners: int = 0
+    dropped: int = 0
 
 
 class Requests:
@@ -67,9 +73,17 @@ class Requests:
             key = (_OTHER, _OTHER, 0)
         return self._series.setdefault(key, Series(*key, 0, 0.0, [0] * (len(BOUNDS_S) + 1)))
 
-    def tally(self, connections: int = 0, lag_s: float = 0.0, audit_lost: int = 0) -> Tally:
+    def tally(self) -> list[Series]:
         """Return all counts so far."""
-        return Tally(list(self._series.values()), connections, lag_s, audit_lost)
+        return list(self._series.values())
+
+
+class Answered(NamedTuple):
+    """Sums over all requests."""
+
+    requests: int
+    failed: int  # with a status of 500 or above
+    seconds: float
 
 
 class Processes:
@@ -78,7 +92,7 @@ class Processes:
     def __init__(self) -> None:
         self._living: dict[int, Tally] = {}
         self._ended: dict[tuple[str, str, int], Series] = {}
-        self._ended_audit_lost = 0
+        self._ended_audit_lost = self._ended_dropped = 0
 
     def report(self, process: int, tally: Tally) -> None:
         """Store the newest tally of a process, under a number of its own."""
@@ -90,6 +104,16 @@ class Processes:
         if tally is not None:
             add_up(self._ended, tally.requests)
             self._ended_audit_lost += tally.audit_lost
+            self._ended_dropped += tally.dropped
+
+    def answered(self) -> Answered:
+        """Return the sums over all requests of all processes."""
+        count, failed, seconds = 0, 0, 0.0
+        for each in chain(self._ended.values(), *(tally.requests for tally in self._living.values())):
+            count += each.count
+            failed += each.count if each.status >= 500 else 0
+            seconds += each.seconds
+        return Answered(count, failed, seconds)
 
     def total(self) -> Tally:
         """Return the sums over all processes, and the longest lag."""
@@ -104,6 +128,8 @@ class Processes:
             sum(tally.connections for tally in living),
             lag_s,
             self._ended_audit_lost + sum(tally.audit_lost for tally in living),
+            sum(tally.listeners for tally in living),
+            self._ended_dropped + sum(tally.dropped for tally in living),
         )
 
 
@@ -179,12 +205,22 @@ class Observed:
         self._requests.add(method, served.route or "none", served.status, served.seconds)
         if self._access_log:
             target = "-" if request is None else request.target.decode("latin-1")
+            if served.route in _WITHOUT_QUERY:
+                target = target.partition("?")[0]
             address = self._address_of(served.client, () if request is None else request.headers)
             log_request(
                 method, target, served.status, served.seconds, served.size,
                 address=address, principal=served.principal, request_id=served.request_id.decode("latin-1"),
             )  # fmt: skip
 
-    def tally(self, connections: int, lag_s: float = 0.0, audit_lost: int = 0) -> Tally:
+    def tally(
+        self,
+        connections: int,
+        lag_s: float = 0.0,
+        audit_lost: int = 0,
+        *,
+        listeners: int = 0,
+        dropped: int = 0,
+    ) -> Tally:
         """Return the counts so far."""
-        return self._requests.tally(connections, lag_s, audit_lost)
+        return Tally(self._requests.tally(), connections, lag_s, audit_lost, listeners, dropped)

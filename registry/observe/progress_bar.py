@@ -1,74 +1,76 @@
-"""Progress of a command: a bar on a terminal, otherwise a line for each tenth."""
+"""Progress of a command: bars on a terminal, otherwise a line for each tenth."""
 
 from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
-_WIDTH = 40
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
-
-class ProgressBar:
-    """Shows how much of ``total`` is done, for a ``with`` block; call it with the number done."""
-
-    def __init__(self, what: str, total: int, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stdout
-        self._what = what
-        self._total = max(1, total)
-        self._is_terminal = self._stream.isatty()
-        self._tenths = 0
-        self._last = ""
-
-    def __call__(self, done: int) -> None:
-        """Show that ``done`` of the total is done."""
-        part = min(1.0, done / self._total)
-        if self._is_terminal:
-            full = round(part * _WIDTH)
-            self._draw(f"{self._what} [{'#' * full}{'.' * (_WIDTH - full)}] {done} of {self._total}")
-        elif int(part * 10) > self._tenths:
-            self._tenths = int(part * 10)
-            print(f"{self._what}: {done} of {self._total}", file=self._stream, flush=True)
-
-    def _draw(self, line: str) -> None:
-        if line != self._last:
-            print(f"\r{line}", end="", file=self._stream, flush=True)
-            self._last = line
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._last:
-            print(file=self._stream)
+# So many parts of a step are shown: by lines, and by the length of a bar.
+_PRINTED, _DRAWN = 10, 200
 
 
 class Steps:
-    """The progress of a command with several steps, for a ``with`` block: a bar or lines for each step."""
+    """Shows how much of each step is done, for a ``with`` block; call it with the name of the step.
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream
-        self._step = ""
-        self._bar: ProgressBar | None = None
+    ``quiet``: show nothing where there is no terminal; ``bars``: draw where there is one. It may be called
+    from any thread, one at a time.
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False, bars: bool = True) -> None:
+        self._stream = stream or sys.stdout
+        self._quiet, self._draws = quiet, bars and self._stream.isatty()
+        self._step, self._part = "", 0
+        self._bars: Progress | None = None
+        self._bar: TaskID | None = None
 
     def __call__(self, step: str, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` is done in this step; another name begins another step."""
-        if self._bar is None or step != self._step:
-            self._end()
-            self._step, self._bar = step, ProgressBar(step, total, self._stream)
-        self._bar(done)
+        if self._bars is not None:
+            self._draw(self._bars, step, done, total)
+        elif not self._quiet:
+            self._print(step, done, max(1, total))
 
-    def _end(self) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)
-            self._bar = None
+    def _draw(self, bars: Progress, step: str, done: int, total: int) -> None:
+        if self._bar is None or step != self._step:
+            self._step, self._bar, self._part = step, bars.add_task(step), -1
+        part = done * _DRAWN // max(1, total)
+        if part != self._part:
+            self._part = part
+            bars.update(self._bar, completed=done, total=total, refresh=True)
+
+    def _print(self, step: str, done: int, total: int) -> None:
+        if step != self._step:
+            self._step, self._part = step, 0
+        part = min(_PRINTED, done * _PRINTED // total)
+        if part > self._part:
+            self._part = part
+            print(f"{step}: {done} of {total}", file=self._stream, flush=True)
 
     def __enter__(self) -> Self:
+        if self._draws:
+            self._bars = _bars(self._stream)
+            self._bars.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end()
+        if self._bars is not None:
+            self._bars.stop()
+
+
+def _bars(stream: TextIO) -> Progress:
+    from rich.console import Console  # noqa: PLC0415 - takes longer than most commands
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=Console(file=stream), auto_refresh=False)

@@ -25,7 +25,7 @@ _SENT_AS: Final = {"compatibilityLevel": "compatibility"}
 
 
 class PlanOutdated(Exception):
-    """The registry changed since the plan was made."""
+    """The registry does not do what the plan says: it changed, or is of another kind."""
 
 
 def perform(client: RegistryClient, steps: Sequence[Step]) -> Iterator[Step]:
@@ -36,6 +36,12 @@ def perform(client: RegistryClient, steps: Sequence[Step]) -> Iterator[Step]:
     for step in steps:
         answer = _send(client, step.command)
         if isinstance(step.command, Register):
+            wanted, given = step.command.schema_id, answer.get("id")
+            if wanted >= 0 and given != wanted:
+                raise PlanOutdated(
+                    f"{step.command.subject} got the id {given} instead of {wanted}: this registry keeps "
+                    "no ids; delete what was registered, and register it without them"
+                )
             number = _number(client, step.command, answer)
             if number != step.number:
                 raise PlanOutdated(

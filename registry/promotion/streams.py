@@ -10,7 +10,8 @@ import msgspec
 
 from registry.client.client import RegistryClient
 from registry.client.errors import ErrorAnswer, NotARegistry
-from registry.client.paths import scope_path
+from registry.client.paths import scope_path, version_path
+from registry.client.versions import listed_versions
 from registry.domain.model import EVERYWHERE, TOP, Subject
 from registry.folder.exported import version_of
 
@@ -44,13 +45,36 @@ class RegistryStreams:
         return list(self._client.pages("/subjects", subjectPrefix=_ALL, deleted=True))
 
     def versions(self) -> Iterator[dict[str, Any]]:
-        """Yield all versions as ``GET /schemas`` shows them."""
+        """Yield all versions as ``GET /schemas`` shows them, with those that the list leaves out."""
+        listed = set()
         for entity in self._client.pages("/schemas", subjectPrefix=_ALL, deleted=True):
-            try:
-                version_of(entity)
-            except msgspec.ValidationError as error:
-                raise self._nonsense("/schemas", error) from None
+            subject = self._checked("/schemas", entity)
+            listed.add(subject)
             yield entity
+        # Apicurio's list is empty.
+        for subject in self.subjects:
+            if Subject.parse(subject).qualified not in listed:
+                yield from self._versions_of(subject)
+
+    def _versions_of(self, subject: str) -> Iterator[dict[str, Any]]:
+        try:
+            numbers = listed_versions(self._client, subject, deleted=True)
+            for number, deleted in numbers.items():
+                path = version_path(subject, number)
+                entity = self._client.get(path, deleted=True)
+                self._checked(path, entity)
+                yield {"deleted": deleted, **entity}
+        except ErrorAnswer as error:
+            # Apicurio lists soft-deleted subjects, and then shows nothing of them.
+            if not error.is_verdict:
+                raise
+
+    def _checked(self, path: str, entity: Any) -> str:
+        """Return the subject of a version."""
+        try:
+            return version_of(entity)[0]
+        except msgspec.ValidationError as error:
+            raise self._nonsense(path, error) from None
 
     def configs(self) -> Iterator[tuple[Subject, dict[str, Any]]]:
         """Yield all configs with their scopes, as ``GET /config/{subject}`` shows them."""
@@ -61,22 +85,20 @@ class RegistryStreams:
         return self._stored("mode")
 
     def _stored(self, kind: str) -> Iterator[tuple[Subject, dict[str, Any]]]:
-        """Read the list, which only Registrar has, for administrators; or ask for each scope."""
+        listed = self.listed(kind)
+        return self._of_each_scope(kind) if listed is None else iter(listed)
+
+    def listed(self, kind: str) -> list[tuple[Subject, dict[str, Any]]] | None:
+        """Return the list of all configs or modes, which only Registrar has, for administrators."""
         try:
-            yield from self._listed(kind)
+            found = [msgspec.convert(each, _Stored) for each in self._client.pages(f"/admin/{kind}s")]
         except ErrorAnswer as error:
             if error.status not in _NO_LIST:
                 raise
+            return None
         except (NotARegistry, msgspec.ValidationError):
-            pass  # a proxy's page for an unknown path
-        else:
-            return
-        yield from self._of_each_scope(kind)
-
-    def _listed(self, kind: str) -> Iterator[tuple[Subject, dict[str, Any]]]:
-        for each in self._client.pages(f"/admin/{kind}s"):
-            found = msgspec.convert(each, _Stored)
-            yield Subject.parse(found.subject), getattr(found, kind)
+            return None  # a proxy's page for an unknown path
+        return [(Subject.parse(each.subject), getattr(each, kind)) for each in found]
 
     def _of_each_scope(self, kind: str) -> Iterator[tuple[Subject, dict[str, Any]]]:
         for scope in self._scopes():

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from registry.api.backend import NodeStatus
+from registry.api.backend import ClusterStatus, NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, UNAVAILABLE, RegistryError
+from registry.domain.history.moment import Moment, OwnerRows, plain_owners
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries.sensitive_metadata import Cipher
+from registry.feed.contract import Page
 from registry.ipc.messages import State
 from registry.store.layout import StoreError, StoreMissing
 from registry.store.reader import StoreReader
@@ -96,9 +98,21 @@ class ReaderBackend:
         # A log that ends before the rows do is not the store's log; the node has to handle that.
         return await self.node.confirm(end) if applied < end else await self.node.confirm()
 
+    async def cluster(self) -> ClusterStatus:
+        """Return the cluster as the node knows it."""
+        return await self.node.cluster()
+
+    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+        """Return what the node tells, with sensitive metadata decrypted."""
+        return plain_owners(await self.node.past(moment, owners), self._cipher)
+
     async def snapshots(self) -> list[Entry]:
         """Return the node's catalogue."""
         return await self.node.snapshots()
+
+    async def events(self, position: int, wait_s: float) -> Page:
+        """Return a page of the change feed from the node."""
+        return await self.node.events(position, wait_s)
 
     async def delete_snapshot(self, id: str) -> Entry | None:
         """Have the node delete it."""

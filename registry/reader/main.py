@@ -15,6 +15,7 @@ from registry.api.browsers import PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.audit.log import open_audit_log, recorder
 from registry.encoder.open import reader_cipher
+from registry.feed.hub import Hub
 from registry.observe.metrics import Tally
 from registry.observe.pulse import Pulse
 from registry.processes.parent_channel import REFUSED, Parent, started_by_parent
@@ -23,7 +24,7 @@ from registry.public_server import public_server, start_listening
 from registry.security.policies_file import PoliciesFile
 from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
-from registry.wiring import api_settings, configured_gate, limits, observing, server_tls
+from registry.wiring import api_settings, configured_gate, console, limits, observing, server_tls, tracing
 
 from .backend import ReaderBackend
 from .fast_path.dispatch import FastPaths
@@ -31,6 +32,7 @@ from .node_client import NodeClient
 
 STOP_SERVING_S = 2.5
 STOP_AUDIT_S = 1.0
+STOP_TRACES_S = 1.0
 NODE_WAIT_S = 10.0  # Seconds that a call waits for a node that is down: a little longer than a restart takes.
 NODE_FIRST_WAIT_S = 2.0  # Seconds that a starting reader waits for its node before it serves without it.
 REPORT_EVERY_S = 1.0
@@ -79,16 +81,23 @@ async def _run(parent: Parent) -> int:
         changed=backend.changed,
         applied=backend.applied,
     )
-    observed, pulse = observing(settings), Pulse()
+    observed, pulse, traced = observing(settings), Pulse(), tracing(settings, "reader")
 
     def tally() -> Tally:
-        return observed.tally(server.connections, pulse.lag_s(), 0 if audit is None else audit.lost)
+        lost = 0 if audit is None else audit.lost
+        return observed.tally(
+            server.connections, pulse.lag_s(), lost, listeners=hub.listeners, dropped=hub.dropped
+        )
 
     async def metrics() -> bytes:
         return await backend.node.metrics(tally())
 
     api = api_settings(settings, VERSION, policies)
-    app = create_app(backend, api, metrics=metrics, gate=gate, audit=recorder(audit))
+    hub = Hub(backend, gate, listeners_max=api.listeners_max)
+    app = create_app(
+        traced.backend(backend), api,
+        metrics=metrics, gate=gate, audit=recorder(audit), console=console(settings), hub=hub,
+    )  # fmt: skip
     fast_paths = FastPaths(
         backend,
         cache_max_age_s=settings.cache_max_age_s,
@@ -100,8 +109,9 @@ async def _run(parent: Parent) -> int:
         extra=ResponseHeaders(api.response_headers),
     )
     server = public_server(
-        app, api, limits(settings), applied=backend.applied, observed=observed, fast_path=fast_paths
-    )
+        traced.app(app), api, limits(settings),
+        applied=backend.applied, observed=observed, fast_path=traced.fast_path(fast_paths),
+    )  # fmt: skip
     backend.node.start()
     try:
         # Until this reader knows the node's state, it would refuse clients that other readers could serve.
@@ -120,9 +130,11 @@ async def _run(parent: Parent) -> int:
     if tls is not None:
         background.append(loop.create_task(tls.watch()))
     await stopping.wait()
+    hub.stop()
     await server.stop(STOP_SERVING_S)
     if audit is not None:
         await audit.close(STOP_AUDIT_S)
+    await traced.close(STOP_TRACES_S)
     for task in background:
         task.cancel()
     backend.node.report(tally())

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from registry.api.backend import NodeStatus
+from registry.api.backend import ClusterStatus, NodeStatus
 from registry.domain.admission import Room, is_large, size_of
 from registry.domain.commands import (
     IDEMPOTENCY_KEY_BYTES,
@@ -32,20 +32,29 @@ from registry.domain.commands import (
 from registry.domain.errors import (
     FORWARD_FAILED,
     OUTCOME_UNKNOWN,
+    TOO_LATE,
     TOO_MANY_WRITES,
     UNAVAILABLE,
     RegistryError,
 )
+from registry.domain.history.moment import Moment, OwnerRows
 from registry.domain.pending_command import NO_ORIGIN, CommandRequest, Origin
+from registry.feed.contract import Page
 from registry.ipc.messages import (
+    AskCluster,
+    AskEvents,
+    AskPast,
     AskSnapshots,
     AskStatus,
+    Cluster,
     Confirm,
     Confirmed,
     Decided,
     DeleteSnapshot,
+    Events,
     Hello,
     Metrics,
+    Past,
     Report,
     Snapshots,
     State,
@@ -59,7 +68,9 @@ from .node_connection import NodeConnection, NodeLost, NotSent
 
 RETRY_S = 0.05
 STATUS_TIMEOUT_S = 2.0  # Seconds for queries of the node's state, which can be repeated.
+EVENTS_TIMEOUT_S = 15.0  # Seconds for events that the node reads from the log again.
 CATALOGUE_TIMEOUT_S = 15.0  # Seconds for queries that the node has to pass on, and for deletions.
+PAST_TIMEOUT_S = 15.0  # Seconds for the past, more than the node takes to tell it.
 _LATE_EVERY_S = 0.25
 _MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
@@ -151,8 +162,9 @@ class NodeClient:
 
         def message(number: int) -> Submit:
             request = CommandRequest(
-                command, self._left(deadline), origin.request_id, idempotency_key, origin.principal
-            )
+                command, self._left(deadline), origin.request_id, idempotency_key, origin.principal,
+                origin.trace,
+            )  # fmt: skip
             return Submit(number, request, origin.forwarded, in_doubt=lost is not None)
 
         while True:
@@ -200,6 +212,35 @@ class NodeClient:
         assert isinstance(answer, Status)
         return answer.status
 
+    async def cluster(self) -> ClusterStatus:
+        """Return the cluster as the node knows it. Raises 503 if the node does not answer."""
+        try:
+            answer = await self._call(AskCluster, STATUS_TIMEOUT_S, STATUS_TIMEOUT_S)
+        except RegistryError:
+            raise UNAVAILABLE("This host's node does not answer") from None
+        assert isinstance(answer, Cluster)
+        if answer.refused is not None:
+            raise RegistryError(answer.refused.code, answer.refused.message)
+        assert answer.status is not None
+        return answer.status
+
+    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+        """Return the rows of owners at a moment in the past. Raises 400, 410, 422, 503."""
+        try:
+            answer = await self._call(
+                lambda number: AskPast(number, moment, owners), PAST_TIMEOUT_S, STATUS_TIMEOUT_S
+            )
+        except RegistryError as error:
+            if error.code != OUTCOME_UNKNOWN.code:
+                raise
+            raise TOO_LATE() from None
+        assert isinstance(answer, Past)
+        if answer.refused is not None:
+            refused = answer.refused
+            raise RegistryError(refused.code, refused.message).retried_after(refused.retry_after_s)
+        assert answer.told is not None
+        return answer.told
+
     async def snapshots(self) -> list[Entry]:
         """Return the entries of the catalogue. Raises 503 if the node does not know them."""
         try:
@@ -208,6 +249,21 @@ class NodeClient:
             if error.code != OUTCOME_UNKNOWN.code:
                 raise
             raise UNAVAILABLE("The node did not list its snapshots in time; try again") from None
+
+    async def events(self, position: int, wait_s: float) -> Page:
+        """Return a page of the change feed. Raises 410 and 503."""
+        try:
+            answer = await self._call(
+                lambda number: AskEvents(number, position, wait_s),
+                wait_s + EVENTS_TIMEOUT_S,
+                STATUS_TIMEOUT_S,
+            )
+        except RegistryError:
+            raise UNAVAILABLE("The node did not tell its changes in time; try again") from None
+        assert isinstance(answer, Events)
+        if answer.refused is not None:
+            raise RegistryError(answer.refused.code, answer.refused.message)
+        return answer.page
 
     async def delete_snapshot(self, id: str) -> Entry | None:
         """Delete a snapshot; return what is left of it. Raises 40480, 40980, and as :meth:`submit`."""

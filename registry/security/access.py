@@ -61,4 +61,18 @@ class _FullAccess:
         raise AssertionError("everything is permitted everywhere")
 
 
+class _NoAccess:
+    """Access to nothing."""
+
+    def may(self, permission: Permission, subject: Subject) -> bool:
+        return False
+
+    def everywhere(self, permission: Permission) -> bool:
+        return False
+
+    def ranges(self, permission: Permission) -> tuple[SubjectRange, ...]:
+        return ()
+
+
 FULL_ACCESS: Access = _FullAccess()
+NO_ACCESS: Access = _NoAccess()

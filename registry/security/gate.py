@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from registry.domain.errors import RegistryError
 from registry.domain.principal import ANONYMOUS, Principal
 
-from .access import FULL_ACCESS, Access
+from .access import FULL_ACCESS, NO_ACCESS, Access
 
 
 class Refused(RegistryError):
@@ -16,6 +16,10 @@ class Refused(RegistryError):
     def __init__(self, code: int, message: str, headers: tuple[tuple[bytes, bytes], ...]) -> None:
         super().__init__(code, message)
         self.headers = headers
+
+
+class NoCredentials(Refused):
+    """A request without credentials to a registry that needs them."""
 
 
 class Credentials(NamedTuple):
@@ -31,6 +35,11 @@ class Admission(NamedTuple):
 
     principal: Principal
     access: Access
+    method: str = ""  # by which the principal authenticated: ``basic``, ``bearer`` or ``certificate``
+
+
+EVERYONE: Final = Admission(ANONYMOUS, FULL_ACCESS)
+STRANGER: Final = Admission(ANONYMOUS, NO_ACCESS)
 
 
 class Gate(Protocol):
@@ -47,8 +56,9 @@ class Gate(Protocol):
     async def admit(self, credentials: Credentials) -> Admission:
         """Verify credentials, which may take long (a password's hash, a new signing key).
 
-        Raises :class:`~registry.domain.errors.RegistryError`, mostly :class:`Refused`: 401 for missing or
-        wrong credentials, 429 for a client that has failed too often, 503 if they cannot be verified now.
+        Raises :class:`~registry.domain.errors.RegistryError`, mostly :class:`Refused`: 401 for missing
+        (:class:`NoCredentials`) or wrong credentials, 429 for a client that has failed too often, 503 if they
+        cannot be verified now.
         """
         ...
 
@@ -64,13 +74,11 @@ class WatchedGate(Gate, Protocol):
 class _OpenGate:
     """A gate that admits everyone with full access, for a registry without authentication and rules."""
 
-    _admission = Admission(ANONYMOUS, FULL_ACCESS)
-
     def known(self, credentials: Credentials) -> Admission | None:
-        return self._admission
+        return EVERYONE
 
     async def admit(self, credentials: Credentials) -> Admission:
-        return self._admission
+        return EVERYONE
 
     async def watch(self) -> None:
         """Return at once: there is nothing to watch."""

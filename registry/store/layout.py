@@ -1,8 +1,8 @@
 """The layout of a store on disk.
 
 The store's folder has one environment, ``store-N``, and the small file ``current``, which names the
-environment and the log it was built from. ``current`` is replaced by rename. An environment has two tables:
-``rows``, which contains only the rows, and ``meta``:
+environment and the log it was built from. ``current`` is replaced by rename. An environment has three tables:
+``rows``, which contains only the rows, ``history`` (:mod:`.history`), and ``meta``:
 
 ============ ========================================================
 """
@@ -18,14 +18,15 @@ from zlib import crc32
 from registry.processes import file_lock
 
 FORMAT = b"registrar-store 1"
-ROWS, META = b"rows", b"meta"
-TABLES = 2
+ROWS, META, HISTORY = b"rows", b"meta", b"history"
+TABLES = 3
 READERS_MAX = 1024
 MAP_BYTES = 64 << 30
 META_FORMAT, META_FOLD, META_LOG = b"format", b"fold", b"log"
 META_BOOT, META_CLEAN, META_STATE, META_AT_END = b"boot", b"clean", b"state", b"at_end"
 META_LOADED, META_REVISION = b"loaded", b"revision"
 META_LINEAGE = b"line"
+META_HISTORY = b"history"
 META_COUNTED = b"counts"
 META_COUNTED_FORMER = b"counted"  # of releases whose blocks had other counts
 CURRENT = "current"

@@ -23,15 +23,18 @@ from typing import NamedTuple
 
 import lmdb
 
+from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows.digest import MODULUS, row_hash, total
 from registry.domain.rows.layout import CLEAR, ID, VERSION
+from registry.domain.rows.spans import gap_below, joined
 from registry.domain.rows.version_row import same_content
 from registry.domain.rows.view import Change
 
 from . import id_counts, layout
 from .block_rows import BLOCK, END, Touched, are_valid
 from .counts import Counting
+from .history import prepare, put, spans_in
 from .layout import DamagedStore, State, StoreError
 from .views import StoreView
 
@@ -65,10 +68,13 @@ class Store:
             )  # fmt: skip
             self._rows = self._env.open_db(layout.ROWS, create=False)
             self._meta = self._env.open_db(layout.META, create=False)
+            self._history = self._env.open_db(layout.HISTORY)
             with self._env.begin(self._meta, write=True) as txn:
                 self._state = State.unpack(txn.get(layout.META_STATE) or b"")
                 self._lineage = Lineage.unpack(txn.get(layout.META_LINEAGE) or b"")
                 self._has_counts = are_valid(txn, self._meta)
+                prepare(txn, self._history, self._meta)
+                self._spans = spans_in(txn, self._meta)
                 txn.put(layout.META_BOOT, layout.boot_id())
                 txn.put(layout.META_CLEAN, b"0")
                 txn.put(layout.META_REVISION, _new_revision())
@@ -138,23 +144,25 @@ class Store:
 
     def view(self) -> StoreView:
         """Return a view of the committed rows, for a ``with`` block."""
-        return StoreView(self._env, self._rows, self._meta)
+        return StoreView(self._env, self._rows, self._meta, history=self._history)
 
     def commit(
         self,
         changes: dict[bytes, bytes | None] | Iterable[Change],
         applied: int,
         lineage: Lineage = NOTHING,
+        history: Slice | None = None,
     ) -> None:
         """Write the changes and the applied offset atomically; of several changes of a key the last counts.
 
-        ``lineage``: of the log up to ``applied``; if it is unknown, the stored one stays.
+        ``lineage``: of the log up to ``applied``; if it is unknown, the stored one stays. ``history``: the
+        part of the log from the former applied offset to this one, if it is to be kept.
 
         Raises :class:`StoreError` if the disk or the map is full, :class:`DamagedStore` if LMDB's own pages
         are corrupt.
         """
         rows = changes if isinstance(changes, dict) else dict(changes)
-        self.commit_folded((), sorted(rows.items(), key=itemgetter(0)), applied, lineage)
+        self.commit_folded((), sorted(rows.items(), key=itemgetter(0)), applied, lineage, history)
 
     def commit_folded(
         self,
@@ -162,6 +170,7 @@ class Store:
         changed: Sequence[Change],
         applied: int,
         lineage: Lineage = NOTHING,
+        history: Slice | None = None,
     ) -> None:
         """Commit changes in ascending order of distinct keys; otherwise as :meth:`commit`.
 
@@ -198,6 +207,8 @@ class Store:
                         txn.put(layout.META_REVISION, _new_revision(), db=self._meta)
                     if lineage != NOTHING:
                         txn.put(layout.META_LINEAGE, lineage.pack(), db=self._meta)
+                    if history is not None:
+                        put(txn, self._history, self._meta, history)
                     if touched or clears:
                         counting = Counting(txn, self._rows, self._meta, self._block).commit(touched, clears)
                     if counting:
@@ -209,6 +220,7 @@ class Store:
             self._state, self._has_counts = state, counting
             self._counted_to = b"" if clears else self._counted_to
             self._lineage = lineage if lineage != NOTHING else self._lineage
+            self._spans = self._spans if history is None else joined(self._spans, history.span)
             self._scrub_sum += scrubbed
 
     def verify_step(self, rows_max: int = 1000) -> bool:
@@ -275,6 +287,20 @@ class Store:
             if found.end is None:
                 self._ids_done = self._ids_applied
             return found.end is None
+
+    def history_gap(self) -> tuple[int, int] | None:
+        """Return the highest part of the applied log that the history lacks; ``None``: it has all."""
+        return gap_below(self._spans, self._state.applied)
+
+    def fill_history(self, part: Slice) -> None:
+        """Add a part of the log to the history, which holds nothing of it yet."""
+        with self._writing:
+            try:
+                with self._env.begin(self._meta, write=True) as txn:
+                    put(txn, self._history, self._meta, part)
+            except lmdb.Error as error:
+                raise _store_error(self.path, error) from error
+            self._spans = joined(self._spans, part.span)
 
     def reader_check(self) -> int:
         """Free the slots of killed readers, whose views would pin old pages; return their number."""

@@ -36,6 +36,7 @@ class StoreReader:
         self._env: lmdb.Environment | None = None
         self._rows: Any = None
         self._meta: Any = None
+        self._history: Any = None
         self._memo: Memo = [(-1, 0)]
         self.refresh()
 
@@ -45,6 +46,8 @@ class StoreReader:
             mark = _mark(self._path / layout.CURRENT)
             if mark is not None and (mark != self._mark or self._env is None):
                 self._reopen(mark)
+            if self._history is None and self._env is not None:
+                self._history = _history(self._env)  # the node may have created it meanwhile
             return self._env is not None
 
     def _reopen(self, mark: _Mark) -> None:
@@ -58,11 +61,12 @@ class StoreReader:
             )  # fmt: skip
             rows = env.open_db(layout.ROWS, create=False)
             meta = env.open_db(layout.META, create=False)
+            history = _history(env)
         except lmdb.Error:
             # Replaced or removed at this moment: the next refresh finds the new state.
             return
         # The former environment closes with its last view, which may be in another thread.
-        self._mark, self._env, self._rows, self._meta = mark, env, rows, meta
+        self._mark, self._env, self._rows, self._meta, self._history = mark, env, rows, meta, history
         self._memo = [(-1, 0)]
         self._opened += 1
         self._outgrown = False
@@ -76,7 +80,7 @@ class StoreReader:
         opened = self._opened
         if self._env is not None:
             try:
-                return StoreView(self._env, self._rows, self._meta, self._memo)
+                return StoreView(self._env, self._rows, self._meta, self._memo, self._history)
             except lmdb.MapResizedError:
                 # The exception's frames hold the environment, which must be closed before it is opened again.
                 pass
@@ -85,7 +89,7 @@ class StoreReader:
             self.refresh()
         if self._env is None:
             raise StoreMissing(f"there is no store in {self._path} yet")
-        return StoreView(self._env, self._rows, self._meta, self._memo)
+        return StoreView(self._env, self._rows, self._meta, self._memo, self._history)
 
     def _drop(self, opened: int) -> None:
         """Release an environment that has outgrown its map, unless another thread has done so."""
@@ -115,6 +119,14 @@ class StoreReader:
         if self._env is not None:
             self._env.close()
             self._env = None
+
+
+def _history(env: lmdb.Environment) -> Any:
+    """Return the table of the history; ``None`` in a store of an older release that no node has opened."""
+    try:
+        return env.open_db(layout.HISTORY, create=False)
+    except lmdb.NotFoundError:
+        return None
 
 
 def _mark(file: Path) -> _Mark:

@@ -13,10 +13,11 @@ import lmdb
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.queries.sensitive_metadata import Cipher, PlainView
 from registry.domain.rows.layout import ID
-from registry.domain.rows.view import Block, View
+from registry.domain.rows.view import Block, History, View
 
 from . import id_counts
 from .block_rows import are_valid, block_at
+from .history import StoreHistory
 from .layout import META_LINEAGE, META_REVISION, META_STATE, State, applied_of
 
 # One entry: a transaction's id and the applied offset in it. Saves most reads of the meta table.
@@ -37,15 +38,18 @@ class StoreView:
     Must be short: while it lasts, none of the pages that it sees can be reused. It belongs to one thread.
     """
 
-    __slots__ = ("_blocks", "_counted", "_cursor", "_memo", "_meta", "_rows", "_txn", "get")
+    __slots__ = ("_blocks", "_counted", "_cursor", "_history", "_memo", "_meta", "_rows", "_txn", "get")
 
     get: Callable[[bytes], bytes | None]
 
-    def __init__(self, env: lmdb.Environment, rows: Any, meta: Any, memo: Memo | None = None) -> None:
+    def __init__(
+        self, env: lmdb.Environment, rows: Any, meta: Any, memo: Memo | None = None, history: Any = None
+    ) -> None:
         self._txn: lmdb.Transaction[bytes] = env.begin(rows)
         self._rows = rows
         self._meta = meta
         self._memo = memo
+        self._history = history
         self._cursor: lmdb.Cursor[bytes] | None = None
         self._blocks: lmdb.Cursor[bytes] | None = None
         self._counted: bool | None = None
@@ -93,6 +97,10 @@ class StoreView:
         if self._blocks is None:
             return None
         return id_counts.block_at(self._blocks, key) if key.startswith(ID) else block_at(self._blocks, key)
+
+    def history(self) -> History | None:
+        """Return the history of the same moment; ``None`` in a store that has none."""
+        return None if self._history is None else StoreHistory(self._txn, self._history, self._meta)
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Return the first row whose key is ``key`` or greater."""

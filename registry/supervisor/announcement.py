@@ -42,11 +42,12 @@ def banner(settings: Settings) -> str:
     processes = f"{readers} and the node" if settings.readers else "the node alone"
     log = f"\n  log       topic {settings.topic} at {settings.kafka}" if settings.kafka else ""
     example = _example_address(settings)
+    console = f"\n  console   {example.local}/ui" if settings.console == "on" else ""
     curl, url = " ".join(("curl", *_curl_options(settings, example))), example.local
     return f"""\
 Registrar {VERSION} serves a schema registry (Confluent's REST API) on {urls}
   data      {settings.data.resolve()}{log}
-  processes {processes}; one signal (Ctrl-C) stops all
+  processes {processes}; one signal (Ctrl-C) stops all{console}
 
 Register a first schema:
   {curl} -X POST -H 'Content-Type: application/vnd.schemaregistry.v1+json' \\

@@ -16,6 +16,7 @@ from registry.observe.logs import start_logging
 from registry.processes.sockets import ListenError, listen_on_all, runtime_folder
 from registry.security.exposure import warnings
 from registry.security.watched_file import FileError
+from registry.tracing.configured import is_wanted, obstacle
 
 from .announcement import log_ignored
 from .supervisor import Supervisor
@@ -40,6 +41,7 @@ def serve(settings: Settings, ignored: Sequence[str] = (), told: Sequence[str] =
         if settings.https or settings.peer_tls_certificate:
             _check_tls(settings)
         _check_files(settings)
+        _check_traces(settings)
         reserved = _reserve(settings)
         with runtime_folder() as folder, reserved:
             return asyncio.run(Supervisor(settings, _endpoint(folder), partial(_report, settings)).run())
@@ -111,6 +113,18 @@ def _check_files(settings: Settings) -> None:
             check_file(settings)
     except FileError as error:
         raise _StartRefused(str(error)) from None
+
+
+def _check_traces(settings: Settings) -> None:
+    """Refuse to start without traces that the settings require; those of the environment are only missed.
+
+    A platform may set OpenTelemetry's variables for all its containers.
+    """
+    problem = obstacle(os.environ) if is_wanted(settings.traces, os.environ) else ""
+    if problem and settings.traces == "otlp":
+        raise _StartRefused(problem)
+    if problem:
+        _log.warning("no traces are exported: %s", problem)
 
 
 def _endpoint(folder: Path) -> Path:

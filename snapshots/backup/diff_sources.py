@@ -15,11 +15,13 @@ from registry.domain.model import EVERYWHERE, TOP, Subject, guid_text
 from registry.domain.queries.scope import Config, Defaults
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
+from snapshots.building.task import Progress, silent
 
 from .content import Content
 from .diff import Fields, Item
 from .running import RunningRegistry
 
+_READING = "reading the registry"
 _LEVEL = "compatibilityLevel"
 _BATCH = 1000
 _MAP_BYTES = 1 << 40
@@ -73,11 +75,17 @@ class LiveSide:
     Everything is read once and kept in a file in ``folder``. Writes that happen meanwhile may be missing.
     """
 
-    def __init__(self, registry: RunningRegistry, folder: Path, defaults: Defaults) -> None:
-        self._defaults = defaults
+    def __init__(
+        self, registry: RunningRegistry, folder: Path, defaults: Defaults, progress: Progress = silent
+    ) -> None:
+        self._defaults, self._progress = defaults, progress
         self._env = lmdb.open(str(folder), map_size=_MAP_BYTES, sync=False)
         self._known: dict[bytes, bytes] = {}
-        self._read(registry)
+        try:
+            self._read(registry)
+        except BaseException:
+            self.close()
+            raise
 
     def _read(self, registry: RunningRegistry) -> None:
         for scope, config in registry.configs():
@@ -86,8 +94,12 @@ class LiveSide:
         for scope, mode in registry.modes():
             if mode and (shown := _mode(scope, mode)):
                 self._keep(layout.scope_key(layout.MODE, scope), scope, shown)
+        subjects, seen, last = len(registry.subjects), 0, ""
         for entity in registry.versions():
             self._keep_version(entity)
+            if entity["subject"] != last:
+                seen, last = seen + 1, entity["subject"]
+                self._progress(_READING, min(seen, subjects), subjects)
         self._flush()
 
     def _keep_version(self, entity: dict[str, Any]) -> None:

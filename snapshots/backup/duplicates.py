@@ -17,8 +17,8 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 from registry.observe.progress_bar import Steps
 from snapshots.building.task import Progress, workspace
+from snapshots.catalogue.open_location import open_location
 from snapshots.format import stored
-from snapshots.format.location import Location
 
 from .listing import aligned
 from .running import RunningRegistry
@@ -37,7 +37,8 @@ def print_duplicates(settings: Settings, options: dict[str, Any]) -> int:
     of the snapshot, the registry and the store.
     """
     # Standard output is for what is found.
-    with Steps(sys.stderr) as steps, workspace(settings.data, "searching") as folder, ExitStack() as opened:
+    bars = Steps(sys.stderr, quiet=True, bars=not options["json"])
+    with bars as steps, workspace(settings.data, "searching") as folder, ExitStack() as opened:
         view = opened.enter_context(_rows(settings, options["source"], folder, steps))
         total = sum(1 for _ in scan(view, layout.VERSION))
         groups = find_groups(
@@ -59,7 +60,7 @@ def _rows(
         with registry_store(settings, source, folder, progress) as store, store.view() as view:
             yield view
         return
-    location = Location.parse(settings.snapshots_location)
+    location = open_location(settings)
     manifest = stored.find(location, source)
     with snapshot_store(settings, location, manifest, folder, progress) as kept, kept.view() as view:
         yield view

@@ -16,7 +16,15 @@ import orjson
 
 from registry.domain import reseed
 from registry.domain.fold.fold import apply
-from registry.domain.log_format.records import IDS, RESEED, Entry, NoopKey, Record, UnreadableKey, decode_key
+from registry.domain.log_format.records import (
+    BARRIER,
+    SNAPSHOT,
+    Entry,
+    NoopKey,
+    Record,
+    UnreadableKey,
+    decode_key,
+)
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import View
 from registry.log.contract import Claim, Fetched, Log, Unreachable
@@ -172,7 +180,7 @@ def _is_noop(record: Record) -> bool:
         key = decode_key(record.key)
     except UnreadableKey:
         return False
-    return isinstance(key, NoopKey) and key.registrar not in (IDS, RESEED)
+    return isinstance(key, NoopKey) and key.registrar in (None, BARRIER, SNAPSHOT)
 
 
 def _what_else(record: Record, count: int) -> str:

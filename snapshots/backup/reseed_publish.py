@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from registry.domain.log_format.records import Entry
 from registry.domain.rows.view import View
 from registry.log.contract import Log, LogError
 from registry.log.kafka.log import KafkaLog
-from registry.observe.progress_bar import ProgressBar
+from registry.observe.progress_bar import Steps
 from registry.store.lmdb import Store
 from registry.store.offline import OfflineStore
 from registry.store.open import open_store
@@ -35,7 +36,7 @@ _KINDS = {
     "CONTEXT": "contexts",
     "DELETE_SUBJECT": "deletions of subjects",
     "MODE": "modes",
-    "NOOP": "reservations of ids",
+    "NOOP": "reservations of ids, and webhooks",
     "SCHEMA": "schemas",
 }
 
@@ -134,7 +135,8 @@ def _look_at_log(
             f"{target.name} takes records of at most {log.record_bytes_max} bytes, but one has "
             f"{reseed_log.size_of(largest)}: {largest.key.decode()}; raise {target.larger}"
         )
-    with store.view() as view, ProgressBar("reading the log", plan.records + 1) as shown:
+    with store.view() as view, Steps() as steps:
+        shown = partial(_show, steps, "reading the log", plan.records + 1)
         found = reseed_log.held(log, reseed_log.every(view, plan.marker), shown)
     if found.records > plan.records:
         print(f"{target.name} already holds all of it")
@@ -170,7 +172,8 @@ def _publish(remaining: Iterator[Entry], found: Resumed, plan: ReseedPlan, targe
     if claimed is not None:
         print(f"from here on, nobody else can write to {target.name}")
     try:
-        with ProgressBar("writing", plan.records + 1) as shown:
+        with Steps() as steps:
+            shown = partial(_show, steps, "writing", plan.records + 1)
             reseed_log.publish(target.log, remaining, found, shown)
     except LogError as error:
         raise ReseedRefused(
@@ -199,9 +202,14 @@ def _folded(target: ReseedTarget, records: int) -> Iterator[Store]:
         log = target.log
         folded, _ = open_store(folder, log.identity, log.query_end(_ASK_S), map_bytes=target.map_bytes)
         with closing(folded):
-            with ProgressBar("reading back", records or log.query_end(_ASK_S)) as shown:
+            with Steps() as steps:
+                shown = partial(_show, steps, "reading back", records or log.query_end(_ASK_S))
                 reseed_log.fold_back(log, folded, shown)
             yield folded
+
+
+def _show(steps: Steps, step: str, total: int, done: int) -> None:
+    steps(step, done, total)
 
 
 @contextmanager

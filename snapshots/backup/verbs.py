@@ -16,6 +16,7 @@ from registry.store.layout import StoreError
 from snapshots.building.task import WorkspaceBusy, silent, workspace
 from snapshots.catalogue.catalogue import CatalogueError
 from snapshots.catalogue.open import open_catalogue
+from snapshots.catalogue.open_location import open_location
 from snapshots.format import stored
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
@@ -43,7 +44,7 @@ FAILURES = (
 
 
 def _verify(settings: Settings, options: dict[str, Any]) -> int:
-    location = Location.parse(settings.snapshots_location)
+    location = open_location(settings)
     named = _named(location, options["snapshot"])
     with Steps() as steps:
         findings = list(verify(location, named, lambda done, total: steps("verifying", done, total)))
@@ -56,7 +57,7 @@ def _verify(settings: Settings, options: dict[str, Any]) -> int:
 
 
 def _restore(settings: Settings, options: dict[str, Any]) -> int:
-    location = Location.parse(settings.snapshots_location)
+    location = open_location(settings)
     manifest = stored.find(location, options["snapshot"])
     with Steps() as steps:
         restore.restore(settings, location, manifest, steps, dry_run=options["dry_run"])
@@ -79,7 +80,7 @@ def _list(settings: Settings, options: dict[str, Any]) -> int:
         except CatalogueError as error:
             print(f"registrar: {error}; listing only what the location holds", file=sys.stderr)
             entries = {}
-    listed = listing.listing(Location.parse(settings.snapshots_location), entries)
+    listed = listing.listing(open_location(settings), entries)
     print(listing.as_json(listed) if options["json"] else listing.as_table(listed))
     return 0
 
@@ -88,10 +89,11 @@ def _diff(settings: Settings, options: dict[str, Any]) -> int:
     """Run ``diff``; return 0 if both sides are identical, 1 if not, 2 if the comparison failed."""
     try:
         with workspace(settings.data, "comparing") as folder, ExitStack() as open_sides:
-            old, new = (
-                open_sides.enter_context(_side(settings, options[name], folder / name))
-                for name in ("before", "after")
-            )
+            with Steps(sys.stderr, quiet=True, bars=not options["json"]) as steps:
+                old, new = (
+                    open_sides.enter_context(_side(settings, options[name], folder / name, steps))
+                    for name in ("before", "after")
+                )
             return 1 if _print_differences(diff.differences(old, new), as_json=options["json"]) else 0
     except (*FAILURES, OSError) as error:
         print(f"registrar: {error}", file=sys.stderr)
@@ -122,18 +124,20 @@ def _print_differences(found: Iterator[diff.Difference], *, as_json: bool) -> in
 
 
 @contextmanager
-def _side(settings: Settings, source: RunningRegistry | str, folder: Path) -> Iterator[diff.Side]:
+def _side(
+    settings: Settings, source: RunningRegistry | str, folder: Path, steps: Steps
+) -> Iterator[diff.Side]:
     defaults = Defaults(compatibility=settings.compatibility)
     if not isinstance(source, str):
-        with closing(LiveSide(source, folder, defaults)) as live:
+        with closing(LiveSide(source, folder, defaults, steps)) as live:
             yield live
         return
-    location = Location.parse(settings.snapshots_location)
+    location = open_location(settings)
     yield SnapshotSide(Content(location, stored.find(location, source)), defaults)
 
 
 def _export(settings: Settings, options: dict[str, Any]) -> int:
-    location = Location.parse(settings.snapshots_location)
+    location = open_location(settings)
     content = Content(location, stored.find(location, options["snapshot"]))
     output = options["output"]
     if options["format"] == "jsonl" and output == "-":

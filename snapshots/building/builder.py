@@ -19,6 +19,7 @@ from registry.log.embedded.log import now_ms
 from registry.store.layout import StoreError
 from snapshots.catalogue.builders import builder_name
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, claim
+from snapshots.catalogue.open_location import open_location
 from snapshots.catalogue.retention import retire
 from snapshots.format import stored
 from snapshots.format.files import BadLocation, LocationUnreachable
@@ -75,7 +76,7 @@ def build_now(
             source=source,
             end=offset,
             base=None,
-            location=Location.parse(settings.snapshots_location),
+            location=open_location(settings),
             at_end_ms=at_end_ms,
             began_ms=asked_ms,
             options=options or {},

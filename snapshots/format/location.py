@@ -28,7 +28,7 @@ class Location:
     def __init__(self, uri: str, files: Files) -> None:
         # As given, with a plain path made absolute. It may hold a password, which str() leaves out.
         self.uri = uri
-        self._files = files
+        self.backing = files
 
     @classmethod
     def parse(cls, uri: str | Path) -> Location:
@@ -76,25 +76,25 @@ class Location:
 
     def read(self, path: str) -> bytes:
         """Return the content of a file. Raises as :meth:`.files.Files.read`."""
-        return self._files.read(_checked(path))
+        return self.backing.read(_checked(path))
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file and its folder, whole or not at all.
 
         Raises :class:`.files.LocationUnreachable`.
         """
-        self._files.write(_checked(path), data)
+        self.backing.write(_checked(path), data)
 
     def folders(self) -> list[str]:
         """Return the names of all folders, ascending. Raises :class:`.files.LocationUnreachable`."""
-        return sorted(filter(_PATH.fullmatch, self._files.names("", folders=True)))
+        return sorted(filter(_PATH.fullmatch, self.backing.names("", folders=True)))
 
     def files(self, folder: str) -> list[str]:
         """Return the names of the files in a folder, ascending; empty if the folder does not exist.
 
         Raises :class:`.files.LocationUnreachable`.
         """
-        return sorted(filter(_PATH.fullmatch, self._files.names(_checked(folder), folders=False)))
+        return sorted(filter(_PATH.fullmatch, self.backing.names(_checked(folder), folders=False)))
 
     def delete(self, folder: str) -> None:
         """Delete a snapshot's folder if it exists; call again if interrupted.
@@ -102,8 +102,8 @@ class Location:
         Raises :class:`.files.LocationUnreachable`.
         """
         # The manifest goes first, so that a half-deleted folder is not a snapshot.
-        self._files.delete(f"{_checked(folder)}/{MANIFEST}")
-        self._files.delete_folder(folder)
+        self.backing.delete(f"{_checked(folder)}/{MANIFEST}")
+        self.backing.delete_folder(folder)
 
 
 def _checked(path: str) -> str:

@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
+from registry.config.addresses import without_secrets
+from registry.observe.waiting import told
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
@@ -40,6 +42,10 @@ class LoadObserver(Protocol):
 
     def on_message(self, sentence: str) -> None:
         """Receive a message for the log: a snapshot is rejected, or a location cannot be reached."""
+        ...
+
+    def on_waiting(self, sentence: str) -> None:
+        """Note what is waited for; a location may take long to answer, or never do."""
         ...
 
     def on_chosen(self, manifest: Manifest) -> None:
@@ -84,7 +90,7 @@ def load_newest(
             continue
         tried.add(candidate.id)
         try:
-            manifest = _fitting(candidate, location, wanted.situation)
+            manifest = _fitting(candidate, location, wanted.situation, locations)
             if not is_quicker(manifest, wanted.applied, wanted.ahead_min):
                 continue
             observer.on_chosen(manifest)
@@ -110,10 +116,16 @@ class _Locations:
         if uri not in self._known:
             self._known[uri] = None
             try:
-                self._known[uri] = in_time(lambda: Location.parse(uri))
+                self._known[uri] = self.in_time(uri, lambda: Location.parse(uri))
             except (BadLocation, LocationUnreachable) as error:
                 self.observer.on_message(f"Cannot read snapshots: {error}")
         return self._known[uri]
+
+    def in_time(self, uri: str, request: Callable[[], _T]) -> _T:
+        """Return the result of a request to a location, see :func:`in_time`; waiting for it is told."""
+        text = f"waiting for the snapshots in {without_secrets(uri)}, at most {ANSWER_S:g} s"
+        with told(text, self.observer.on_waiting):
+            return in_time(request)
 
     def failed(self, candidate: Candidate, error: LocationUnreachable) -> None:
         """Report that a manifest cannot be read, which says nothing about the snapshot."""
@@ -127,14 +139,16 @@ class _Locations:
             )
 
 
-def _fitting(candidate: Candidate, location: Location, situation: TargetLog) -> Manifest:
+def _fitting(
+    candidate: Candidate, location: Location, situation: TargetLog, locations: _Locations
+) -> Manifest:
     """Return a snapshot's manifest if it fits the log.
 
     Raises :class:`.stored.UnusableSnapshot` and :class:`.files.LocationUnreachable`.
     """
     if candidate.entry is not None and (why := reason_unusable(candidate.entry, situation)):
         raise UnusableSnapshot(why)
-    manifest = in_time(lambda: read_manifest(location, candidate.id))
+    manifest = locations.in_time(location.uri, lambda: read_manifest(location, candidate.id))
     if why := reason_unusable(manifest, situation):
         raise UnusableSnapshot(why)
     return manifest
@@ -153,7 +167,8 @@ def _candidates(catalogue: Catalogue, uri: str, locations: _Locations) -> Iterat
     if location is None:
         return
     try:
-        names = [name for name in in_time(location.folders) if is_id(name) and name not in known]
+        listed = locations.in_time(uri, location.folders)
+        names = [name for name in listed if is_id(name) and name not in known]
     except LocationUnreachable as error:
         locations.observer.on_message(f"The snapshots in {location} cannot be listed: {error}")
         return

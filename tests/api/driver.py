@@ -4,32 +4,74 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import takewhile
 from typing import Any, NamedTuple, Self
 
 import orjson
 from starlette.types import Message
 
 from registry.api.app import create_app
-from registry.api.backend import ApiSettings, NodeStatus
-from registry.domain.commands import Command, Done, Outcome, Refused, RequestSnapshot
+from registry.api.backend import ApiSettings, ClusterStatus, NodeReport, NodeStatus
+from registry.domain.commands import (
+    AskWebhooks,
+    Command,
+    Done,
+    Outcome,
+    PingWebhook,
+    Refused,
+    RequestSnapshot,
+)
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
 from registry.domain.decide.snapshots import newest_marker
-from registry.domain.errors import SNAPSHOT_NOT_FOUND, RegistryError
+from registry.domain.errors import (
+    BAD_REQUEST,
+    EVENTS_DELETED,
+    SNAPSHOT_NOT_FOUND,
+    WEBHOOK_NOT_FOUND,
+    RegistryError,
+)
+from registry.domain.events.derivation import event_of
+from registry.domain.events.event import encode_event
 from registry.domain.fold.fold import apply
+from registry.domain.history.entries import slice_of
+from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, plain_owners
+from registry.domain.history.replay import rows_of
 from registry.domain.log_format.records import Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.pending_command import NO_ORIGIN, Origin
+from registry.domain.queries import webhooks as stored
 from registry.domain.queries.sensitive_metadata import Cipher, plain_view, recorded
 from registry.domain.rows import digest
+from registry.domain.rows.layout import CONTEXT
 from registry.domain.rows.memory_views import DictView
-from registry.domain.rows.view import View, scan
+from registry.domain.rows.spans import Span
+from registry.domain.rows.view import History, View, scan
+from registry.feed.contract import Page
+from registry.node.webhooks.delivery import Progress
 from snapshots.catalogue.catalogue import Entry
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 
 FIRST_TS = 1_700_000_000_000
+
+
+class ListHistory(DictView):
+    """The history of a log in memory, from an offset on; ``filling``: below it, it is not known yet."""
+
+    def __init__(self, log: Sequence[Record], begin: int = 0, *, filling: bool = False) -> None:
+        part = slice_of(begin, log[begin:], len(log))
+        super().__init__(part.entries)
+        low = begin if filling else 0
+        self._found = (Span(low, begin, len(log)),) if len(log) > low else ()
+        self._applied = len(log)
+
+    def spans(self) -> tuple[Span, ...]:
+        return self._found
+
+    def applied(self) -> int:
+        return self._applied
 
 
 class ListBackend:
@@ -41,17 +83,23 @@ class ListBackend:
         self.first_ts = first_ts
         self.cipher = cipher
         self.settings = settings or ApiSettings()
-        self.rows = DictView()
+        self.rows = _Rows(self)
         self.log: list[Record] = []
         self.submitted: list[Command] = []
         self.confirmed = 0
         self.fresh = True  # False: the read barrier fails.
         # Records that the log holds but the rows do not, until they are confirmed.
         self.behind: list[Record] = []
+        # The change feed begins with this offset.
+        self.deleted_before = 0
         self.forwarded: list[tuple[str, bool]] = []
         self.ids = Ids()
         self.parser = Parser()
         self.reasons: list[str] = []
+        # Owners whose past rows were asked for.
+        self.asked_past: list[bytes] = []
+        # From here on nothing is missing in the history, and if it is still read from the log.
+        self.history_from, self.filling = 0, False
         # The catalogue's snapshots, newest first.
         self.entries: dict[str, Entry] = {}
 
@@ -59,10 +107,15 @@ class ListBackend:
     def view(self) -> Iterator[View]:
         yield plain_view(self.rows, self.cipher)
 
+    def history(self) -> History | None:
+        return ListHistory(self.log, self.history_from, filling=self.filling)
+
     async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         self.submitted.append(command)
         self.forwarded.append((origin.request_id, origin.forwarded))
         self.follow()
+        if isinstance(command, AskWebhooks | PingWebhook):
+            return self._about_webhooks(command)
         try:
             seen = plain_view(self.rows, self.cipher)
             decision = self.parser.run(
@@ -77,6 +130,22 @@ class ListBackend:
             return Done(self.announced().dumps(), len(self.log))
         return Done(decision.reply, len(self.log))
 
+    def _about_webhooks(self, command: AskWebhooks | PingWebhook) -> Outcome:
+        """Answer as a primary that has delivered nothing and whose receivers cannot be reached."""
+        found = [each for each in stored.webhooks(self.rows) if command.name in ("", each.name)]
+        if command.name and not found:
+            error = WEBHOOK_NOT_FOUND(command.name)
+            return Refused(error.code, error.message)
+        entities = [
+            stored.webhook_members(each)
+            | Progress().members(each, stored.position(self.rows, each), lag=0, unsigned="")
+            for each in found
+        ]
+        reply: Any = entities[0] if command.name else entities
+        if isinstance(command, PingWebhook):
+            reply = {"delivered": False, "status": None, "error": "refused", "took_ms": 1}
+        return Done(orjson.dumps(reply), len(self.log))
+
     def announced(self) -> Entry:
         """Return the entry of the newest marker, as a node makes it."""
         marker = newest_marker(self.rows)
@@ -88,8 +157,36 @@ class ListBackend:
         self.entries = {entry.id: entry, **self.entries}
         return entry
 
+    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+        """Fold the log up to the moment."""
+        if moment.offset is not None and moment.offset >= len(self.log):
+            raise BAD_REQUEST("atOffset lies beyond the log")
+        if moment.offset is None:
+            part = list(takewhile(lambda each: each.ts <= moment.time_ms, self.log))
+        else:
+            part = self.log[: moment.offset + 1]
+        rows = DictView()
+        for each in part:
+            rows.commit(apply(rows, each))
+        self.asked_past += owners
+        found = {owner: rows_of(rows, owner) for owner in owners if owner != CONTEXTS}
+        if CONTEXTS in owners:
+            found[CONTEXTS] = list(scan(rows, CONTEXT))
+        return plain_owners(OwnerRows(len(part), found), self.cipher)
+
     async def snapshots(self) -> list[Entry]:
         return list(self.entries.values())
+
+    async def events(self, position: int, wait_s: float) -> Page:
+        if position >= len(self.log):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await asyncio.Event().wait()
+        records = [each for each in self.log[position:] if each.offset >= self.deleted_before]
+        if 0 < position < self.deleted_before:
+            raise EVENTS_DELETED(position - 1, self.deleted_before, self.deleted_before - 1)
+        found = [event for event in map(event_of, records) if event is not None]
+        return Page([encode_event(each) for each in found], max(position, len(self.log)))
 
     async def delete_snapshot(self, id: str) -> Entry | None:
         if id not in self.entries:
@@ -111,7 +208,7 @@ class ListBackend:
     def lag(self) -> None:
         """Forget the last record, as if it were another node's that has not arrived yet."""
         self.behind.insert(0, self.log.pop())
-        self.rows = DictView()
+        self.rows = _Rows(self)
         for record in self.log:
             self.rows.commit(apply(self.rows, record))
 
@@ -131,8 +228,23 @@ class ListBackend:
             started=not self.reasons, ready=not self.reasons, reasons=self.reasons, log="log-1",
         )  # fmt: skip
 
+    async def cluster(self) -> ClusterStatus:
+        mine = NodeReport(node="n", url="http://here:8081", role="primary", applied=len(self.log))
+        return ClusterStatus(node="n", primary=mine.url, problem="", nodes=[mine], primacies=[])
+
     def digest(self) -> str:
         return digest.text(digest.of_rows(scan(self.rows, b"")))
+
+
+class _Rows(DictView):
+    """The rows of a backend, with its history."""
+
+    def __init__(self, backend: ListBackend) -> None:
+        super().__init__()
+        self._backend = backend
+
+    def history(self) -> History | None:
+        return self._backend.history()
 
 
 class Reply(NamedTuple):

@@ -83,6 +83,21 @@ def test_the_version_that_fails_is_named(registered: Api) -> None:
     assert [each["versionCompared"] for each in found if not each["compatible"]] == [1]
 
 
+def test_another_level_than_the_one_in_force_can_be_checked(registered: Api) -> None:
+    registered.register("s", person(NAME, AGE | {"default": 0}))
+    verdicts = {
+        level: registered.post(f"{CHECK}?verbose=true&level={level}", {"schema": person(AGE)}).json
+        for level in ("backward", "FORWARD", "FORWARD_TRANSITIVE", "NONE")
+    }
+    assert [each["is_compatible"] for each in verdicts.values()] == [True, False, False, True]
+    assert {each["level"] for each in verdicts["FORWARD"]["changes"]} == {"FORWARD"}
+    passing = {"schema": person(NAME, AGE)}
+    assert registered.post(f"{CHECK}?level=FORWARD", passing).json == {"is_compatible": True}
+    assert registered.post(f"{CHECK}?level=BACKWARD_TRANSITIVE", passing).json == {"is_compatible": False}
+    assert registered.post(f"{CHECK}?level=SOME", passing).error[:2] == (422, 42203)
+    assert registered.get("/config").json == {"compatibilityLevel": "BACKWARD"}
+
+
 @pytest.mark.parametrize(
     ("config", "members", "kind", "fix"),
     [

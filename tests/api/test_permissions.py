@@ -26,6 +26,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/health/ready"): OPEN,
     ("GET", "/health/started"): OPEN,
     ("GET", "/master_available"): OPEN,
+    ("GET", "/me"): OPEN,
     ("GET", "/metrics"): OPEN,
     ("GET", "/openapi.json"): OPEN,
     ("GET", "/schemas/types"): OPEN,
@@ -33,7 +34,10 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/v1/metadata/id"): OPEN,
     ("GET", "/v1/metadata/version"): OPEN,
     ("POST", "/compatibility/explain"): OPEN,
+    ("POST", "/schemas/lint"): OPEN,
+    ("GET", "/scopes"): "config",
     ("GET", "/node"): ADMIN,
+    ("GET", "/admin/cluster"): ADMIN,
     ("GET", "/quarantine"): ADMIN,
     ("GET", "/admin/configs"): ADMIN,
     ("GET", "/admin/modes"): ADMIN,
@@ -41,8 +45,16 @@ NEEDED: dict[tuple[str, str], str] = {
     ("POST", "/admin/snapshots"): ADMIN,
     ("GET", "/admin/snapshots/{snapshot}"): ADMIN,
     ("DELETE", "/admin/snapshots/{snapshot}"): ADMIN,
+    ("GET", "/admin/webhooks"): ADMIN,
+    ("GET", "/admin/webhooks/{webhook}"): ADMIN,
+    ("PUT", "/admin/webhooks/{webhook}"): ADMIN,
+    ("DELETE", "/admin/webhooks/{webhook}"): ADMIN,
+    ("POST", "/admin/webhooks/{webhook}/rotate"): ADMIN,
+    ("POST", "/admin/webhooks/{webhook}/position"): ADMIN,
+    ("POST", "/admin/webhooks/{webhook}/test"): ADMIN,
     ("GET", "/subjects"): SHOWN,
     ("GET", "/schemas"): SHOWN,
+    ("GET", "/changes"): SHOWN,
     ("GET", "/contexts"): SHOWN,
     ("GET", "/schemas/ids/{id}"): SHOWN,
     ("GET", "/schemas/ids/{id}/schema"): SHOWN,
@@ -55,11 +67,13 @@ NEEDED: dict[tuple[str, str], str] = {
     ("POST", "/associations:batchGet"): SHOWN,
     ("GET", "/associations/subjects/{subject}"): "read",
     ("POST", "/subjects/{subject}"): "read",
+    ("GET", "/subjects/{subject}/history"): "read",
     ("GET", "/subjects/{subject}/metadata"): "read",
     ("GET", "/subjects/{subject}/versions"): "read",
     ("GET", "/subjects/{subject}/versions/{version}"): "read",
     ("GET", "/subjects/{subject}/versions/{version}/schema"): "read",
     ("GET", "/subjects/{subject}/versions/{version}/referencedby"): "read",
+    ("GET", "/subjects/{subject}/versions/{version}/graph"): "read",
     ("POST", "/subjects/{subject}/versions"): "write",
     ("POST", "/subjects/{subject}/versions/{version}/tags"): "write",
     ("POST", "/associations"): "write",
@@ -85,6 +99,8 @@ NEEDED: dict[tuple[str, str], str] = {
     ("DELETE", "/mode"): "mode",
 }
 
+# Need nothing but to read the references in the body.
+REFERRING = ("/compatibility/explain", "/schemas/lint")
 SCHEMA = {"schema": record("R", "a")}
 
 
@@ -105,7 +121,7 @@ def test_every_operation_of_the_table_has_a_permission() -> None:
 def test_the_description_names_the_refusal_of_operations_that_need_a_permission() -> None:
     paths = document(TABLE, "1")["paths"]
     for each in TABLE:
-        needs = NEEDED[each.method, each.path] not in (OPEN, SHOWN) or each.path == "/compatibility/explain"
+        needs = NEEDED[each.method, each.path] not in (OPEN, SHOWN) or each.path in REFERRING
         described = paths[each.path][each.method.lower()]["responses"].get("403", {"description": ""})
         assert ("40301" in described["description"]) is needs
 
@@ -118,7 +134,7 @@ class Place(NamedTuple):
     def target(self, operation: Operation) -> str:
         values = {
             "subject": self.subject, "version": "1", "id": "1", "guid": "0" * 32,
-            "context": f".{self.subject}", "snapshot": "none",
+            "context": f".{self.subject}", "snapshot": "none", "webhook": "none",
             "resource": f"id-{self.subject}", "namespace": "-", "name": "-",
         }  # fmt: skip
         return operation.path.format(**values)
@@ -135,6 +151,10 @@ class Place(NamedTuple):
                 return {"requests": [resource]}
             case "ConfigUpdateRequest":
                 return {"compatibility": "NONE"}
+            case "WebhookRequest":
+                return {"url": "https://receiver.example"}
+            case "WebhookPosition":
+                return {"offset": 0}
             case "ModeUpdateRequest":
                 return {"mode": "READWRITE"}
             case "TagSchemaRequest":
@@ -190,7 +210,7 @@ def test_every_operation_with_every_role(api: PermittingApi, operation: Operatio
     for place in (OWN_MISSING, OWN):
         reply = send(api, operation, place, user)
         free = needed in (OPEN, SHOWN) or (removes and place is OWN_MISSING)
-        elsewhere = needed == ADMIN or operation.path in ("/config", "/mode")
+        elsewhere = needed == ADMIN or operation.path in ("/config", "/mode", "/scopes")
         assert (code(reply) != 40301) is (free or (needed in granted and not elsewhere)), reply.body
         assert reply.status != 500
 

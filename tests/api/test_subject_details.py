@@ -118,7 +118,7 @@ def test_filters_are_by_what_the_entries_show(filled: Api, query: str, names: li
 def test_filters_without_details_are_422_and_not_ignored(api: Api, query: str) -> None:
     status, code, message = api.get(f"/subjects?{query}").error
     assert (status, code) == (422, 422)
-    assert message == "schemaType, compatibilityLevel and mode need detail=true"
+    assert message == "schemaType, compatibilityLevel, mode and subject need detail=true"
 
 
 def test_an_alias_is_shown_with_the_subject_that_has_it(filled: Api) -> None:
@@ -137,3 +137,37 @@ def test_only_what_may_be_read_is_shown_with_level_and_mode_in_force() -> None:
         ("a1", "NONE"),
         ("a2", "NONE"),
     ]
+
+
+def test_named_subjects_come_alone_and_in_the_order_asked_for(filled: Api) -> None:
+    named = "&subject=orders&subject=:.c:uses&subject=nobody&subject=base&subject=orders&subject=json"
+    assert [each["subject"] for each in details(filled, named)] == ["orders", ":.c:uses", "base"]
+    deleted = details(filled, f"{named}&deleted=true")
+    assert [each["subject"] for each in deleted] == ["orders", ":.c:uses", "base", "json"]
+    assert [each["subject"] for each in details(filled, f"{named}&deletedOnly=true")] == ["json"]
+    assert [each["subject"] for each in details(filled, f"{named}&subjectPrefix=o")] == ["orders"]
+    plain = {each["subject"]: each for each in details(filled, "&deleted=true")}
+    assert deleted == [plain[each["subject"]] for each in deleted]
+
+
+def test_named_subjects_come_in_pages(filled: Api) -> None:
+    target, found = "/subjects?detail=true&limit=1&subject=orders&subject=:.c:uses&subject=base", []
+    while target:
+        reply = filled.get(target)
+        found += [each["subject"] for each in reply.json]
+        link = reply.headers.get("link", "")
+        target = link[1 : link.index(">")] if link else ""
+    assert found == ["orders", ":.c:uses", "base"]
+
+
+def test_too_many_names_and_names_without_details_are_refused(filled: Api) -> None:
+    assert filled.get("/subjects?detail=true" + "&subject=a" * 201).status == 422
+    assert filled.get("/subjects?subject=a").status == 422
+
+
+def test_a_named_subject_that_may_not_be_read_is_left_out() -> None:
+    with PermittingApi(rule("alice", "reader", "a*")) as api:
+        for name in ("a1", "b1"):
+            api.register(name, FIELDS["a"])
+        found = details(api, "&subject=b1&subject=a1", user="alice")
+    assert [each["subject"] for each in found] == ["a1"]

@@ -125,6 +125,23 @@ def test_every_node_tells_how_many_it_knows(cluster: Cluster) -> None:
     assert {known(node) for node in cluster.nodes if node is not primary} == {"registrar_nodes 2.0"}
 
 
+def test_every_node_describes_all_of_them(cluster: Cluster) -> None:
+    primary = cluster.primary()
+
+    def listed(node: Node) -> dict[str, tuple[str, str]]:
+        """Return role and digest of each node, as one of them tells."""
+        found = json.loads(node.ask("/admin/cluster")[1])
+        assert found["primary"] == primary.url
+        return {each["url"]: (each["role"], each["digest"]) for each in found["nodes"]}
+
+    digest = primary.status()["digest"]
+    wanted = {node.url: ("primary" if node is primary else "secondary", digest) for node in cluster.nodes}
+    for node in cluster.nodes:
+        until(lambda node=node: listed(node) == wanted, 30, f"{node.url} to know all nodes")
+        [*_, last] = json.loads(node.ask("/admin/cluster")[1])["primacies"]
+        assert (last["url"], last["epoch"]) == (primary.url, primary.status()["epoch"])
+
+
 def subjects_of(node: Node) -> dict[str, int]:
     with SchemaRegistryClient({"url": node.url, "max.retries": 0}) as client:
         return {subject: client.get_latest_version(subject).schema_id for subject in client.get_subjects()}

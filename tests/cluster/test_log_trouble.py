@@ -13,6 +13,8 @@ import httpx
 import pytest
 
 from deploy.local.broker import COMPACTS_SOON, Broker
+from registry.domain.log_format.records import config_key
+from registry.domain.model import Subject
 from registry.log.contract import Log
 from tests.kafka_topics import delete_topic, make_topic
 from tests.process.node.stations import on_kafka
@@ -188,3 +190,56 @@ def test_a_store_that_was_away_while_deletions_were_forgotten_is_built_anew(
     finally:
         here.stop()
         away.stop()
+
+
+def test_what_the_topic_has_compacted_away_is_known_by_the_history_and_not_guessed(
+    own: Broker, tmp_path: Path
+) -> None:
+    topic = make_topic(own.address, {**FORGETFUL, "delete.retention.ms": "86400000"})
+    registry = start(own, tmp_path / "data", topic).wait()
+    try:
+        unchanged = _offset(register(registry, "unchanged"))
+        first, second, third = (
+            _offset(_set_level(registry, "s", level)) for level in ("FULL", "NONE", "FULL")
+        )
+        assert get(registry, f"/config/s?atOffset={first}").json() == {"compatibilityLevel": "FULL"}
+
+        with closing(on_kafka(own.address, topic)) as log:
+
+            def compacted() -> bool:
+                _set_level(registry, "other", "NONE")  # only segments are compacted that others have followed
+                return keys(log).count(config_key(Subject(".", "s"))) == 1
+
+            until(compacted, WAIT_S, "the topic to be compacted")
+        gone = get(registry, f"/config/s?atOffset={second}").json()
+        assert gone["error_code"] == 41081
+        assert gone["message"].endswith(f"from offset {third} on")
+        assert get(registry, f"/config/s?atOffset={third}").json() == {"compatibilityLevel": "FULL"}
+        assert get(registry, f"/subjects/unchanged/versions?atOffset={unchanged}").json() == [1]
+        told = get(registry, "/subjects/s/history").json()
+        assert [each["offset"] for each in told["events"]] == [third, second, first]
+        assert told["completeFrom"] == 0
+    finally:
+        registry.stop()
+    late = start(own, tmp_path / "late", topic).wait()
+    try:
+        until(lambda: not get(late, "/subjects/s/history").json()["filling"], WAIT_S, "the history")
+        told = get(late, "/subjects/s/history").json()
+        assert [each["offset"] for each in told["events"]] == [third]
+        assert told["completeFrom"] > second
+        assert get(late, f"/config/s?atOffset={second}").status_code == 410
+        # What has not changed since is known, however little the log tells.
+        newest = told["completeFrom"] - 1
+        assert get(late, f"/subjects/unchanged/versions?atOffset={newest}").json() == [1]
+    finally:
+        late.stop()
+
+
+def _set_level(registry: Registry, subject: str, level: str) -> httpx.Response:
+    return httpx.put(f"{registry.url}/config/{subject}", json={"compatibility": level}, timeout=60)
+
+
+def _offset(written: httpx.Response) -> int:
+    """Return the offset of a write's last record."""
+    assert written.status_code == 200, written.text
+    return int(written.headers["x-registry-offset"]) - 1

@@ -27,6 +27,7 @@ SUBJECTS = st.one_of(
     st.sampled_from([":.c:", ":.:", ":.__GLOBAL:", ":*:", "__EMPTY", ":.c:r", ""]) | st.text(max_size=20),
 )
 VALUES: dict[str, st.SearchStrategy[str]] = {
+    "webhook": st.sampled_from(["h", "h", "k", "-", "a b", "x" * 200]),
     "version": st.sampled_from(["latest", "1", "2", "-1", "3", "0", "LATEST ", "x", "9" * 30, " "]),
     "id": st.sampled_from(["1", "2", "3", "4", "0", "-1", "2147483647", "2147483648", "+1", "x", "٣"]),
     "guid": st.sampled_from(["095d71cf-1255-6b9d-5e33-0ad575b3df5d", "x", "0" * 32]),
@@ -165,6 +166,15 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
         ),
         "ConfigUpdateRequest": config,
         "ModeUpdateRequest": _some(mode=modes | junk),
+        "WebhookRequest": _some(
+            url=st.sampled_from(["https://example.org/a", "http://127.0.0.1/", "https://u:p@h", "//"]) | junk,
+            kinds=st.lists(st.sampled_from(["version_registered", "mode_set", "x"]) | junk, max_size=2)
+            | junk,
+            subjectPrefix=SUBJECTS | junk,
+            enabled=flags,
+            **{"from": st.integers(-2, 9) | st.just("now") | junk},
+        ),
+        "WebhookPosition": _some(offset=st.integers(-2, 9) | st.just("now") | junk),
         "AssociationRequest": _some(associations=associations, **resource),
         "AssociationBatchRequest": _some(requests=st.lists(change | junk, max_size=2) | junk),
         "AssociationBatchGetRequest": _some(requests=st.lists(wanted | junk, max_size=2) | junk),

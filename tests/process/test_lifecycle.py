@@ -278,6 +278,8 @@ def test_the_examples_at_the_start_have_what_a_client_needs(
     assert f"\n  {curl} -X POST " in said
     assert f" {url}/subjects/first-value/versions\n" in said
     assert said.endswith(f"\n  {curl} {url}/subjects/first-value/versions/latest")
+    assert f"\n  console   {url}/ui\n" in said
+    assert "/ui" not in banner(Settings(**options, console="off"))  # type: ignore[arg-type]
 
 
 def test_an_address_of_another_machine_refuses_the_start(tmp_path: Path) -> None:

@@ -91,7 +91,13 @@ def test_the_state_of_log_and_store_is_told(registry: Registry) -> None:
 
 def test_the_table_of_metrics_is_what_is_served(registry: Registry) -> None:
     register(registry, "a")
-    text = httpx.get(f"{registry.url}/metrics", timeout=PATIENT).text
+
+    def counted() -> str:
+        # The other reader reports its requests once a second.
+        text = httpx.get(f"{registry.url}/metrics", timeout=PATIENT).text
+        return text if "registrar_http_requests_total{" in text else ""
+
+    text = until(counted, 30, "a request to be counted")
     served = {
         family.name: (
             family.type,

@@ -48,9 +48,7 @@ def write(registry: Registry, text: str) -> None:
 
 def answers(registry: Registry, status: int) -> None:
     """Wait until a schema that is never registered is refused with this status."""
-    until(
-        lambda: register(registry, "orders-value", '"int"').status_code == status, 30, f"status {status}"
-    )
+    until(lambda: register(registry, "orders-value", '"int"').status_code == status, 30, f"status {status}")
 
 
 def test_a_changed_file_applies_without_a_restart_and_a_broken_one_changes_nothing(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
+from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView
@@ -52,6 +53,7 @@ class MemoryStore:
         changes: dict[bytes, bytes | None] | Iterable[Change],
         applied: int,
         lineage: Lineage = NOTHING,
+        history: Slice | None = None,
     ) -> None:
         assert applied >= self.applied, f"the applied offset went back from {self.applied} to {applied}"
         changed = dict(changes)

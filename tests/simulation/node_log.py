@@ -117,6 +117,21 @@ class NodeLog:
         except NoAnswer:
             raise Unreachable("no answer to a reading") from None
 
+    def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        try:
+            records = self._ask(
+                lambda: self._partition.records[offset : offset + records_max], REQUEST_TIMEOUT_S
+            )
+        except NoAnswer:
+            raise Unreachable("no answer to a reading") from None
+        return Fetched(records, offset + len(records))
+
+    def query_start(self) -> int:
+        return 0
+
+    def first_after(self, time_ms: int) -> int | None:
+        return next((each.offset for each in self._partition.records if each.ts > time_ms), None)
+
     def wait(self, offset: int, timeout_s: float) -> bool:
         self._world.until(lambda: self._line.fetches and self._partition.end > offset, timeout_s)
         if self._line.fetches:

@@ -110,6 +110,7 @@ def _association_key(subject: Subject) -> st.SearchStrategy[Key]:
     )
 
 
+webhook_names = st.sampled_from(["h", "l" * 130])
 schemas = _said(st.builds(SchemaKey, subjects, versions), _schema_value)
 deletes = _said(
     st.builds(DeleteSubjectKey, subjects),
@@ -135,6 +136,14 @@ others = st.one_of(
             [NoopKey(each, None) for each in (records.BARRIER, records.SNAPSHOT, records.RESEED)]
         ),
         lambda key: st.just(b'{"a":1}'),
+    ),
+    _said(
+        st.builds(NoopKey, st.just(records.WEBHOOK), st.none(), webhook_names),
+        lambda key: st.just(b'{"url":"https://a","id":"00","kinds":["mode_set"],"rotations":1}'),
+    ),
+    _said(
+        st.builds(NoopKey, st.just(records.POSITION), st.none(), webhook_names),
+        lambda key: st.sampled_from([b"{}", b'{"next":7}', b'{"next":-1}']),
     ),
     _said(
         st.builds(NoopKey, st.just(records.IDS), st.sampled_from([".", ".c"])),

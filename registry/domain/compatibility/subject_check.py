@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from registry.domain import errors
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
@@ -37,24 +39,26 @@ def answer(
     *,
     verbose: bool,
     plain: bool = False,
+    level: str | None = None,
 ) -> Querying[bytes]:
     """Return the answer of the compatibility resources: against one version, or all (``number`` is ``None``).
 
     A missing version is 40402, but a missing subject has no latest version to be incompatible with. An
     invalid schema is 42201, or, if ``verbose``, incompatible. Raises those two.
     ``verbose``: include Confluent's messages and the changes. ``plain``: return a readable text report.
+    ``level``: the level to check at instead of the one in force.
     """
     subject = Subject.parse(request.subject)
     earlier = _earlier(view, subject, number)
     try:
         if not verbose and not plain:
-            config, content = yield from _read(view, subject, request, defaults)
+            config, content = yield from _read(view, subject, request, defaults, level)
             if number is None:
                 passes = known_to_pass(memory, content, config, defaults)
                 earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
             messages = yield from check(view, memory, content, earlier, config, defaults)
             return results.bare(messages)
-        result = yield from explain(view, memory, request, number, defaults, lines=plain)
+        result = yield from explain(view, memory, request, number, defaults, lines=plain, level=level)
     except RegistryError as error:
         if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
             raise
@@ -70,14 +74,16 @@ def explain(
     defaults: Defaults,
     *,
     lines: bool = False,
+    level: str | None = None,
 ) -> Querying[CompatibilityResult]:
     """Return the result and every change, against one version, or all (``number`` is ``None``).
 
-    ``lines``: include the line numbers of the changed parts. Raises 40402 and 42201.
+    ``lines``: include the line numbers of the changed parts. ``level``: as for :func:`answer`. Raises 40402
+    and 42201.
     """
     subject = Subject.parse(request.subject)
     earlier = _earlier(view, subject, number)
-    config, content = yield from _read(view, subject, request, defaults)
+    config, content = yield from _read(view, subject, request, defaults, level)
     return (yield from explained(view, memory, content, earlier, config, defaults, lines=lines))
 
 
@@ -93,11 +99,13 @@ def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Regis
 
 
 def _read(
-    view: View, subject: Subject, request: Register, defaults: Defaults
+    view: View, subject: Subject, request: Register, defaults: Defaults, level: str | None
 ) -> Querying[tuple[Config, Content]]:
     if not request.schema.strip():
         raise errors.INVALID_SCHEMA("Empty schema")
     config = config_in_scope(view, subject, defaults)
+    if level is not None:
+        config = msgspec.structs.replace(config, compatibility_level=level)
     new = request.schema_id < 0 and validates_new_schemas(config, defaults)
     normalize = normalizes(view, subject, request, config)
     fields = checks_fields(view, subject, config, defaults)

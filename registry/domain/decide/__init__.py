@@ -36,6 +36,7 @@ from .register import register
 from .snapshots import request_snapshot
 from .tags import registration
 from .version_records import registered_before
+from .webhooks import decide_webhook
 
 __all__ = ["Decision", "decide", "repeated"]
 
@@ -76,6 +77,8 @@ def decide(
             return (yield from decide_associations(view, command, ids, defaults, memory))
         case RequestSnapshot():
             return request_snapshot(view, command)
+        case _:
+            return decide_webhook(view, command)
 
 
 def repeated(view: View, command: Command, brief: bytes) -> Querying[bytes]:

@@ -32,12 +32,14 @@ from typing import Any
 
 import orjson
 
-from registry.domain.log_format import association_values, config_values, values
+from registry.domain.log_format import association_values, config_values, values, webhook_values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import (
     BARRIER,
+    POSITION,
     RESEED,
     SNAPSHOT,
+    WEBHOOK,
     AssociationKey,
     ClearSubjectKey,
     ConfigKey,
@@ -64,7 +66,7 @@ from .tombstones import written
 from .versions import RowParts, deletes, quarantined, schema_changes, version_changes
 
 # Version of the rows that the fold makes. A store of another version is rebuilt from the log.
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 
 # Values that other writers use in place of a tombstone.
 _DELETES = (b"", b"null")
@@ -247,6 +249,12 @@ def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
     if key.context is not None:
         row_key = layout.context_key(layout.RESERVATION, key.context)
         return _single(view, record, row_key, lambda value: number(values.read_reservation(value)))
+    if key.registrar == WEBHOOK and key.name is not None:
+        row_key, name = layout.webhook_key(layout.WEBHOOK, key.name), key.name
+        return _single(view, record, row_key, lambda value: webhook_values.webhook_row(name, value, record))
+    if key.registrar == POSITION and key.name is not None:
+        row_key = layout.webhook_key(layout.POSITION, key.name)
+        return _single(view, record, row_key, lambda value: webhook_values.position_row(value, record))
     if key.registrar in (BARRIER, SNAPSHOT, RESEED):
         return _single(view, record, layout.cluster_key(key.registrar), cluster_row)
     return []  # no-ops of other writers have no effect, whatever their value

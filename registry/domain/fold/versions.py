@@ -66,7 +66,7 @@ def version_changes(view: View, record: Record, parts: RowParts) -> list[Change]
     else:
         gone = [(row_key, None), *((key, None) for key, _ in _index_of(parts, VersionRow.unpack(old)))]
     if value is None:
-        return gone
+        return _each_once(gone)
     try:
         content = values.read_schema(value)
     except BadValue as error:

@@ -86,10 +86,13 @@ class AssociationKey(NamedTuple):
 
 
 class NoopKey(NamedTuple):
-    """The key of a no-op: bare, or our own and named by ``registrar``; ``context`` only for ``ids``."""
+    """The key of a no-op: bare, or our own and named by ``registrar``."""
 
     registrar: str | None
+    # Only for ``ids``.
     context: str | None
+    # Only for a webhook and its position.
+    name: str | None = None
 
 
 Key = (
@@ -115,6 +118,8 @@ class UnreadableKey(Exception):
 # Our own records: start of an epoch, reservation of ids in a context, marker of a snapshot, and the end of
 # the records that continue another log (:mod:`.reseed`).
 BARRIER, IDS, SNAPSHOT, RESEED = "barrier", "ids", "snapshot", "reseed"
+# A webhook, and its position in the log: two records, because the position changes with every delivery.
+WEBHOOK, POSITION = "webhook", "webhook-position"
 
 # The only tenant of the open-source server; records of other tenants are ignored.
 TENANT = "default"
@@ -195,6 +200,11 @@ def _read_association(fields: dict[str, Any]) -> Key:
 
 def _read_noop(fields: dict[str, Any]) -> Key:
     registrar = _text(fields, "registrar")
+    if registrar in (WEBHOOK, POSITION):
+        name = _text(fields, "name")
+        if name is None:
+            raise UnreadableKey("the key has no webhook's name")
+        return NoopKey(registrar, None, name)
     return NoopKey(registrar, _context_name(fields) if registrar == IDS else None)
 
 
@@ -265,13 +275,24 @@ def reservation_key(context: str) -> bytes:
     return b'{"keytype":"NOOP","magic":0,"registrar":"ids","context":%s}' % dumps(context)
 
 
+def webhook_key(name: str) -> bytes:
+    """Return the key of a webhook."""
+    return noop_key(NoopKey(WEBHOOK, None, name))
+
+
+def position_key(name: str) -> bytes:
+    """Return the key of a webhook's position."""
+    return noop_key(NoopKey(POSITION, None, name))
+
+
 def noop_key(key: NoopKey) -> bytes:
     """Return the key of a no-op, bare or of our own."""
     if key.registrar is None:
         return NOOP_KEY
     if key.context is not None:
         return reservation_key(key.context)
-    return b'{"keytype":"NOOP","magic":0,"registrar":%s}' % dumps(key.registrar)
+    name = b"" if key.name is None else b',"name":' + dumps(key.name)
+    return b'{"keytype":"NOOP","magic":0,"registrar":%s%s}' % (dumps(key.registrar), name)
 
 
 def canonical_key(key: Key) -> bytes:

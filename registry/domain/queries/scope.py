@@ -136,6 +136,12 @@ def stored_mode(view: View, scope: Subject) -> str | None:
     return None if value is None else layout.mode_of(value)
 
 
+def chain(subject: Subject) -> list[Subject]:
+    """Return the scopes whose config or mode may apply to a subject or context, by precedence."""
+    context = () if subject.is_context else (Subject(subject.context, ""),)
+    return list(dict.fromkeys((subject, *context, EVERYWHERE)))
+
+
 def mode_in_scope(view: View, subject: Subject) -> str:
     """Return a subject's mode: its own, its context's, that of all contexts, else ``READWRITE``."""
     own = layout.scope_key(layout.MODE, subject)

@@ -22,7 +22,7 @@ from registry.domain.log_format.records import Entry
 from registry.domain.rows import version_row
 from registry.domain.rows.layout import ENCODED, VERSION
 from registry.domain.rows.version_row import ENCODED_MARK, ENCODED_PROPERTY, VersionRow
-from registry.domain.rows.view import Block, View
+from registry.domain.rows.view import Block, History, View
 
 from . import entities
 
@@ -82,6 +82,10 @@ class PlainView:
     def block(self, key: bytes) -> Block | None:
         """Return the block of the view below."""
         return self._view.block(key)
+
+    def history(self) -> History | None:
+        """Return the history of the view below."""
+        return self._view.history()
 
     def _plain(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:
         return key, plain_row(value, self._cipher) if key.startswith(VERSION) else value

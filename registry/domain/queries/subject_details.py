@@ -14,6 +14,7 @@ from registry.domain.rows.view import Skip, View, scan
 from . import entities, lists, scope, versions
 from .scope import Defaults
 from .sorting import Search, first
+from .subject_order import Prefix
 from .versions import Registered
 
 _TEXT = len(b',"schema":""')
@@ -50,7 +51,7 @@ class SubjectDetails(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """The subjects to show; empty texts admit all."""
+    """The subjects to show; empty texts admit all, and so do no names."""
 
     prefix: str
     deleted: bool = False
@@ -58,19 +59,24 @@ class Filter(NamedTuple):
     schema_type: str = ""
     level: str = ""
     mode: str = ""
+    named: tuple[Subject, ...] = ()  # only these, in this order
 
     def walk(
         self, view: View, defaults: Defaults, after: Subject | None = None, skip: Skip | None = None
     ) -> Iterator[tuple[Subject, SubjectDetails | None] | None]:
         """Walk the subjects by name; those that ``skip`` skips come without details."""
-        filtered = self.schema_type or self.level or self.mode
-        found = lists.subjects(
-            view,
-            self.prefix,
-            after,
-            None if filtered else skip,
-            deleted=self.deleted,
-            deleted_only=self.deleted_only,
+        filtered = self.schema_type or self.level or self.mode or self.named
+        found: Iterator[Subject | None] = (
+            self._named(after)
+            if self.named
+            else lists.subjects(
+                view,
+                self.prefix,
+                after,
+                None if filtered else skip,
+                deleted=self.deleted,
+                deleted_only=self.deleted_only,
+            )
         )
         for subject in found:
             if subject is None:
@@ -81,9 +87,15 @@ class Filter(NamedTuple):
                 details = yield from _details(view, subject, defaults)
                 yield (subject, details) if details is not None and self._admits(details) else None
 
+    def _named(self, after: Subject | None) -> Iterator[Subject]:
+        prefix = Prefix.parse(self.prefix)
+        rest = self.named[self.named.index(after) + 1 :] if after in self.named else self.named
+        return (subject for subject in rest if prefix.admits(subject))
+
     def _admits(self, found: SubjectDetails) -> bool:
         return (
-            self.level in ("", found.level)
+            (not self.deleted_only if found.live else self.deleted or self.deleted_only)
+            and self.level in ("", found.level)
             and self.mode in ("", found.mode)
             and self.schema_type in ("", entities.schema_type(found.latest.row))
         )

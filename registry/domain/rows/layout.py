@@ -16,12 +16,14 @@ table  key after the letter                 value
 ``K``  key of the row it stands for         its record key, where others wrote it in other bytes than ours
 ``M``  context subject                      mode, upper case; where the key is cut, a blank and the full name
 ``N``  context                              highest reserved id
+``P``  webhook's name                       its position in the log: JSON with offset, ts
 ``Q``  key of the row it stands for         quarantine: JSON with offset, ts, reason, key
 ``Q``  ``?`` hash(record key)               the same for a key that cannot be read
 ``R``  context subject version (referenced) empty; then context subject version of the referrer
 ``S``  resource's name, namespace           empty; then the rest of the key of the association's row
 ``U``  resource's id                        empty; then the rest of the key of the association's row
 ``V``  context subject version              version row, see :mod:`.version_row`
+``W``  webhook's name                       the webhook: JSON with name, offset, ts
 ``X``  context                              the context exists; its full name where the key is cut, else empty
 ====== ==================================== ==================================================
 
@@ -47,6 +49,7 @@ ASSOCIATION, CLUSTER, CLEAR, DELETE_MARK, CONFIG = b"A", b"B", b"C", b"D", b"F"
 GUID, ID, FOREIGN, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"K", b"M", b"N", b"Q"
 REFERRER, VERSION, CONTEXT, ENCODED = b"R", b"V", b"X", b"E"
 RESOURCE_NAME, RESOURCE_ID = b"S", b"U"
+WEBHOOK, POSITION = b"W", b"P"
 _UNREADABLE = b"?"
 
 
@@ -133,6 +136,11 @@ def context_key(table: bytes, context: str) -> bytes:
 def cluster_key(registrar: str) -> bytes:
     """Return the key of one of our own records about the whole cluster."""
     return CLUSTER + part(registrar)
+
+
+def webhook_key(table: bytes, name: str) -> bytes:
+    """Return the key of a webhook's row in table W or P."""
+    return table + part(name)
 
 
 def context_row(context: str) -> bytes:
@@ -225,7 +233,7 @@ def owner_of(key: bytes) -> bytes:
     table, rest = key[:1], key[1:]
     if table in (QUARANTINE, FOREIGN):
         return owner_of(rest)
-    if table in (CLUSTER, _UNREADABLE):
+    if table in (CLUSTER, WEBHOOK, POSITION, _UNREADABLE):
         return b""
     context, _, after_context = rest.partition(b"\0")
     if table in (RESERVATION, CONTEXT):

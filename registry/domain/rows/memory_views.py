@@ -8,7 +8,7 @@ from itertools import count, islice
 
 from .layout import CLEAR, VERSION, after
 from .version_row import disturbs
-from .view import Block, Change, View
+from .view import Block, Change, History, View
 
 _numbers = count()
 
@@ -46,6 +46,10 @@ class DictView:
 
     def block(self, key: bytes) -> None:
         """Return nothing: rows in memory are not counted."""
+
+    def history(self) -> History | None:
+        """Return nothing: rows in memory have no history."""
+        return None
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``."""
@@ -101,12 +105,13 @@ class DictView:
 class MovingView:
     """A view that reads from the view it was last given, for walks that outlive one view."""
 
-    __slots__ = ("block", "get", "seek", "seek_back")
+    __slots__ = ("block", "get", "history", "seek", "seek_back")
 
     get: Callable[[bytes], bytes | None]
     seek: Callable[[bytes], tuple[bytes, bytes] | None]
     seek_back: Callable[[bytes], tuple[bytes, bytes] | None]
     block: Callable[[bytes], Block | None]
+    history: Callable[[], History | None]
 
     def __init__(self) -> None:
         self.show(_NOTHING)
@@ -114,7 +119,7 @@ class MovingView:
     def show(self, view: View) -> None:
         """Read from ``view`` from now on."""
         self.get, self.seek, self.seek_back = view.get, view.seek, view.seek_back
-        self.block = view.block
+        self.block, self.history = view.block, view.history
 
     def revision(self) -> Hashable | None:
         """Return nothing: the next rows may come from another moment."""
@@ -164,6 +169,10 @@ class OverlayView:
         if block is None or self._changed(CLEAR, after(CLEAR)) or self._changed(block.begin, block.end):
             return None
         return block
+
+    def history(self) -> History | None:
+        """Return the history of the view below, without the changes here."""
+        return self.base.history()
 
     def _changed(self, begin: bytes, end: bytes) -> bool:
         keys = self._keys.get()

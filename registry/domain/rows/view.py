@@ -7,6 +7,7 @@ from operator import add
 from typing import NamedTuple, Protocol
 
 from .layout import after, is_version_key
+from .spans import Span
 
 # A put (key, value) or, with ``None``, a delete of one row.
 Change = tuple[bytes, bytes | None]
@@ -56,6 +57,26 @@ class Skip:
         self.left = left
 
 
+class History(Protocol):
+    """The history of the owners of the rows, see :mod:`registry.domain.history`; keys are ordered."""
+
+    def spans(self) -> tuple[Span, ...]:
+        """Return the parts of the log that the history holds."""
+        ...
+
+    def applied(self) -> int:
+        """Return the applied offset of the rows at the same moment."""
+        ...
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """Return the first entry whose key is ``key`` or greater."""
+        ...
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """Return the last entry whose key is less than ``key``."""
+        ...
+
+
 class View(Protocol):
     """Read-only access to the rows at one moment."""
 
@@ -82,6 +103,10 @@ class View(Protocol):
 
     def block(self, key: bytes) -> Block | None:
         """Return the block of version rows that holds ``key``; ``None`` if versions are not counted."""
+        ...
+
+    def history(self) -> History | None:
+        """Return the history of the same moment; ``None`` if there is none with these rows."""
         ...
 
 

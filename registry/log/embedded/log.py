@@ -147,6 +147,32 @@ class EmbeddedLog:
             self._alive()
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
 
+    def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """Read records, as :meth:`read` does: no read disturbs another."""
+        return self.read(offset, records_max, bytes_max)
+
+    def query_start(self) -> int:
+        """Return 0: only superseded records are ever deleted."""
+        self._alive()
+        return 0
+
+    def first_after(self, time_ms: int) -> int | None:
+        """Return the offset of the first newer record, see :meth:`.contract.Log.first_after`.
+
+        Searches by halves, so that it finds one of several such records where the clock was set back.
+        """
+        low, end = 0, self.end()
+        high = end
+        while low < high:
+            middle = (low + high) // 2
+            records = self.read(middle, 1, 1).records
+            if records and records[0].ts <= time_ms:
+                low = records[0].offset + 1
+            else:
+                high = middle
+        found = self.read(low, 1, 1).records
+        return found[0].offset if found else None
+
     def divergence(self, lineage: Lineage) -> int | None:
         """Return an offset where this log differs from ``lineage``, see :meth:`.contract.Log.divergence`."""
         return divergence(self, lineage)

@@ -34,6 +34,7 @@ class Purpose(Enum):
     FETCH = "fetch"
     APPEND = "append"
     QUERY = "ask"
+    READ_AGAIN = "read again"
 
 
 _Key = tuple[str, int, Purpose]

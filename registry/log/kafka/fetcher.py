@@ -32,7 +32,9 @@ _REFRESH_EVERY_S = 5.0
 _log = logging.getLogger(__name__)
 
 
-async def fetch(partition: Partition, offset: int, wait_s: float, purpose: Purpose) -> requests.FetchAnswer:
+async def fetch(
+    partition: Partition, offset: int, wait_s: float, purpose: Purpose, bytes_max: int = FETCH_BYTES
+) -> requests.FetchAnswer:
     """Fetch once from ``offset`` on; the broker waits up to ``wait_s`` for a first record."""
     request = requests.Fetch(
         partition.topic,
@@ -40,7 +42,7 @@ async def fetch(partition: Partition, offset: int, wait_s: float, purpose: Purpo
         offset,
         epoch=partition.epoch,
         wait_ms=round(wait_s * 1000),
-        bytes_max=FETCH_BYTES,
+        bytes_max=min(bytes_max, FETCH_BYTES),
     )
     return requests.fetched(await partition.send(request, purpose, wait_s + TRY_S, reading_bounds=True))
 

@@ -27,8 +27,10 @@ from . import producer_id, release
 from .appender import Appender
 from .connection import Connections
 from .fetcher import Fetcher, headers_before
-from .log_end import query_end
+from .log_end import query_end, query_offset
 from .partition import Partition
+from .requests import EARLIEST
+from .rereading import first_after, read_again
 from .retry import TRY_S, retry_until
 from .security import Security
 from .timestamps import wall_ms
@@ -188,6 +190,18 @@ class KafkaLog:
     def headers_before(self, offset: int, records_max: int) -> RecordHeaders:
         """Return the headers of records before ``offset``, see :meth:`.contract.Log.headers_before`."""
         return self._do(headers_before(self._partition, offset, records_max, TRY_S), TRY_S)
+
+    def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """Fetch records apart from the follower, see :meth:`.contract.Log.read_again`."""
+        return self._do(read_again(self._partition, offset, records_max, bytes_max), 2 * TRY_S)
+
+    def query_start(self) -> int:
+        """Ask the partition leader, see :meth:`.contract.Log.query_start`."""
+        return self._do(query_offset(self._partition, EARLIEST, TRY_S), TRY_S)
+
+    def first_after(self, time_ms: int) -> int | None:
+        """Ask the partition leader, see :meth:`.contract.Log.first_after`."""
+        return self._do(first_after(self._partition, time_ms), 2 * TRY_S)
 
     def append(
         self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS

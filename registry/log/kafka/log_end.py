@@ -41,6 +41,8 @@ async def query_end(partition: Partition, timeout_s: float) -> int:
 async def query_offset(partition: Partition, at: int, timeout_s: float) -> int:
     """Return the log's end (:data:`.requests.LATEST`) or start (:data:`.requests.EARLIEST`).
 
+    Any other ``at`` is a time in ms since the epoch: return the offset of the first record that is not older,
+    or -1.
     Retries until the time is up. Raises :class:`registry.log.contract.Unreachable`.
     """
     deadline = time.monotonic() + timeout_s

@@ -234,7 +234,7 @@ def produced(response: Any) -> ProduceAnswer:
 
 
 class ListOffsets(Request[ListOffsetsRequestV5]):  # type: ignore[misc]
-    """Asks for the log's end (:data:`LATEST`: the high watermark) or start (:data:`EARLIEST`).
+    """Asks for the log's end (:data:`LATEST`: the high watermark), start (:data:`EARLIEST`) or a time.
 
     Only the leader in ``epoch`` answers; -1: the leader in any epoch.
     """

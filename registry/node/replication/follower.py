@@ -35,9 +35,11 @@ class Follower:
     """Keeps ``store`` equal to the fold of ``log``.
 
     One thread at a time makes steps; any may query the progress. ``far_behind``: the number of records from
-    which a second process is used; ``None`` for never. ``barrier`` is called by the stepping thread with the
+    which a second process is used; ``None`` for never. ``history``: the store keeps the history of the
+    records. ``barrier`` is called by the stepping thread with the
     newest barrier after it was applied. ``memory`` gets the result of every read; ``seen`` is called with all
-    records before their rows are visible.
+    records before their rows are visible. ``on_applied`` is called after each step with its records, or
+    ``None`` if the second process applied them, and the offset up to which rows are visible.
     """
 
     def __init__(
@@ -46,18 +48,21 @@ class Follower:
         store: Rows,
         *,
         far_behind: int | None = FAR_BEHIND,
+        history: bool = False,
         clock: Callable[[], float] = time.monotonic,
         barrier: Callable[[Barrier], None] = lambda _: None,
         memory: DedupCache | None = None,
         seen: Callable[[list[Record]], None] = lambda _: None,
+        on_applied: Callable[[list[Record] | None, int], None] = lambda _, __: None,
     ) -> None:
         self._log = log
         self._store = store
-        self._fold = LogFold(log, store, far_behind=far_behind, on_read=self._on_read)
+        self._fold = LogFold(log, store, far_behind=far_behind, history=history, on_read=self._on_read)
         self._clock = clock
         self._barrier = barrier
         self._memory = memory
         self._seen = seen
+        self._on_applied = on_applied
         self._reported = -1
         self._watch: list[Barrier] | None = None
         self._since: tuple[float, int] | None = None
@@ -84,6 +89,8 @@ class Follower:
         elif any(record.key == BARRIER_KEY for record in step.records):
             self._watch_barriers(step.records)
             self._report_newest()
+        if step.advanced:
+            self._on_applied(step.records, self._store.applied)
         self._measure()
         return step.advanced
 

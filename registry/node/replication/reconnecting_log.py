@@ -125,6 +125,18 @@ class ReconnectingLog:
         """Forward to :meth:`.contract.Log.read`."""
         return self._with(lambda log: log.read(offset, records_max, bytes_max))
 
+    def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        """Forward to :meth:`.contract.Log.read_again`."""
+        return self._with(lambda log: log.read_again(offset, records_max, bytes_max))
+
+    def query_start(self) -> int:
+        """Forward to :meth:`.contract.Log.query_start`."""
+        return self._with(lambda log: log.query_start())
+
+    def first_after(self, time_ms: int) -> int | None:
+        """Forward to :meth:`.contract.Log.first_after`."""
+        return self._with(lambda log: log.first_after(time_ms))
+
     def wait(self, offset: int, timeout_s: float) -> bool:
         """Wait until a log is attached, then forward to :meth:`.contract.Log.wait`."""
         with self._changed:

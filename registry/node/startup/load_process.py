@@ -49,6 +49,9 @@ class _Reporter:
     def on_message(self, sentence: str) -> None:
         self.report(message=sentence)
 
+    def on_waiting(self, sentence: str) -> None:
+        self.report(waiting=sentence)
+
     def on_chosen(self, manifest: Manifest) -> None:
         self.report(
             chosen=manifest.id, offset=manifest.offset, rows=manifest.rows, size=manifest.size,

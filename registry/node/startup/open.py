@@ -18,6 +18,7 @@ from registry.domain.queries.sensitive_metadata import has_encoded
 from registry.encoder.open import node_cipher
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog
+from registry.observe.waiting import told
 from registry.store.lmdb import Store
 from registry.store.open import Load, known_log, open_store, peek
 
@@ -59,7 +60,7 @@ def _open(settings: Settings, starting: StartProgress) -> Opened:
         else:
             log, store = _open_embedded(settings, load.loader)
         try:
-            starting.cipher = _open_encoder(settings, store)
+            starting.cipher = open_encoder(settings, store)
         except BaseException:
             store.close()
             log.close()
@@ -75,7 +76,7 @@ def _open_on_kafka(settings: Settings, starting: StartProgress, loader: Loader) 
     return open_on_kafka(settings, starting, loader)
 
 
-def _open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
+def open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
     """Open the keyset of sensitive metadata. Raises :class:`LogError` if the secret is wrong."""
 
     def encoded() -> bool:
@@ -84,7 +85,9 @@ def _open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
 
     cipher = node_cipher(settings, encoded)
     if cipher is not None:
-        cipher.start()
+        where = f"{settings.metadata_encoder_topic} at {settings.kafka}" if settings.kafka else settings.data
+        with told(f"waiting for the keyset of sensitive metadata in {where}", _log.warning):
+            cipher.start()
     return cipher
 
 

@@ -100,6 +100,9 @@ class StartProgress:
 
     def on_report(self, report: dict[str, Any]) -> None:
         """Record a report of the loading process."""
+        self.waiting = report.get("waiting", "")
+        if self.waiting:
+            _log.warning("%s", self.waiting)
         if "message" in report:
             self.refused(report["message"])
         if "chosen" in report:

@@ -22,6 +22,7 @@ from registry.log.contract import Fenced, Log, LogError, OutcomeUnknown, RecordT
 from registry.node.leadership.claim import newest_barrier
 from registry.observe.logs import Throttled
 from registry.store.layout import StoreError
+from registry.tracing.contract import NO_TRACING, Tracing
 
 from . import outcomes
 from .batch import Batch, Decider, Plan, Planned, Postponed
@@ -67,6 +68,7 @@ class BatchWriter:
         now: Callable[[], int],
         clock: Callable[[], float],
         repeats: bool,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self._log = log
         self._store = store
@@ -76,6 +78,7 @@ class BatchWriter:
         self._now = now
         self._clock = clock
         self._repeats = repeats
+        self._tracing = tracing
         self._barrier: int | None = None
         self._appended_at = clock()
         # True if the log could not be reached by the last batch.
@@ -128,7 +131,8 @@ class BatchWriter:
         except LogError as error:
             raise outcomes.kind_of(error)(str(error)) from error
         try:
-            first = self._log.append(batch.entries, batch.cuts(), batch.headers)
+            with self._tracing.appended(commands):
+                first = self._log.append(batch.entries, batch.cuts(), batch.headers)
         except (Fenced, Unreachable, RecordTooLarge):
             raise
         except OutcomeUnknown as error:

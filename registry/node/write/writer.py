@@ -26,6 +26,7 @@ from registry.log.contract import Fenced, Log, RecordTooLarge, Unreachable
 from registry.node.replication.dedup import DedupCache
 from registry.observe.logs import Throttled
 from registry.store.layout import StoreError
+from registry.tracing.contract import NO_TRACING, Tracing
 
 from .batch import Decider, Postponed
 from .batch_writer import BatchWriter, Rows
@@ -86,6 +87,7 @@ class Writer:
         workers: Workers | None = None,
         cipher: Cipher | None = None,
         policies: Callable[[], Policies] = lambda: NO_POLICIES,
+        tracing: Tracing = NO_TRACING,
     ) -> None:
         self._decider = Decider(
             writing.defaults, writing.id_batch, memory,
@@ -98,7 +100,7 @@ class Writer:
         self._postponed = None if workers is None else PostponedCommands(self._queue, workers, clock)
         self._batch_writer = BatchWriter(
             log, store, self._decider, self._queue,
-            follow=follow, now=now, clock=clock, repeats=memory is not None,
+            follow=follow, now=now, clock=clock, repeats=memory is not None, tracing=tracing,
         )  # fmt: skip
         self._one_by_one = 0
         self._batches = self._commands = 0

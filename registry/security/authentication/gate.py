@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from registry.domain.errors import UNAVAILABLE
 from registry.domain.principal import Principal
 from registry.security.access import Access
-from registry.security.gate import Admission, Credentials, Refused
+from registry.security.gate import Admission, Credentials, NoCredentials, Refused
 
 from .recent import Recent
 from .throttle import Throttle
@@ -124,7 +124,7 @@ class AuthenticationGate:
             self._known.drop(key)
             return None
         if found.rules != self._rules_revision:
-            return self._remember(key, found.admission.principal, found.until)
+            return self._remember(key, found.admission.principal, found.admission.method, found.until)
         return found.admission
 
     async def admit(self, credentials: Credentials) -> Admission:
@@ -165,16 +165,16 @@ class AuthenticationGate:
             self._last_tag = hashlib.blake2b(authorization, key=self._key, digest_size=_TAG_BYTES).digest()
         return self._last_tag
 
-    def _remember(self, key: bytes | str, principal: Principal, until: float) -> Admission:
-        admission = Admission(principal, self._access(principal))
+    def _remember(self, key: bytes | str, principal: Principal, method: str, until: float) -> Admission:
+        admission = Admission(principal, self._access(principal), method)
         self._known.put(key, _Remembered(admission, until, self._rules_revision))
         return admission
 
     def _admit_without_header(self, credentials: Credentials) -> Admission:
         name = credentials.certificate if self._certificates else ""
         if name:
-            return self._remember(name, Principal(name), math.inf)
-        raise self._unauthorized()
+            return self._remember(name, Principal(name), "certificate", math.inf)
+        raise NoCredentials(401, "Unauthorized", self._challenges())
 
     # --- passwords
 
@@ -227,7 +227,7 @@ class AuthenticationGate:
             self._wrong.put(tag, True)
         else:
             self._proven.put(tag, True)
-            self._remember(tag, user.principal, time.monotonic() + PASSWORD_S)
+            self._remember(tag, user.principal, "basic", time.monotonic() + PASSWORD_S)
 
     # --- tokens
 
@@ -246,19 +246,22 @@ class AuthenticationGate:
         except TokenError as error:
             raise self._unauthorized(str(error)) from None
         remaining_s = min(TOKEN_S, found.expires - time.time())
-        return self._remember(tag, found.principal, time.monotonic() + remaining_s)
+        return self._remember(tag, found.principal, "bearer", time.monotonic() + remaining_s)
 
     # --- refusals
 
     def _unauthorized(self, reason: str = "") -> Refused:
         """Return the error 401; ``reason``: why a token is not valid."""
+        return Refused(401, "Unauthorized", self._challenges(reason))
+
+    def _challenges(self, reason: str = "") -> tuple[tuple[bytes, bytes], ...]:
         challenges = []
         if self._users is not None:
             challenges.append(b"Basic " + _REALM + b', charset="UTF-8"')
         if self._tokens is not None:
             why = b', error="invalid_token", error_description="%b"' % reason.encode() if reason else b""
             challenges.append(b"Bearer " + _REALM + why)
-        return Refused(401, "Unauthorized", tuple((b"www-authenticate", each) for each in challenges))
+        return tuple((b"www-authenticate", each) for each in challenges)
 
 
 def _too_many(wait_s: float) -> Refused:

@@ -15,7 +15,7 @@ from registry.domain.model import Subject
 from registry.domain.queries import versions
 from registry.domain.queries.associations import subject_of
 from registry.domain.rows import layout, version_row
-from registry.domain.rows.view import Block, View, scan
+from registry.domain.rows.view import Block, History, View, scan
 from registry.domain.subject_patterns import SubjectRange
 from registry.security.access import Access, Permission
 
@@ -122,6 +122,10 @@ class PermittedView:
         if index < 0 or not self._spans.exact[index] or block.end[1:] > self._spans.ends[index]:
             return None
         return block if block.end[:1] == layout.VERSION else None
+
+    def history(self) -> History | None:
+        """Return the whole history: its readers ask only for what is permitted."""
+        return self._base.history()
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key``."""

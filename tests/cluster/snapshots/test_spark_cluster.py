@@ -79,12 +79,17 @@ def test_a_cluster_builds_what_the_plain_fold_builds(tmp_path: Path, kafka: Brok
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    given = Settings(data=tmp_path / "data", kafka=kafka.address, topic=topic)
-    location = Location.parse(given.snapshots_location)
+    is_that_of_the_plain_fold(tmp_path, Settings(data=tmp_path / "data", kafka=kafka.address, topic=topic))
+    assert list((tmp_path / "work").glob("app-*/0/stderr")), "an executor has run"
+
+
+def is_that_of_the_plain_fold(tmp_path: Path, built: Settings) -> None:
+    """Assert that the files of the newest snapshot are Spark's, and those that the plain fold writes."""
+    location = Location.parse(built.snapshots_location)
     made = stored.find(location, stored.LATEST)
-    source = open_source(given)
-    plain = local.build(task(tmp_path, source, 300), silent)
+    source = open_source(built)
+    plain = local.build(task(tmp_path, source, source.end()), silent)
     source.log.close()
     assert made.engine == "spark"
     assert files_of(location, made) == files_of(Location.parse(tmp_path / "snapshots"), plain)
-    assert list((tmp_path / "work").glob("app-*/0/stderr")), "an executor has run"
+    assert made.digest == plain.digest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from deploy.local.process import free_port
 from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
 from election.contract import Event, Identity, NoPrimary, PrimaryIs, Won
+from election.zookeeper.candidacy import TELL_AFTER_S, ZooKeeperElection
 from election.zookeeper.connection import Connection, ZooKeeperError
 from election.zookeeper.tls import Tls
 from election.zookeeper.tree import PRIMARY, Tree, decode, encode, stale_sessions, verdict
@@ -43,6 +45,21 @@ async def connected(authority: Authority, auth: str = "") -> AsyncIterator[Conne
         yield connection
     finally:
         await connection.close()
+
+
+def test_that_servers_are_waited_for_is_told_before_they_count_as_unreachable() -> None:
+    async def scenario() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            election = ZooKeeperElection(address, "/silent", A, session_timeout_s=1.0)
+            try:
+                first = await anext(election.events())
+                assert first == NoPrimary(f"waiting for ZooKeeper at {address}")
+            finally:
+                await election.close()
+
+    assert TELL_AFTER_S < 1
+    asyncio.run(scenario())
 
 
 def test_the_primarys_node_holds_confluents_bytes(ensemble: Authority) -> None:

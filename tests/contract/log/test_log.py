@@ -205,3 +205,20 @@ def test_a_log_is_told_from_another_history_of_its_own(log: Log) -> None:
     longer = NOTHING.extended([*held, *(other._replace(offset=at) for at in range(20, 40))])
     assert log.divergence(longer) == 23
     assert [each.value for each in read_all(log, 23)[:20]] == [b"vvv"] * 20, "it can be read all the same"
+
+
+def test_records_are_read_again_at_any_offset_while_the_follower_stays_where_it_is(log: Log) -> None:
+    log.append(entries(10))
+    assert [record.offset for record in read(log, 0, 4).records] == [0, 1, 2, 3]
+    for offset in (7, 2, 0, 9):
+        again = log.read_again(offset, 3, ALL)
+        assert [record.offset for record in again.records] == [*range(offset, min(10, offset + 3))]
+        assert again.next == min(10, offset + 3)
+    assert log.read_again(10, 3, ALL)[:2] == ([], 10)
+    assert [record.offset for record in read(log, 4, 4).records] == [4, 5, 6, 7]
+
+
+def test_the_first_record_after_a_time_is_found(log: Log) -> None:
+    assert log.first_after(0) is None
+    log.append(entries(3))  # the clock shows 7
+    assert [log.first_after(time_ms) for time_ms in (-1, 0, 6, 7, 1 << 62)] == [0, 0, 0, None, None]

@@ -7,11 +7,17 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from registry.__main__ import main
 from tests.running import ROOT
+
+# Where verbs keep notes on imports: not where the user's own are.
+_STATE = tempfile.TemporaryDirectory(prefix="registrar-state-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
 
 
 class Done(NamedTuple):
@@ -35,15 +41,16 @@ def verb(*words: str) -> Done:
     return Done(status, out.getvalue(), err.getvalue())
 
 
-def verb_process(*words: str, stdin: str = "", **environment: str) -> Done:
+def verb_process(*words: str, stdin: str = "", folder: Path = ROOT, **environment: str) -> Done:
     """Run a verb in a process of its own; ``environment`` replaces all variables of the client."""
     inherited = {name: word for name, word in os.environ.items() if not name.startswith("REGISTRAR_")}
+    inherited["PYTHONPATH"] = str(ROOT)
     done = subprocess.run(
         [sys.executable, "-m", "registry", *words],
         input=stdin,
         capture_output=True,
         text=True,
-        cwd=ROOT,
+        cwd=folder,
         env=inherited | environment,
         check=False,
         timeout=60,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +19,7 @@ import pytest
 
 from tests.certificates import Authority
 from tests.process.commands.running_verbs import verb, verb_process
-from tests.running import PATIENT, Registry, Served, free_port
+from tests.running import PATIENT, ROOT, Registry, Served, free_port
 from tests.token_issuer import AUDIENCE, Issuer
 
 # Of the password "secret", with parameters that make it fast.
@@ -148,6 +152,48 @@ def test_credentials_that_do_not_serve_are_told_without_their_secret(
     assert "wrong" not in done.err
 
 
+@contextmanager
+def recording() -> Iterator[tuple[str, list[str | None]]]:
+    """Run a server that finds nothing; yield its address, and the credentials in all requests."""
+    found: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found.append(self.headers["authorization"])
+            self.send_response(404)
+            self.end_headers()
+            self.wfile.write(b'{"error_code":40401,"message":"nothing"}')
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", found
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_no_registry_gets_the_credentials_of_the_other_one(site: Site, tmp_path: Path) -> None:
+    admin = {"REGISTRAR_USER_FROM": "admin:secret"}
+    with recording() as (url, sent):
+        words = ("promote", "--from", site.plain, "--to", url, "--subjects", "*")
+        for variables in (admin, {"REGISTRAR_USER": "admin:secret", "REGISTRAR_URL": site.plain}):
+            assert "nothing" in verb_process(*words, **variables).err
+            assert set(sent) == {None}
+            sent.clear()
+        words = ("snapshot", "diff", site.plain, url, "--data", str(tmp_path))
+        verb_process(*words, **admin, REGISTRAR_TOKEN_TO="t")
+        assert set(sent) == {"Bearer t"}
+    refused = verb_process("promote", "--from", url, "--to", site.plain, "--subjects", "*", **admin)
+    assert refused.status == 2
+    refused = verb_process("promote", "--from", site.plain, "--to", url, "--subjects", "*")
+    assert "wants credentials: set REGISTRAR_USER_FROM=NAME:PASSWORD" in refused.err
+
+
 def test_all_that_a_registry_holds_is_read_with_the_same_credentials(site: Site, tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
     both = f"http://127.0.0.1:{free_port()},{with_user(site.secure, 'admin:secret')}"
@@ -155,11 +201,11 @@ def test_all_that_a_registry_holds_is_read_with_the_same_credentials(site: Site,
     assert (same.status, same.out, same.err) == (0, "no differences\n", "")
     none = verb_process("duplicates", site.plain, *data, REGISTRAR_USER="admin:secret")
     assert (none.status, none.out) == (0, "there are no duplicates\n")
-    assert "reading the registry: 2 of 2" in none.err
-    for words in (("snapshot", "diff", both, site.plain, "--ca", site.ca), ("duplicates", site.plain)):
-        refused = verb_process(*words, *data, REGISTRAR_USER="alice:wrong")
+    two = ("snapshot", "diff", both, site.plain, "--ca", site.ca)
+    for words, variable in ((two, "REGISTRAR_USER_TO"), (("duplicates", site.plain), "REGISTRAR_USER")):
+        refused = verb_process(*words, *data, **{variable: "alice:wrong"})
         assert (refused.status, refused.out) == (2, "")
-        assert "refused the password of 'alice' in REGISTRAR_USER" in refused.err
+        assert f"refused the password of 'alice' in {variable}" in refused.err
     forbidden = verb("snapshot", "diff", both, with_user(site.plain, "alice:secret"), "--ca", site.ca, *data)
     assert (forbidden.status, forbidden.out) == (2, "")
     assert "does not allow this with the password of 'alice' in the URL" in forbidden.err
@@ -218,7 +264,9 @@ def test_the_next_address_is_asked_if_one_is_dead_or_not_ready(registry: Served)
         (b"", "closed the connection without an answer in HTTP"),
         (http_answer("200 OK", b"<html>"), "is not a schema registry"),
         (http_answer("200 OK", b"{}"), "is not a schema registry"),
+        (http_answer("200 OK", b'["\\ud800"]'), "answered /subjects with text that is not Unicode"),
         (http_answer("200 OK", b"[" * 100_000), "is not a schema registry"),
+        (http_answer("404 Not Found"), "has no /subjects: check the path of the URL"),
         (http_answer("404 Not Found", b"nothing here"), "is not a schema registry"),
         (http_answer("200 OK\r\nContent-Encoding: gzip", b"[]"), "answered /subjects with damaged content"),
         (http_answer("302 Found\r\nLocation: https://elsewhere/"), "redirects to 'https://elsewhere/'"),
@@ -278,3 +326,19 @@ def test_a_server_that_is_silent_is_given_up() -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         done = verb("subjects", "--url", url, "--timeout", "0.2")
         assert (done.status, "did not answer in time" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("verb_words", [("snapshot", "diff", "{}", "{}"), ("duplicates", "{}")])
+def test_what_waits_for_a_registry_can_be_interrupted(tmp_path: Path, verb_words: tuple[str, ...]) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        words = [each.format(url) for each in verb_words]
+        with subprocess.Popen(
+            [sys.executable, "-m", "registry", *words, "--data", str(tmp_path)],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        ) as process:  # fmt: skip
+            connection, _ = silent.accept()
+            with connection:
+                process.send_signal(signal.SIGINT)
+                said, _ = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "")

@@ -33,6 +33,12 @@ def test_small_pages_without_links_give_everything(url: str) -> None:
         assert [each["subject"] for each in streams.versions()] == SUBJECTS
 
 
+def test_versions_that_the_list_leaves_out_are_read_one_by_one(url: str) -> None:
+    with as_confluent(url, apicurio=True) as proxied, Connection(proxied.url).open({}) as client:
+        found = [(each["subject"], each["deleted"]) for each in RegistryStreams(client).versions()]
+    assert found == [(each, False) for each in SUBJECTS]
+
+
 def test_a_page_is_asked_for_when_the_one_before_was_used(url: str) -> None:
     with as_confluent(url) as proxied, Connection(proxied.url).open({}) as client:
         versions = RegistryStreams(client).versions()

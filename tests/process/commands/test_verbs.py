@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.process.as_confluent import as_confluent
 from tests.process.commands.running_verbs import Done, verb, verb_process
 from tests.running import ROOT, Served, free_port
 
@@ -294,6 +295,32 @@ def test_the_mode_is_read_changed_and_removed(client: Client, subject: str) -> N
     assert client("mode", "set", "IMPORT", subject, "--force").out == "IMPORT\n"
 
 
+def test_verbs_look_back(client: Client, subject: str) -> None:
+    before = client.json("history", subject)
+    offset = str(max(each["offset"] for each in before["events"]))
+    assert client("config", "set", subject, "--level", "FULL").status == 0
+    assert client("mode", "set", "READONLY", subject).status == 0
+    assert client("mode", "set", "READWRITE", subject).status == 0
+    assert client("delete", f"{subject}:2", "--yes").status == 0
+    at = ("--at-offset", offset)
+    assert client("versions", subject, *at).out == "1\n2\n"
+    assert client.json("show", subject, *at)["version"] == 2
+    assert client.json("config", "get", subject, *at)["compatibilityLevel"] == "BACKWARD"
+    assert client.json("mode", "get", subject, *at) == {"mode": "READWRITE"}
+    assert client("versions", subject, "--at-time", "1").status == 1
+    for words in (("--at-time", "soon"), (*at, "--at-time", "1")):
+        assert client("versions", subject, *words).status == 2
+
+
+def test_the_present_is_not_shown_as_the_past(client: Client, subject: str) -> None:
+    with as_confluent(client.url) as other:
+        for line in (f"versions {subject}", "versions none", f"show {subject}", "config get", "mode get"):
+            for at in (("--at-offset", "0"), ("--at-time", "2026-01-31T12:00:00Z")):
+                done = verb(*line.split(), *at, "--url", other.url)
+                assert (done.status, done.out) == (2, "")
+                assert "knows no reads of the past" in done.err
+
+
 def test_a_subject_named_like_a_folder_is_not_everything(client: Client) -> None:
     level = client.json("config", "get")
     for name in (".", ".."):
@@ -309,6 +336,39 @@ def test_an_empty_variable_is_not_everything(client: Client) -> None:
         done = client(*words)
         assert (done.status, "leave it out to mean everything" in done.err) == (2, True)
     assert client("mode", "get").out == "READWRITE\n"
+
+
+@pytest.mark.parametrize("kind", ["config", "mode"])
+def test_nobody_removes_what_holds_for_everything_by_mistake(client: Client, kind: str) -> None:
+    refused = client(kind, "delete")
+    assert (refused.status, refused.out) == (2, "")
+    assert "this concerns the whole registry" in refused.err
+    assert client(kind, "delete", "--yes").status == 0
+
+
+def test_an_id_is_shown_by_its_context(client: Client) -> None:
+    for context, text in (("a", '"int"'), ("b", '"long"')):
+        assert client("register", f":.show-{context}:x", client.file(text)).status == 0
+    shown = [client.json("show", "--id", "1", "--context", each) for each in (".show-a", "show-b")]
+    assert [each["schema"] for each in shown] == ['"int"', '"long"']
+    assert client("show", "--id", "1", "--context", "show-none", "--raw").status == 1
+    assert client("show", "x", "--context", "show-a").status == 2
+
+
+def test_a_name_of_a_file_and_of_a_subject_is_not_guessed(client: Client) -> None:
+    path = client.file(OLD, "verbs-both.avsc")
+    assert client("register", "verbs-both.avsc", client.file('"int"')).status == 0
+    assert client("register", "verbs-only", client.file('"int"')).status == 0
+    (client.folder / "verbs-only").write_text("no schema")
+
+    def diff(old: str, new: str) -> Done:
+        return verb_process("diff", old, new, "--url", client.url, folder=client.folder)
+
+    unclear = diff("verbs-both.avsc", "verbs-only")
+    assert (unclear.status, unclear.out) == (2, "")
+    assert "verbs-both.avsc is a file, and also a subject: write ./verbs-both.avsc" in unclear.err
+    assert diff(":.:verbs-both.avsc", "verbs-only").out == "the same\n"
+    assert diff("./verbs-both.avsc", path).out == "the same\n"
 
 
 def test_the_status_of_nodes_is_told(client: Client) -> None:

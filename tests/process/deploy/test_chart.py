@@ -57,6 +57,7 @@ OPTIONS: Json = {
     "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "front"},
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "prometheusRule": {"enabled": True},
+    "traces": {"endpoint": "http://collector:4318", "ratio": "0.1"},
     "persistence": {"storageClass": "-", "size": "50Gi", "annotations": {"a": "b"}},
     "networkPolicy": {"clients": [{"namespaceSelector": {}}]},
     "serviceAccount": {"annotations": {"role": "arn"}},
@@ -88,7 +89,11 @@ CASES: dict[str, Json] = {
         **KAFKA,
         "snapshots": {
             "location": PLACE,
-            "spark": {"master": "k8s://https://kubernetes.default.svc", "conf": {"spark.executor.cores": 2}},
+            "spark": {
+                "master": "k8s://https://kubernetes.default.svc",
+                "executorImage": "executors:1",
+                "conf": {"spark.executor.cores": 2},
+            },
         },
     },
     "spark standalone": {
@@ -98,9 +103,14 @@ CASES: dict[str, Json] = {
 REFUSED: dict[str, tuple[Json, str]] = {
     "unknown value": ({"replica": 3}, "replica"),
     "unknown value within": ({"kafka": {"servers": "x:1"}}, "servers"),
+    "collector without a scheme": ({"traces": {"endpoint": "collector:4318"}}, "endpoint"),
     "brokers without a port": ({"kafka": {"brokers": "kafka-1"}}, "brokers"),
     "secret among the settings": ({"settings": {"peer_secret": "0123456789abcdef"}}, "peer_secret"),
     "short peer secret": ({"peer": {"secret": "short"}}, "secret"),
+    "no image for executors": (
+        {**KAFKA, "snapshots": {"location": PLACE, "spark": {"master": "k8s://https://kubernetes.default.svc"}}},
+        "executorImage",
+    ),
     "no volume for the log": ({"persistence": {"enabled": False}}, "persistence.enabled"),
     "probes that need a password": ({"settings": {"open_paths": False}}, "open_paths"),
 }
@@ -224,6 +234,22 @@ def test_prometheus_selects_each_node_by_its_own_name(rendered: dict[str, Render
     assert options.one("PrometheusRule")["spec"] == yaml.safe_load((CHART / "alerts.yaml").read_text())
 
 
+def test_nodes_send_traces_to_the_collector_that_is_given(rendered: dict[str, Rendered]) -> None:
+    def sent(name: str) -> Json:
+        (node,) = rendered[name].one("StatefulSet")["spec"]["template"]["spec"]["containers"]
+        named = (each for each in node["env"] if each["name"].startswith("OTEL_"))
+        return {each["name"]: each["value"] for each in named}
+
+    assert sent("kafka") == {}
+    found = sent("options")
+    assert found.pop("OTEL_RESOURCE_ATTRIBUTES").endswith(",k8s.pod.name=$(POD_NAME)")
+    assert found == {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
+        "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+        "OTEL_TRACES_SAMPLER_ARG": "0.1",
+    }
+
+
 def test_one_node_keeps_its_log_on_its_volume_without_kafka(rendered: dict[str, Rendered]) -> None:
     alone = rendered["alone"]
     assert alone.one("StatefulSet")["spec"]["replicas"] == 1
@@ -279,7 +305,7 @@ def test_spark_builds_in_the_image_that_has_it(rendered: dict[str, Rendered]) ->
 def test_spark_may_run_elsewhere(rendered: dict[str, Rendered]) -> None:
     _, builder = workloads(rendered["spark on kubernetes"])
     words = builder["containers"][0]["args"]
-    assert f"spark.kubernetes.container.image=registrar:{VERSION}-spark" in words
+    assert "spark.kubernetes.container.image=executors:1" in words
     assert f"spark.kubernetes.namespace={NAMESPACE}" in words
     assert "spark.executor.cores=2" in words
     account = rendered["spark on kubernetes"].one("RoleBinding")["subjects"][0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from tests.running import PATIENT, ROOT, Registry
 
 FOLDER = ROOT / "deploy" / "monitoring"
 DASHBOARD, ALERTS = FOLDER / "registrar.json", FOLDER / "alerts.yaml"
+TESTS = FOLDER / "alerts.test.yaml"
 RUNBOOK = ROOT / "docs" / "runbook.md"
 # Prometheus adds these labels, and the series "up", to what it scrapes.
 SCRAPED = {"job", "instance"}
@@ -95,13 +97,46 @@ def test_a_wrong_expression_is_noticed(wrong: str) -> None:
         selectors(wrong)
 
 
-def test_values_of_labels_in_expressions_are_served(tmp_path: Path) -> None:
-    node = Registry(tmp_path / "data", "--readers", "0").wait()
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The metrics of a node."""
+    node = Registry(tmp_path_factory.mktemp("node") / "data", "--readers", "0").wait()
     try:
         httpx.get(f"{node.url}/subjects", timeout=PATIENT)
-        text = httpx.get(f"{node.url}/metrics", timeout=PATIENT).text
+        return httpx.get(f"{node.url}/metrics", timeout=PATIENT).text
     finally:
         assert node.stop() == 0
+
+
+def promtool(*words: str | Path, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["promtool", *words], input=given, capture_output=True, text=True, check=False)
+
+
+def test_prometheus_accepts_the_rules() -> None:
+    done = promtool("check", "rules", ALERTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_fires_when_it_should_and_only_then() -> None:
+    done = promtool("test", "rules", TESTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_alert_is_tested_firing_and_silent() -> None:
+    tests = yaml.safe_load(TESTS.read_text())["tests"]
+    cases = [case for each in tests for case in each["alert_rule_test"]]
+    alerts = {rule["alert"] for rule in rules()}
+    assert {each["alertname"] for each in cases if each.get("exp_alerts")} == alerts
+    assert {each["alertname"] for each in tests[0]["alert_rule_test"] if not each.get("exp_alerts")} == alerts
+
+
+def test_prometheus_objects_to_no_metric_but_those_that_have_the_names_of_others(served: str) -> None:
+    done = promtool("check", "metrics", given=served)
+    objections = (done.stdout + done.stderr).splitlines()
+    assert [each for each in objections if not each.startswith("kafka_schema_registry_")] == []
+
+
+def test_values_of_labels_in_expressions_are_served(served: str) -> None:
     wanted = {
         (each.series, f'{label}="{value}"')
         for expression in EXPRESSIONS.values()
@@ -111,7 +146,7 @@ def test_values_of_labels_in_expressions_are_served(tmp_path: Path) -> None:
     }
     assert wanted
     for series, label in wanted:
-        assert re.search(rf"^{series}\{{[^}}]*{re.escape(label)}", text, re.MULTILINE), (series, label)
+        assert re.search(rf"^{series}\{{[^}}]*{re.escape(label)}", served, re.MULTILINE), (series, label)
 
 
 def test_legends_and_annotations_name_labels_that_the_results_have() -> None:

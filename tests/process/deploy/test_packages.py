@@ -23,7 +23,10 @@ from tests.running import ROOT
 PACKAGES = ("registry", "election", "snapshots")
 NAME = f"kafka_registrar-{VERSION}"
 # What a checkout holds beside the packages, some of which must stay out.
-BESIDE = ("pyproject.toml", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE", "requirements.txt")
+BESIDE = (
+    *("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE"),
+    "requirements.txt",
+)
 NOT_INSTALLED = ("tests", "bench", "deploy", "docs")
 WRITTEN = shutil.ignore_patterns("__pycache__", "node_modules", "out")
 
@@ -81,10 +84,18 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def product_files() -> set[str]:
-    """Return what a node needs: every file of the packages but the documents beside the code."""
+    """Return what a node needs: every file of the packages but documents and what bundles libraries."""
     files = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file())
-    kept = (path for path in files if path.suffix != ".md" and "__pycache__" not in path.parts)
-    return {str(path.relative_to(ROOT)) for path in kept}
+    left = {"__pycache__", "node_modules"}
+    kept = (path for path in files if path.suffix != ".md" and not left & {*path.parts})
+    return {str(path.relative_to(ROOT)) for path in kept} - bundle_sources()
+
+
+def bundle_sources() -> set[str]:
+    """Return the files of which the console's libraries are bundled."""
+    folder = ROOT / "registry" / "ui"
+    files = (*folder.glob("package*.json"), *(folder / "bundle").iterdir())
+    return {str(path.relative_to(ROOT)) for path in files}
 
 
 def pins(name: str) -> set[str]:
@@ -92,10 +103,11 @@ def pins(name: str) -> set[str]:
     return set(re.findall(r"^[\w.-]+==\S+", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def test_the_image_with_spark_has_the_versions_that_are_tested() -> None:
-    spark = pins("requirements-spark.txt")
-    assert any(pin.startswith("pyspark==") for pin in spark)
-    assert spark <= pins("requirements.txt") | pins("requirements-dev.txt")
+@pytest.mark.parametrize(("extra", "package"), [("spark", "pyspark"), ("otel", "opentelemetry-sdk")])
+def test_the_extras_of_the_images_have_the_versions_that_are_tested(extra: str, package: str) -> None:
+    locked = pins(f"requirements-{extra}.txt")
+    assert any(pin.startswith(f"{package}==") for pin in locked)
+    assert locked <= pins("requirements.txt") | pins("requirements-dev.txt")
 
 
 def test_the_source_distribution_holds_the_product_and_nothing_else(sdist: Path) -> None:
@@ -103,7 +115,7 @@ def test_the_source_distribution_holds_the_product_and_nothing_else(sdist: Path)
     with tarfile.open(sdist) as archive:
         names = {member.name.removeprefix(f"{NAME}/") for member in archive if member.isfile()}
     made = {name for name in names if name.startswith("kafka_registrar.egg-info/")}
-    assert names - made == product_files() | set(BESIDE) | {"PKG-INFO", "setup.cfg"}
+    assert names - made == product_files() | bundle_sources() | set(BESIDE) | {"PKG-INFO", "setup.cfg"}
 
 
 def test_the_wheel_holds_the_product_and_its_licence_and_nothing_else(wheel: Path) -> None:
@@ -113,6 +125,15 @@ def test_the_wheel_holds_the_product_and_its_licence_and_nothing_else(wheel: Pat
     about = {name for name in names if name.startswith(f"{NAME}.dist-info/")}
     assert names - about == product_files()
     assert f"{NAME}.dist-info/licenses/LICENSE" in about
+
+
+def test_without_the_bundled_libraries_nothing_is_published(sdist: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (tmp_path / NAME / "registry" / "ui" / "static" / "vendor.js").unlink()
+    with pytest.raises(AssertionError, match="run make console first"):
+        built("sdist", tmp_path / NAME, tmp_path / "refused")
+    built("wheel", tmp_path / NAME, tmp_path / "dist")
 
 
 def test_the_installed_requirements_are_the_declared_ones(installed: Path) -> None:

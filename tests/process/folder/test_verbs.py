@@ -6,12 +6,9 @@ import json
 import subprocess
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pytest
 
 from registry.client.connect import Connection
@@ -20,7 +17,8 @@ from registry.folder.contents import MANIFEST
 from registry.folder.steps import Step
 from registry.promotion.performing import PlanOutdated, perform
 from tests.process.commands.running_verbs import Done, verb
-from tests.running import PATIENT, Registry, free_port
+from tests.process.folder.places import Place, running
+from tests.running import free_port
 
 INT, LONG, STRING = '"int"', '"long"', '"string"'
 ORDER = '{"type":"record","name":"Order","fields":[{"name":"price","type":"Money"}]}'
@@ -34,40 +32,6 @@ lint_errors = ["namespace"]
 def record(name: str, *fields: str) -> str:
     listed = [{"name": each, "type": "int"} for each in fields]
     return json.dumps({"type": "record", "name": name, "fields": listed})
-
-
-class Place:
-    """A registry, and what is asked of it."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.http = httpx.Client(base_url=url, timeout=PATIENT)
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        answer = self.http.request(method, path, json=body)
-        assert answer.is_success, answer.text
-        return answer.json()
-
-    def register(self, subject: str, text: str, **more: Any) -> None:
-        self.ask("POST", f"/subjects/{quote(subject, safe='')}/versions", {"schema": text} | more)
-
-    def versions(self, prefix: str = ":*:") -> list[tuple[str, int, int, bool]]:
-        found = self.ask("GET", f"/schemas?deleted=true&subjectPrefix={quote(prefix)}")
-        return [(each["subject"], each["version"], each["id"], each["deleted"]) for each in found]
-
-    def places(self, prefix: str) -> list[tuple[str, int]]:
-        return [each[:2] for each in self.versions(prefix)]
-
-
-@contextmanager
-def running(data: Path, *flags: str) -> Iterator[Place]:
-    registry = Registry(data, "--readers", "0", "--snapshots-builder", "none", *flags)
-    try:
-        place = Place(registry.wait().url)
-        with place.http:
-            yield place
-    finally:
-        registry.stop()
 
 
 @pytest.fixture(scope="module")
@@ -350,6 +314,18 @@ def test_a_download_keeps_what_the_manifest_says_of_files_and_other_subjects(
     assert verb(*words, "--prune").status == 0
     pruned = tomllib.loads((tmp_path / MANIFEST).read_text())
     assert pruned == {"subjects": ["d2-*"], "ignore": ["e/*"], "lint_errors": ["docs"]}
+
+
+def test_a_download_keeps_files_where_people_put_them(one: Place, tmp_path: Path) -> None:
+    one.register("l1-a", INT)
+    write(tmp_path, **{"sales/l1-a.avsc": STRING})
+    words = ("download", str(tmp_path), "--subjects", "l1-*", "--url", one.url)
+    assert verb(*words, "--json").json["changed"] == [MANIFEST, "sales/l1-a.avsc"]
+    assert verb(*words, "--versions", "all", "--keep-ids", "--json").json["changed"] == [
+        MANIFEST, "sales/l1-a/1.avsc", "sales/l1-a.avsc",
+    ]  # fmt: skip
+    assert sorted(each.name for each in (tmp_path / "sales").iterdir()) == ["l1-a"]
+    assert verb("upload", str(tmp_path), "--keep-ids", "--url", one.url, "--json").json["steps"] == []
 
 
 def test_a_download_with_ids_is_uploaded_with_them(one: Place, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from election.contract import Identity
 from registry.domain.admission import Room
@@ -147,6 +148,10 @@ class Group:
             member.becomes("primary" if mine else "secondary" if chosen else "following", chosen)
 
 
+def _report(member: Member) -> bytes:
+    return f"{member.name} is {member.role}".encode()
+
+
 @asynccontextmanager
 async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
     """Start ``count`` members with running endpoints; ``security`` may differ for each."""
@@ -156,7 +161,15 @@ async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
         security = securities[number % len(securities)] if securities else Security()
         url = f"http://127.0.0.1:{8081 + number}"
         room = Room(10_000, ROOM_BYTES)
-        member.peers = Peers(member, security, node=member.name, url=url, body_bytes_max=2**20, room=room)
+        member.peers = Peers(
+            member,
+            security,
+            node=member.name,
+            url=url,
+            body_bytes_max=2**20,
+            room=room,
+            report=partial(_report, member),
+        )
         listener = listen("127.0.0.1", 0, shared=False)
         await member.peers.start(listener)
         peer = f"127.0.0.1:{listener.getsockname()[1]}"

@@ -61,7 +61,12 @@ async def _replies(path: Path, question: msgspec.Struct) -> list[msgspec.Struct]
     submit = cast("Any", lambda *_: None)
     node = Starting()
     service = NodeService(
-        cast("Any", node), submit, status=node.status, metrics=lambda: b"", confirm_timeout_s=1
+        cast("Any", node),
+        submit,
+        status=node.status,
+        cluster=cast("Any", None),
+        metrics=lambda: b"",
+        confirm_timeout_s=1,
     )
     server = IpcServer(service)
     await server.start(path)

@@ -63,3 +63,11 @@ def test_who_is_not_admitted_has_no_name_in_the_line(registry: Registry) -> None
     reply = httpx.get(f"{registry.url}/subjects", auth=("alice", "wrong"), timeout=PATIENT)
     line = until(partial(line_of, registry, reply.headers["x-request-id"]), 30, "the line")
     assert (line["status"], line["principal"], line["address"]) == (401, "", "127.0.0.1")
+
+
+def test_a_code_that_an_issuer_sends_back_to_the_console_is_not_in_the_line(registry: Registry) -> None:
+    headers = {"X-Request-ID": "r-console"}
+    httpx.get(f"{registry.url}/ui/?code=one-time&state=s", headers=headers, timeout=PATIENT)
+    line = until(partial(line_of, registry, "r-console"), 30, "the line")
+    assert line["target"] == "/ui/"
+    assert "one-time" not in registry.output

@@ -72,6 +72,11 @@ def test_only_who_authenticates_gets_an_answer(site: Site) -> None:
         'Basic realm="registrar", charset="UTF-8"',
         'Bearer realm="registrar"',
     ]
+    assert httpx.get(site.url + "/me", timeout=PATIENT).json()["signIn"] == {
+        "required": True, "basic": True, "bearer": True, "certificate": False, "oidc": None
+    }  # fmt: skip
+    mine = httpx.get(site.url + "/me", headers={"authorization": f"Bearer {site.issuer.token()}"}).json()
+    assert (mine["principal"], mine["method"]) == ("alice", "bearer")
     assert site.status(auth=("admin", "Secret")) == 401
     assert site.status(auth=("nobody", "secret")) == 401
     for _ in range(6):  # by all processes, and by the shortcuts of readers too

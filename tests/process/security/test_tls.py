@@ -314,6 +314,7 @@ def answered(site: Site) -> int:
 @READERS
 def test_hostile_bytes_leave_no_trace_in_the_log(site: Site, readers: str) -> None:
     with running(site.serve(*site.pem, "--readers", readers)) as registry:
+        until(lambda: registry.output.endswith("/versions/latest\n"), 60.0, "the whole banner")
         before = registry.output
         plain_http, broken_hello = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"\x16\x03\x01\x00\x05\x01"
         for sent in (plain_http, broken_hello, bytes(range(256)) * 100):

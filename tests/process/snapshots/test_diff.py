@@ -12,14 +12,19 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from registry.client.connect import Connection
+from registry.client.errors import Unreachable
 from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import TOP, Subject
+from registry.domain.queries.scope import Defaults
+from registry.promotion.streams import RegistryStreams
+from snapshots.backup.diff_sources import LiveSide
 from snapshots.format.manifest import Manifest
 from tests.process.as_confluent import as_confluent
 from tests.process.snapshots.command_line import registrar
 from tests.process.test_reseed import register
-from tests.running import Registry
+from tests.running import Registry, free_port
 from tests.sample_snapshots import build, log_of, version
 
 
@@ -141,6 +146,13 @@ def test_a_damaged_snapshot_is_not_compared(tmp_path: Path) -> None:
     old, new = snapshots(tmp_path)
     (tmp_path / "snapshots" / new.id / new.parts[0].name).write_bytes(b"")
     assert run(tmp_path, old.id, new.id).returncode == 2
+
+
+def test_a_registry_that_cannot_be_read_leaves_nothing_open(tmp_path: Path) -> None:
+    with Connection(f"http://127.0.0.1:{free_port()}").open({}) as client:
+        for _ in range(2):  # a file can be open only once in a process
+            with pytest.raises(Unreachable):
+                LiveSide(RegistryStreams(client), tmp_path, Defaults())
 
 
 def test_a_registry_that_runs_is_compared_too(tmp_path: Path) -> None:

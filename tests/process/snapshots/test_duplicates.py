@@ -54,7 +54,7 @@ def test_a_snapshot_is_searched(tmp_path: Path) -> None:
     assert {(*line[:2], *line[3:]) for line in lines[1:]} == {
         ("1", "AVRO", "1", "a", "1"), ("1", "AVRO", "1", "c", "1"), ("1", "AVRO", "2", "b", "1"),
     }  # fmt: skip
-    assert "normalising the schemas" in done.stderr
+    assert done.stderr == ""  # bars are for terminals
 
 
 def test_without_duplicates_the_exit_status_is_0(tmp_path: Path) -> None:

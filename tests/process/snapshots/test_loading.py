@@ -320,9 +320,13 @@ def test_rows_that_change_after_they_were_loaded_are_not_its_fault(
 class Hearing:
     def __init__(self, said: list[str]) -> None:
         self.sentences = said
+        self.waited: list[str] = []
 
     def on_message(self, sentence: str) -> None:
         self.sentences.append(sentence)
+
+    def on_waiting(self, sentence: str) -> None:
+        self.waited.append(sentence)
 
     def on_chosen(self, manifest: Manifest) -> None:
         pass
@@ -417,11 +421,10 @@ def test_a_place_that_does_not_answer_is_not_waited_for(
         for offset in (600, 700):
             entered(catalogue, away, parted(local, RUNS, offset))
         good = entered(catalogue, local, parted(local, RUNS, 500))
-        said: list[str] = []
-        assert load_newest(catalogue, away.uri, wanted(tmp_path), Hearing(said)) == good, (
-            "the others are tried"
-        )
-        (sentence,) = said
+        hearing = Hearing([])
+        assert load_newest(catalogue, away.uri, wanted(tmp_path), hearing) == good, "the others are tried"
+        assert hearing.waited == [f"waiting for the snapshots in {away}, at most 3 s"]
+        (sentence,) = hearing.sentences
         assert sentence.startswith(f"The snapshots in {away} are not used: there was no answer")
 
 

@@ -128,7 +128,8 @@ def test_a_terminal_sees_a_bar(data: Path) -> None:
             seen += more
     os.close(screen)
     assert process.returncode == 0
-    assert b"\rwriting the parts [" + b"#" * 40 + b"] 60 of 60" in seen
+    shown = seen[seen.rindex(b"writing the parts") :]
+    assert b"60/60" in shown
 
 
 def test_a_topic_is_built_from_without_any_node(kafka: Broker, tmp_path: Path) -> None:

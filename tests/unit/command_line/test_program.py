@@ -52,6 +52,16 @@ def test_the_help_of_a_verb_fits_a_screen_and_tells_its_exit_status(
     assert "Exit status: 0" in printed or words == ("completion",)
 
 
+@pytest.mark.parametrize("words", [each for each in EVERY_VERB if each[0] != "schemas"], ids=" ".join)
+def test_the_docs_list_the_exit_statuses_that_the_help_tells(words: tuple[str, ...]) -> None:
+    _, told, statuses = (EVERY_VERB[words].epilog or "").partition("Exit status: ")
+    if told:
+        page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+        meaning = statuses.partition("\n")[0].removesuffix(".")
+        rows = [line for line in page.splitlines() if line.endswith(f"| {meaning} |")]
+        assert any(f"`{' '.join(words)}`" in row for row in rows), f"{' '.join(words)}: {meaning}"
+
+
 def test_the_table_says_what_the_verbs_say() -> None:
     context = click.Context(LazyVerbs(VERBS))
     for row in VERBS:

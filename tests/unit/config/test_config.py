@@ -16,6 +16,9 @@ from registry.config.loading import Settings, SettingsError, as_toml, load, tabl
 from registry.config.setting_types import Schedule
 from registry.config.settings import PREFIX
 from registry.log.kafka.security import Security
+from registry.security.policies_file import PoliciesFile
+from registry.security.sign_in import Oidc
+from registry.wiring import api_settings
 
 KAFKA = {"kafka": "127.0.0.1:9092"}
 
@@ -590,4 +593,31 @@ def test_listeners_replace_listen() -> None:
     ],
 )
 def test_listeners_and_tls_that_do_not_go_together(flags: dict[str, str], said: str) -> None:
+    assert said in problem(flags=flags)
+
+
+TOKENS = {"jwt_jwks": "https://i/keys", "jwt_issuer": "https://i", "jwt_audience": "registry"}
+OIDC = TOKENS | {"console_oidc_client_id": "console"}
+
+
+def test_the_console_s_issuer_is_that_of_tokens_unless_named() -> None:
+    version, policies = "1", PoliciesFile("")
+    for more, issuer in (({}, "https://i"), ({"console_oidc_issuer": "https://o/x"}, "https://o/x")):
+        found = api_settings(load(OIDC | more).settings, version, policies).sign_in.oidc
+        assert found == Oidc(issuer, "console", "openid", "", "access")
+    assert api_settings(load(TOKENS).settings, version, policies).sign_in.oidc is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"console_oidc_client_id": "console"}, "also needs jwt_jwks"),
+        (OIDC | {"jwt_issuer": "no-url"}, "also needs console_oidc_issuer"),
+        (OIDC | {"console_oidc_scopes": "profile"}, "must contain openid"),
+        (OIDC | {"console_oidc_origins": "*"}, "must name the origins"),
+        (OIDC | {"console_oidc_token": "refresh"}, "console_oidc_token"),
+        ({"console_oidc_audience": "a"}, "is used only with console_oidc_client_id"),
+    ],
+)
+def test_settings_of_the_console_s_sign_in_that_do_not_go_together(flags: dict[str, str], said: str) -> None:
     assert said in problem(flags=flags)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -81,6 +82,29 @@ def test_patterns_of_names_take_bounded_time() -> None:
     more = {**schema, "additionalProperties": {"type": "string"}}
     [_, warning] = json_schema(more, b'{"b": "x", "1": 1}', VALIDATE).warnings
     assert warning == "$['1']: 1 is not of type 'string'"
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"patternProperties": {"^(a+)+$": {}}, "unevaluatedProperties": False}, {"a" * 60 + "!": 1}),
+        (
+            # Each level examines the one below it twice.
+            {"$ref": "#/$defs/d0", "$defs": {
+                f"d{n}": {
+                    "allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2 if n < 40 else [],
+                    "unevaluatedProperties": {},
+                } for n in range(41)
+            }},
+            {"a": 1},
+        ),
+    ],
+)  # fmt: skip
+def test_a_comparison_that_takes_too_long_is_given_up(schema: dict[str, Any], message: object) -> None:
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    short = Options(validate=True, validate_s=0.05)
+    [warning] = json_schema(schema, json.dumps(message).encode(), short).warnings
+    assert warning == "the message cannot be compared with its schema within 0.05 s"
 
 
 def test_numbers_of_too_many_digits_are_not_compared() -> None:

@@ -371,3 +371,24 @@ def test_our_own_records_survive_a_bare_noop() -> None:
     barrier = orjson.loads(view.get(layout.cluster_key(records.BARRIER)) or b"")
     assert barrier == {"producer": 7, "offset": 0, "ts": 1000}
     assert tables(fold(*log, (log[0][0], None), (log[1][0], None))) == ""
+
+
+def test_each_row_of_a_deleted_version_is_named_once_even_if_it_refers_to_another_twice() -> None:
+    twice = [Reference("n", "b", 2), Reference("m", "b", 2)]
+    view = fold((records.schema_key(A, 1), schema_value(A, 1, 1, '"int"', references=twice)))
+    changes = apply(view, Record(1, 1001, records.schema_key(A, 1), None))
+    assert len(changes) == len(dict(changes)) == 4
+
+
+def test_webhooks_and_positions_are_rows_of_the_cluster() -> None:
+    webhook = (records.webhook_key("h"), b'{"url":"https://a","id":"00","later":[]}')
+    moved = (records.position_key("h"), b'{"next":7}')
+    view = fold(webhook, (records.position_key("h"), b"{}"))
+    assert tables(view) == "PW"
+    assert orjson.loads(view.get(layout.webhook_key(layout.WEBHOOK, "h")) or b"") == {
+        "url": "https://a", "id": "00", "name": "h", "offset": 0, "ts": 1000,
+    }  # fmt: skip
+    row = layout.webhook_key(layout.POSITION, "h")
+    assert orjson.loads(view.get(row) or b"") == {"next": 2, "offset": 1, "ts": 1001}
+    assert orjson.loads(fold(webhook, moved).get(row) or b"")["next"] == 7
+    assert tables(fold(webhook, moved, (webhook[0], b'{"url":"https://a"}'), (moved[0], None))) == "Q"

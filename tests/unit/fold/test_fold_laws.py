@@ -20,7 +20,7 @@ from registry.domain.log_format.records import (
 from registry.domain.rows import digest, layout
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.version_row import VersionRow
-from registry.domain.rows.view import Block
+from registry.domain.rows.view import Block, History
 from tests.unit.random_logs import by_owner, covering, fold, logs, meaning, rows_of
 
 seeds = st.integers(0, 2**32)
@@ -110,6 +110,9 @@ class OwnRowsOnly:
 
     def block(self, key: bytes) -> Block | None:
         return self.view.block(key)
+
+    def history(self) -> History | None:
+        return self.view.history()
 
 
 @given(logs)

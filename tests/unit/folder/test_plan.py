@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import pytest
 
-from registry.domain.commands import Register
+from registry.domain.commands import DeleteMode, PutMode, Register
 from registry.domain.model import LATEST, Reference
 from registry.domain.subject_patterns import parse_pattern
 from registry.folder.contents import Contents, FolderError, Version
 from registry.folder.memory_registry import MemoryRegistry
 from registry.folder.plan import plan, plan_for
-from registry.folder.steps import Plan
+from registry.folder.steps import Plan, Step
 from tests.unit.small_registry import INT, LONG, STRING, record
 
 EMPTY = Contents()
@@ -218,16 +219,50 @@ def test_an_import_keeps_ids_numbers_and_deletions_and_is_done_once() -> None:
     assert lines(plan_for(source(), registry, keep_ids=True)) == []
 
 
-def test_an_import_that_was_interrupted_anywhere_is_completed() -> None:
-    whole = plan(source(), EMPTY, keep_ids=True).steps
-    for done in range(len(whole)):
-        registry = MemoryRegistry()
-        for step in whole[:done]:
-            registry.submit(step.command)
-        assert plan_for(source(), registry, keep_ids=True).possible
-        assert registered(registry, "order") == [(7, 42)]
-        assert [registry.mode(each) for each in source().versions] == [None] * 3
-        assert registry.version("gone", 1).row.deleted
+def interrupted(steps: list[Step]) -> MemoryRegistry:
+    registry = MemoryRegistry()
+    registry.load(Contents({}, {}, {"order": "READONLY"}))
+    for step in steps:
+        registry.submit(step.command)
+    return registry
+
+
+def whole() -> Plan:
+    return plan(source(), Contents({}, {}, {"order": "READONLY"}), keep_ids=True)
+
+
+@pytest.mark.parametrize("done", range(len(whole().steps) + 1))
+def test_an_import_that_was_interrupted_anywhere_is_completed(done: int) -> None:
+    registry, modes = interrupted(whole().steps[:done]), whole().former_modes
+    assert modes == {"money": None, "order": "READONLY", "gone": None}
+    for subject, mode in modes.items():
+        if registry.mode(subject) == "IMPORT":
+            registry.submit(DeleteMode(subject) if mode is None else PutMode(subject, mode, mode))
+    assert plan_for(source(), registry, keep_ids=True, unfinished=modes).possible
+    assert registered(registry, "money") == [(2, 40), (4, 41)]
+    assert registered(registry, "order") == [(7, 42)]
+    assert {each: registry.mode(each) for each in modes} == modes
+    assert registry.version("gone", 1).row.deleted
+
+
+@pytest.mark.parametrize("done", range(len(whole().steps) + 1))
+def test_a_mode_import_that_may_be_meant_stays_and_is_told(done: int) -> None:
+    registry = interrupted(whole().steps[:done])
+    before = {each: registry.mode(each) for each in ("money", "order", "gone")}
+    found = plan_for(source(), registry, keep_ids=True)
+    assert found.possible
+    assert registered(registry, "order") == [(7, 42)]
+    assert {each: registry.mode(each) for each in before} == before
+    told = {note.split()[0] for note in found.notes}
+    assert told == {each for each, mode in before.items() if mode == "IMPORT"}
+
+
+def test_an_import_within_a_context_in_mode_import_touches_no_mode() -> None:
+    registry = MemoryRegistry()
+    registry.load(Contents({}, {}, {"": "IMPORT"}))
+    found = plan_for(source(), registry, keep_ids=True)
+    assert (found.possible, found.former_modes, found.notes) == (True, {}, [])
+    assert not any("mode" in each for each in lines(found))
 
 
 def test_a_registration_that_was_interrupted_anywhere_is_completed() -> None:
@@ -279,6 +314,13 @@ def test_a_subjects_own_mode_returns_after_an_import() -> None:
     registry.load(present)
     assert plan_for(source(), registry, keep_ids=True).possible
     assert registry.mode("money") == "READONLY"
+
+
+def test_a_reference_to_a_deleted_version_is_told_as_such() -> None:
+    money = stored(MONEY, 3, deleted=True)
+    wanted = Contents({"money": (money,), "order": (replace(order(3), number=1),)})
+    (refused,) = plan(wanted, EMPTY).refused
+    assert refused.message == "refers to money version 3, which is soft-deleted: undelete it first"
 
 
 def test_contexts_are_kept_apart() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from registry.domain.commands import (
+    AdvanceWebhook,
+    AskWebhooks,
     Associate,
     AssociationRequest,
     ChangeAssociations,
@@ -12,18 +14,24 @@ from registry.domain.commands import (
     DeleteMode,
     DeleteSubject,
     DeleteVersion,
+    DeleteWebhook,
+    DisableWebhook,
     Dissociate,
     Done,
     Failure,
     Forgotten,
     IdempotencyKey,
+    MoveWebhook,
     NotPrimary,
+    PingWebhook,
     PutConfig,
     PutMode,
+    PutWebhook,
     Refused,
     Register,
     RequestSnapshot,
     ResourceRequest,
+    RotateWebhook,
     TagsOf,
     TagVersion,
     Unknown,
@@ -60,6 +68,14 @@ COMMANDS = (
     Associate(RESOURCE, ".", create=True, dry_run=True),
     Dissociate("id", "topic", ["value"], cascade=True, dry_run=True),
     ChangeAssociations([RESOURCE], ".c", dry_run=True),
+    PutWebhook("h", "https://a", ["mode_set"], "orders", False, 7, "00ff", "ab12"),
+    DeleteWebhook("h"),
+    RotateWebhook("h", "ab12", 1000),
+    MoveWebhook("h", 7),
+    AdvanceWebhook("h", "00ff", 7, 8),
+    DisableWebhook("h", 7, "gone"),
+    AskWebhooks("h"),
+    PingWebhook("h"),
 )
 OUTCOMES = (
     Done(b"{}", 7), Refused(42201, "no"), Unknown("?", repeats=True), NotPrimary(), Forgotten(), Deferred()
@@ -73,6 +89,7 @@ MESSAGES = {
     "batch of a principal": Batch(
         [CommandRequest(COMMANDS[1], 1.5, principal=Principal("alice", frozenset({"team"})))], "n"
     ),
+    "batch of a trace": Batch([CommandRequest(COMMANDS[1], 1.5, trace=f"00-{'a' * 32}-{'b' * 16}-01")], "n"),
     "outcomes": Outcomes(list(OUTCOMES), 9),
     "standing": PeerStatus("n", "http://a:1", "primary", 5, repeats=True, features=("tags",)),
 }

@@ -52,6 +52,11 @@ KEYS = [
     (NoopKey("barrier", None), b'{"keytype":"NOOP","magic":0,"registrar":"barrier"}'),
     (NoopKey("snapshot", None), b'{"keytype":"NOOP","magic":0,"registrar":"snapshot"}'),
     (NoopKey("ids", ".c"), b'{"keytype":"NOOP","magic":0,"registrar":"ids","context":".c"}'),
+    (NoopKey("webhook", None, "h"), b'{"keytype":"NOOP","magic":0,"registrar":"webhook","name":"h"}'),
+    (
+        NoopKey("webhook-position", None, "h"),
+        b'{"keytype":"NOOP","magic":0,"registrar":"webhook-position","name":"h"}',
+    ),
 ]
 
 
@@ -124,6 +129,8 @@ def test_keys_of_other_writers_mean_the_same(raw: bytes, key: records.Key) -> No
         b'{"keytype":"CONTEXT","tenant":"default","context":"c","magic":0}',
         b'{"keytype":"NOOP","magic":0,"registrar":"ids"}',
         b'{"keytype":"NOOP","magic":0,"registrar":1}',
+        b'{"keytype":"NOOP","magic":0,"registrar":"webhook"}',
+        b'{"keytype":"NOOP","magic":0,"registrar":"webhook-position","name":7}',
         b'{"keytype":"ASSOC","tenant":"default","resourceName":{},"subject":"s","magic":0}',
     ],
 )

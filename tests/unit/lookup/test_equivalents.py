@@ -28,7 +28,7 @@ from registry.domain.queries import versions
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.memory_views import OverlayView
-from registry.domain.rows.view import Block, View
+from registry.domain.rows.view import Block, History, View
 from registry.store.lmdb import Store
 from registry.store.open import open_store
 from registry.workers.messages import WorkRequest
@@ -308,6 +308,9 @@ class Counting:
 
     def block(self, key: bytes) -> Block | None:
         return self._view.block(key)
+
+    def history(self) -> History | None:
+        return None
 
 
 @pytest.mark.parametrize("limited", [False, True])

@@ -83,6 +83,8 @@ def test_every_key_names_its_owner_and_fits(context: str, name: str, version: in
         layout.context_key(layout.CONTEXT, context): contexts,
         layout.context_key(layout.RESERVATION, context): contexts,
         layout.cluster_key("barrier"): b"",
+        layout.webhook_key(layout.WEBHOOK, name): b"",
+        layout.webhook_key(layout.POSITION, name): b"",
         layout.unreadable_key(md5): b"",
         layout.unreadable_key(None): b"",
     } | {

@@ -152,7 +152,17 @@ def test_every_table_is_shown_without_the_rows_of_other_subjects(
         assert sorted(scan(rows, prefix)) == ids
 
 
-@pytest.mark.parametrize("table", [layout.QUARANTINE, layout.CLUSTER, layout.ENCODED, layout.FOREIGN])
+@pytest.mark.parametrize(
+    "table",
+    [
+        layout.QUARANTINE,
+        layout.CLUSTER,
+        layout.ENCODED,
+        layout.FOREIGN,
+        layout.WEBHOOK,
+        layout.POSITION,
+    ],
+)
 def test_tables_without_subjects_are_not_shown(table: bytes) -> None:
     rows = PermittedView(DictView([(table + b"a\0b\0", b"value")]), Spans(access([":.:*"])))
     assert rows.get(table + b"a\0b\0") is None

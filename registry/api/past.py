@@ -1,0 +1,105 @@
+"""Reads of a subject as it was: ``atOffset`` and ``atTime``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from registry.domain.errors import BAD_REQUEST, HISTORY_OFF, PAST_LOST, UNAVAILABLE, UNPROCESSABLE
+from registry.domain.history.entries import packed_owner
+from registry.domain.history.moment import CONTEXTS, OWNERS_MAX, Moment
+from registry.domain.history.owners_view import OwnersView, Unloaded
+from registry.domain.model import EVERYWHERE, TOP, Subject
+from registry.domain.rows.view import View
+
+from .backend import Backend
+from .parameters import word
+
+AT_OFFSET = word("atOffset", "Answer as after the record at this offset", None)
+AT_TIME = word("atTime", "Answer as after the records up to this time: ms since the epoch, or ISO 8601", None)
+PAST = (AT_OFFSET, AT_TIME)
+PAST_ERRORS = (BAD_REQUEST, PAST_LOST, HISTORY_OFF, UNAVAILABLE)
+
+# Of all rows that one request asks for.
+BYTES_MAX = 64 << 20
+_DIGITS = re.compile(r"[0-9]{1,18}", re.ASCII)
+# A plus sign that was not escaped arrives as a blank.
+_UNESCAPED_ZONE = re.compile(r" (?=\d\d:?\d\d$)", re.ASCII)
+
+
+def moment_of(args: Mapping[str, Any]) -> Moment | None:
+    """Return the moment that a request names; ``None``: the present. Raises 400 and 422."""
+    at_offset, at_time = args.get(AT_OFFSET.name), args.get(AT_TIME.name)
+    if at_offset is not None and at_time is not None:
+        raise UNPROCESSABLE("Give atOffset or atTime, not both")
+    if at_offset is not None:
+        if not _DIGITS.fullmatch(at_offset):
+            raise BAD_REQUEST("atOffset is not an offset")
+        return Moment(offset=int(at_offset))
+    return None if at_time is None else Moment(time_ms=_time_ms(at_time))
+
+
+def _time_ms(text: str) -> int:
+    if _DIGITS.fullmatch(text):
+        return int(text)
+    try:
+        found = datetime.fromisoformat(_UNESCAPED_ZONE.sub("+", text))
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=UTC)
+        return int(found.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise BAD_REQUEST(
+            "atTime is neither ms since the epoch nor a time such as 2026-01-31T12:00:00Z"
+        ) from None
+
+
+class PastRows:
+    """The rows of one moment, of those owners that a request has asked for so far."""
+
+    def __init__(self, backend: Backend, moment: Moment, path: Mapping[str, str]) -> None:
+        self._backend = backend
+        self._moment = moment
+        # True if the same request always gets the same answer.
+        self.lasting = moment.offset is not None
+        self._subject = Subject.parse(path["subject"]) if "subject" in path else TOP
+        self._rows: dict[bytes, Sequence[tuple[bytes, bytes]]] = {}
+        self._bytes = 0
+        # The rows include the log up to this offset, exclusively.
+        self.applied = 0
+
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """Return the rows; what is lacking raises :class:`Unloaded`."""
+        yield OwnersView(self._rows)
+
+    async def load(self, lacking: Unloaded | None = None) -> None:
+        """Ask for the rows that are lacking, or for those that every request needs. Raises 410 and others."""
+        subject = self._subject
+        if lacking is None:
+            scopes = (subject, Subject(subject.context, ""), TOP, EVERYWHERE)
+            owners = list(dict.fromkeys(map(packed_owner, scopes)))
+        else:
+            owners = [lacking.owner]
+        await self._ask(owners)
+        if owners == [CONTEXTS]:
+            # A name without a context is looked up in each.
+            name = packed_owner(subject).partition(b"\0")[2]
+            contexts = [key[1:] for key, _ in self._rows[CONTEXTS]]
+            await self._ask([context + name for context in contexts if context + name not in self._rows])
+
+    async def _ask(self, owners: list[bytes]) -> None:
+        if len(self._rows) + len(owners) > OWNERS_MAX:
+            raise UNPROCESSABLE("This uses too many subjects or contexts to be told of a past moment")
+        if not owners:
+            return
+        found = await self._backend.past(self._moment, owners)
+        self._bytes += sum(len(key) + len(value) for rows in found.rows.values() for key, value in rows)
+        if self._bytes > BYTES_MAX:
+            raise UNPROCESSABLE("There is too much to tell of that time at once")
+        self._rows.update(found.rows)
+        if found.applied:
+            # All further rows are of the same moment, whatever is written meanwhile.
+            self.applied, self._moment = found.applied, Moment(found.applied - 1)

@@ -1,0 +1,64 @@
+"""``GET /scopes``: the config and mode in force for a subject, and the scopes that they come from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from registry.domain.errors import DENIED
+from registry.domain.model import TOP, Subject
+from registry.domain.queries import entities, scope
+from registry.domain.rows.view import View
+from registry.security.access import Permission
+
+from .answers import Answer, json_answer
+from .operations import Call, Operation
+from .parameters import word
+from .permissions import in_handler
+
+# As for GET /config and GET /mode: those who may read a subject also see its own settings.
+_OWNERS = {"config": (Permission.CONFIG, Permission.ADMIN), "mode": (Permission.MODE, Permission.ADMIN)}
+
+
+def get_scopes(call: Call, view: View) -> Answer:
+    """Return what is in force for a subject or context, and what each scope stores that could decide it."""
+    subject, defaults = Subject.parse(call.args["subject"]), call.settings.defaults
+    if not (_may_see(call, subject, "config") and _may_see(call, subject, "mode")):
+        raise DENIED("Read", subject.qualified)
+    found = {
+        "subject": subject.qualified,
+        "config": orjson.Fragment(entities.config_entity(scope.config_in_scope(view, subject, defaults))),
+        "mode": scope.mode_in_scope(view, subject),
+        "defaultLevel": defaults.compatibility,
+        "scopes": [_entity(call, view, each) for each in scope.chain(subject)],
+    }
+    return json_answer(found)
+
+
+def _may_see(call: Call, subject: Subject, what: str) -> bool:
+    readers = () if subject.is_context else (Permission.READ,)
+    return any(call.access.may(each, subject) for each in (*readers, *_OWNERS[what]))
+
+
+def _entity(call: Call, view: View, place: Subject) -> dict[str, Any]:
+    found: dict[str, Any] = {"scope": "" if place == TOP else place.qualified}
+    if not (_may_see(call, place, "config") and _may_see(call, place, "mode")):
+        return {**found, "hidden": True}
+    config, mode = scope.stored_config(view, place), scope.stored_mode(view, place)
+    shown = None if config is None else orjson.Fragment(entities.config_entity(config))
+    return {**found, "config": shown, "mode": mode}
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/scopes",
+        summary="The config and mode in force for a subject, and the scopes that they come from",
+        permission=in_handler(Permission.READ),
+        sees_all=True,
+        handler=get_scopes,
+        response_schema="Scopes",
+        parameters=(word("subject", "The subject, or a context as :.ctx:; empty: the top level"),),
+    ),
+)

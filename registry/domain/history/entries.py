@@ -1,0 +1,116 @@
+"""Entries of the history: what the records of the log said of each owner, in the order of their offsets.
+
+An entry stays when compaction removes its record. Its key is the owner, packed as in row keys, and the
+offset. Its value begins with a hash of the record's key, and holds the event, without what the key tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+from xxhash import xxh3_64_digest
+
+from registry.domain.events.derivation import event_of
+from registry.domain.events.event import Event, Kind
+from registry.domain.fold.fold import owner
+from registry.domain.log_format.records import Record, UnreadableKey, canonical_key, decode_key
+from registry.domain.model import Subject
+from registry.domain.rows.layout import part
+from registry.domain.rows.spans import Span
+
+OFFSET_BYTES = 8
+_HASH_BYTES = 6
+# What is stored of an event, in this order and without absent members at the end. Stored entries outlive
+# releases: members and kinds are only ever added, each at the end.
+_MEMBERS = (
+    "kind", "time", "version", "id", "type", "level", "mode",
+    "resource_name", "resource_namespace", "resource_type", "association_type", "reason",
+)  # fmt: skip
+_KINDS = (
+    Kind.VERSION_REGISTERED, Kind.VERSION_SOFT_DELETED, Kind.VERSION_DELETED,
+    Kind.SUBJECT_SOFT_DELETED, Kind.SUBJECT_RESTORED, Kind.SUBJECT_CLEARED, Kind.SUBJECT_UNCLEARED,
+    Kind.CONFIG_SET, Kind.CONFIG_DELETED, Kind.MODE_SET, Kind.MODE_DELETED,
+    Kind.CONTEXT_CREATED, Kind.CONTEXT_DELETED, Kind.ASSOCIATION_SET, Kind.ASSOCIATION_DELETED,
+    Kind.EPOCH_STARTED, Kind.SNAPSHOT_REQUESTED, Kind.LOG_RESEEDED, Kind.QUARANTINED,
+)  # fmt: skip
+_CODES = {kind: code for code, kind in enumerate(_KINDS)}
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Any]).decode
+
+
+class Slice(NamedTuple):
+    """The entries of a stretch of the log."""
+
+    span: Span
+    # Keys and values.
+    entries: list[tuple[bytes, bytes]]
+
+
+class HistoryEntry(NamedTuple):
+    """An entry as it is read."""
+
+    offset: int
+    # Equal for records of one key, however it is spelled.
+    about: bytes
+    # Without context and subject; ``None`` if the record says nothing to users.
+    event: Event | None
+
+
+def slice_of(begin: int, records: Sequence[Record], end: int) -> Slice:
+    """Return the entries of the records that a log has from ``begin`` up to ``end``."""
+    since = end
+    for record in reversed(records):
+        if record.offset != since - 1:
+            break
+        since = record.offset
+    return Slice(Span(begin, since, end), [_packed(each) for each in records])
+
+
+def _packed(record: Record) -> tuple[bytes, bytes]:
+    try:
+        about = canonical_key(decode_key(record.key))
+    except UnreadableKey:
+        about = record.key or b""
+    event = event_of(record)
+    said = b"" if event is None else _stored(event)
+    return entry_key(owner(record.key), record.offset), xxh3_64_digest(about)[:_HASH_BYTES] + said
+
+
+def _stored(event: Event) -> bytes:
+    """Return an event without its offset, context and subject, which the entry's key tells."""
+    members: list[Any] = [getattr(event, name) for name in _MEMBERS]
+    members[0] = _CODES[event.kind]
+    while members[-1] is None:
+        members.pop()
+    return _encode(members)
+
+
+def entry_key(owner_key: bytes, offset: int) -> bytes:
+    """Return the key of an entry."""
+    return owner_key + offset.to_bytes(OFFSET_BYTES, "big")
+
+
+def packed_owner(subject: Subject) -> bytes:
+    """Return a subject or a context as packed in keys."""
+    return part(subject.context) + part(subject.name)
+
+
+def unpacked(key: bytes, value: bytes) -> HistoryEntry:
+    """Return the entry of a key and a value."""
+    offset = int.from_bytes(key[-OFFSET_BYTES:], "big")
+    event = None
+    if len(value) > _HASH_BYTES:
+        members = dict(zip(_MEMBERS, _decode(value[_HASH_BYTES:]), strict=False))
+        event = Event(offset=offset, **members | {"kind": _KINDS[members["kind"]]})
+    return HistoryEntry(offset, value[:_HASH_BYTES], event)
+
+
+def event_for(entry: HistoryEntry, subject: Subject) -> Event | None:
+    """Return the whole event of an entry of this subject or context."""
+    if entry.event is None:
+        return None
+    name = None if subject.is_context else subject.qualified
+    return replace(entry.event, context=subject.context, subject=name)

@@ -1,0 +1,73 @@
+"""The ports of the feed: where its events come from, and the connections to which they go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+import msgspec
+
+# Bounds of one page. A single event may be larger.
+PAGE_EVENTS, PAGE_BYTES = 500, 64 * 1024
+
+
+class Page(msgspec.Struct, frozen=True, array_like=True):
+    """The events from a requested position up to another."""
+
+    # As JSON, in the order of their offsets.
+    events: list[bytes]
+    # The position after them; the requested one if the log ends there.
+    next: int
+
+
+NO_EVENTS = Page([], 0)
+
+
+class Source(Protocol):
+    """The events of the log as far as the rows include them."""
+
+    async def events(self, position: int, wait_s: float) -> Page:
+        """Return a page, within the bounds above; at the log's end, wait for the next events.
+
+        Position 0 means the log's beginning, wherever that is now. Raises ``EVENTS_DELETED`` (410) for other
+        positions before it, and 503.
+        """
+        ...
+
+    async def confirm(self) -> bool:
+        """Wait until the rows are as new as the log was at the call; return false if that took too long."""
+        ...
+
+    def applied(self) -> int:
+        """Return the position after the last record that the rows include."""
+        ...
+
+
+class Stream(Protocol):
+    """An open answer to a listener, see :class:`registry.http1.held.HeldAnswer`."""
+
+    # Called when the client has read enough to be written to again; and when the connection has closed.
+    on_drained: Callable[[], None]
+    on_close: Callable[[], None]
+
+    @property
+    def framing(self) -> Hashable:
+        """Streams of the same framing share framed bytes."""
+        ...
+
+    @property
+    def behind(self) -> bool:
+        """True while the client reads more slowly than it is written to."""
+        ...
+
+    def framed(self, data: bytes) -> bytes:
+        """Return data as it is written."""
+        ...
+
+    def write(self, framed: bytes) -> None:
+        """Write framed data; never waits. Does nothing if the connection is closed."""
+        ...
+
+    def end(self) -> None:
+        """Complete the answer and close the connection."""
+        ...

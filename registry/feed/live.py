@@ -1,0 +1,74 @@
+"""The listeners that have been sent everything, grouped by what they see: each group gets the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
+
+from .listener import Listener, Sight, State
+from .printing import heartbeat, printed
+from .ring import Entry
+
+# Listeners written to before others get their turn on the event loop.
+SLICE = 200
+
+
+class LiveListeners:
+    """Listeners that wait for the next events; ``on_behind`` is called with those that cannot take them."""
+
+    def __init__(self, on_behind: Callable[[Listener], None]) -> None:
+        self._on_behind = on_behind
+        self._groups: dict[tuple[Sight, Hashable], set[Listener]] = {}
+
+    def __iter__(self) -> Iterator[Listener]:
+        return iter([listener for group in self._groups.values() for listener in group])
+
+    def join(self, listener: Listener) -> None:
+        """Add a listener that has been sent everything."""
+        listener.state = State.LIVE
+        self._groups.setdefault(_group_of(listener), set()).add(listener)
+
+    def leave(self, listener: Listener) -> None:
+        """Remove a listener, before its sender's access changes."""
+        key = _group_of(listener)
+        group = self._groups[key]
+        group.discard(listener)
+        if not group:
+            del self._groups[key]
+
+    async def send(self, found: Sequence[Entry], begin: int, end: int) -> None:
+        """Write the events from ``begin`` to ``end`` to those who have been sent everything before."""
+        lines = [(each, printed(each)) for each in found]
+        for (sight, _), group in tuple(self._groups.items()):
+            text = b"".join(line for each, line in lines if sight.shows(each))
+            framed = b""
+            async for listener in _in_slices(group):
+                if listener.position != begin:
+                    continue  # it has joined meanwhile
+                if text and listener.stream.behind:
+                    self._on_behind(listener)
+                    continue
+                listener.position = end
+                if text:
+                    framed = framed or listener.stream.framed(text)
+                    listener.stream.write(framed)
+
+    async def beat(self) -> None:
+        """Tell the listeners where they are, so that those who see little do not resume far back."""
+        for group in tuple(self._groups.values()):
+            async for listener in _in_slices(group):
+                if not listener.stream.behind:
+                    listener.stream.write(listener.stream.framed(heartbeat(listener.position)))
+
+
+def _group_of(listener: Listener) -> tuple[Sight, Hashable]:
+    return listener.sight, listener.stream.framing
+
+
+async def _in_slices(group: Iterable[Listener]) -> AsyncIterator[Listener]:
+    """Yield the listeners that are still live; others get their turn after each slice."""
+    for count, listener in enumerate(tuple(group), 1):
+        if listener.state is State.LIVE:
+            yield listener
+        if count % SLICE == 0:
+            await asyncio.sleep(0)

@@ -1,0 +1,57 @@
+"""Pages of older events, shared by the listeners that catch up at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from functools import partial
+
+from .contract import Page, Source
+from .ring import Entry, entries_of
+
+_PAGES_MAX = 32
+_AT_ONCE_MAX = 4
+
+Entries = tuple[list[Entry], int]
+
+
+class Pages:
+    """Asks the source for pages, a few at a time, and remembers the last ones."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._pages: OrderedDict[int, Entries] = OrderedDict()
+        self._asking: dict[int, asyncio.Task[Page]] = {}
+        self._room = asyncio.Semaphore(_AT_ONCE_MAX)
+
+    async def get(self, position: int) -> Entries:
+        """Return the events of a page and the position after them. Raises as :meth:`Source.events`."""
+        found = self._pages.get(position)
+        if found is not None:
+            self._pages.move_to_end(position)
+            return found
+        asking = self._asking.get(position)
+        if asking is None:
+            asking = self._asking[position] = asyncio.create_task(self._ask(position))
+            asking.add_done_callback(partial(self._answered, position))
+        # Others wait for the same answer: one that is cancelled must not end it.
+        page = await asyncio.shield(asking)
+        entries = entries_of(page), page.next
+        if page.next > position:
+            self._pages[position] = entries
+            if len(self._pages) > _PAGES_MAX:
+                self._pages.popitem(last=False)
+        return entries
+
+    def _answered(self, position: int, asking: asyncio.Task[Page]) -> None:
+        del self._asking[position]
+        if not asking.cancelled():
+            asking.exception()  # marks it as retrieved, even if nobody waits any more
+
+    def clear(self) -> None:
+        """Forget all pages: the log may have changed."""
+        self._pages.clear()
+
+    async def _ask(self, position: int) -> Page:
+        async with self._room:
+            return await self._source.events(position, 0.0)

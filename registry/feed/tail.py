@@ -1,0 +1,143 @@
+"""The end of the feed in one process: pulls new events from the source while somebody wants them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+from registry.domain.errors import EVENTS_DELETED, RegistryError
+
+from .contract import Source
+from .pages import Pages
+from .ring import Entry, Ring, entries_of
+
+HEARTBEAT_S = 15.0
+# A pull ends at least this often, so that listeners' credentials are looked up again.
+_PULL_S = 2.0
+# The events of so many offsets before the present are fetched first, because most clients that connect
+# resume: all of them after a restart.
+_LOOK_BACK = 2_000
+_RETRY_S = 0.2
+# Events are pulled for so long after the last listener has gone.
+_IDLE_S = 10.0
+_log = logging.getLogger(__name__)
+
+
+class Audience(Protocol):
+    """Those for whom events are pulled."""
+
+    def is_present(self) -> bool:
+        """Return true if somebody waits for events."""
+        ...
+
+    def before_events(self) -> None:
+        """Prepare for the next events, if any; called after every pull."""
+        ...
+
+    async def on_events(self, found: Sequence[Entry], begin: int, end: int) -> None:
+        """Take the events from ``begin`` to ``end``, which follow those before."""
+        ...
+
+    async def on_heartbeat(self) -> None:
+        """Tell those who wait that nothing was lost."""
+        ...
+
+    def on_gap(self) -> None:
+        """Find out what everyone lacks: events may have been left out."""
+        ...
+
+
+class Tail:
+    """The newest events, and access to older ones."""
+
+    def __init__(self, source: Source, audience: Audience) -> None:
+        self._source = source
+        self._audience = audience
+        self._ring = Ring(0)
+        self._pages = Pages(source)
+        self._used_at = 0.0
+        self.pulling = False
+        # Set with the next events, and then replaced.
+        self.news = asyncio.Event()
+
+    @property
+    def end(self) -> int:
+        """The position up to which events have been pulled; nothing while :attr:`pulling` is false."""
+        return self._ring.end
+
+    def begin(self) -> None:
+        """Note that :meth:`run` will pull events from now on."""
+        self.pulling = True
+        self._ring.reset(max(0, self._source.applied() - _LOOK_BACK))
+
+    async def after(self, position: int) -> tuple[Sequence[Entry], int]:
+        """Return the events of a page from ``position`` on, and the position after them.
+
+        Raises as :meth:`Source.events`.
+        """
+        if self.pulling and self._ring.covers(position):
+            return self._ring.since(position)
+        if position >= self._source.applied():
+            return [], position
+        return await self._pages.get(position)
+
+    async def check(self, position: int) -> None:
+        """Raise 410 or 503 if the events from ``position`` on cannot be read."""
+        if not self.pulling or position < self._ring.begin:
+            await self._pages.get(position)
+
+    async def run(self) -> None:
+        """Pull events until nobody wants them any more."""
+        beats_at = time.monotonic() + HEARTBEAT_S
+        try:
+            while self._is_used():
+                try:
+                    await self._pull(min(_PULL_S, max(0.0, beats_at - time.monotonic())))
+                    if time.monotonic() >= beats_at:
+                        beats_at = time.monotonic() + HEARTBEAT_S
+                        await self._audience.on_heartbeat()
+                except Exception:
+                    _log.exception("unexpected error in the feed; retrying")
+                    self._audience.on_gap()
+                    await asyncio.sleep(_RETRY_S)
+        finally:
+            self.pulling = False
+            self._pages.clear()
+            self.wake()
+
+    def wake(self) -> None:
+        """Wake those who wait for :attr:`news`."""
+        news, self.news = self.news, asyncio.Event()
+        news.set()
+
+    def _is_used(self) -> bool:
+        if self._audience.is_present():
+            self._used_at = time.monotonic()
+        return time.monotonic() < self._used_at + _IDLE_S
+
+    async def _pull(self, wait_s: float) -> None:
+        found: list[Entry] = []
+        end = self._ring.end
+        try:
+            began = time.monotonic()
+            page = await self._source.events(end, wait_s)
+            found, end = entries_of(page), page.next
+            if end == self._ring.end and time.monotonic() - began < wait_s / 2:
+                await asyncio.sleep(_RETRY_S)  # it is too busy to wait
+        except RegistryError as error:
+            self._pages.clear()
+            if error.code == EVENTS_DELETED.code:
+                end = self._source.applied()
+                self._ring.reset(end)
+                self._audience.on_gap()
+            else:
+                await asyncio.sleep(_RETRY_S)
+        self._audience.before_events()
+        if end > self._ring.end:
+            begin = self._ring.end
+            self._ring.add(found, end)
+            await self._audience.on_events(found, begin, end)
+            self.wake()

@@ -1,0 +1,102 @@
+"""Rows of single owners in snapshots, from which their rows at later offsets can be told."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+from registry.domain.fold.fold import FOLD_VERSION
+from registry.domain.history.replay import Row, prefixes
+from registry.domain.rows.layout import after
+from registry.log.contract import Log
+from snapshots.catalogue.catalogue import Entry
+from snapshots.format.files import BadLocation, LocationUnreachable
+from snapshots.format.location import Location
+from snapshots.format.manifest import FORMAT, Manifest, Part
+from snapshots.format.parts import BadPart, read_batches, rows_of
+from snapshots.format.stored import UnusableSnapshot, read_manifest, read_part
+
+_MANIFESTS_MAX, _PARTS_MAX = 4, 4
+_log = logging.getLogger(__name__)
+
+
+class Bases:
+    """The snapshots of ``log`` that ``entries`` lists; used by one thread."""
+
+    def __init__(self, log: Log, entries: Callable[[], list[Entry]]) -> None:
+        self._log, self._entries = log, entries
+        self._manifests: OrderedDict[str, Manifest] = OrderedDict()
+        self._parts: OrderedDict[str, bytes] = OrderedDict()
+        self._refused: set[str] = set()
+
+    def ready(self) -> list[Entry]:
+        """Return the snapshots that may be used, ascending by offset."""
+        found = [
+            each
+            for each in self._entries()
+            if each.state == "ready" and each.format == FORMAT and each.fold == FOLD_VERSION
+            and each.log == self._log.identity and each.id not in self._refused
+        ]  # fmt: skip
+        return sorted(found, key=lambda each: each.offset)
+
+    def rows(self, entry: Entry, owner: bytes) -> list[Row] | None:
+        """Return the rows of an owner in a snapshot; ``None`` if it cannot be used.
+
+        Raises :class:`registry.log.contract.LogError`.
+        """
+        try:
+            location = Location.parse(entry.uri)
+            manifest = self._manifest(location, entry.id)
+            return [row for prefix in prefixes(owner) for row in self._under(location, manifest, prefix)]
+        except LocationUnreachable as error:
+            _log.warning("cannot read the snapshot %s to tell the past: %s", entry.id, error)
+        except (BadLocation, UnusableSnapshot, BadPart) as error:
+            _log.warning("the snapshot %s cannot tell the past: %s", entry.id, error)
+            self._refused.add(entry.id)
+        return None
+
+    def _manifest(self, location: Location, id: str) -> Manifest:
+        manifest = self._manifests.get(id)
+        if manifest is None:
+            manifest = read_manifest(location, id)
+            self._check_lineage(manifest)
+            self._manifests[id] = manifest
+            if len(self._manifests) > _MANIFESTS_MAX:
+                self._manifests.popitem(last=False)
+        self._manifests.move_to_end(id)
+        return manifest
+
+    def _check_lineage(self, manifest: Manifest) -> None:
+        """Raise :class:`UnusableSnapshot` if the snapshot holds records that the log has lost."""
+        for trace in reversed(manifest.lineage.traces):
+            records = self._log.read_again(trace.offset, 1, 1).records
+            if records and records[0].offset == trace.offset:
+                diverged = manifest.lineage.divergence(records[0], self._log.end(), None)
+                if diverged is not None:
+                    raise UnusableSnapshot(
+                        f"it holds records from offset {diverged} on that the log has lost"
+                    )
+                return
+
+    def _under(self, location: Location, manifest: Manifest, prefix: bytes) -> Iterator[Row]:
+        """Yield the rows whose key begins with ``prefix``."""
+        end = after(prefix)
+        parts = manifest.parts
+        for part in parts[bisect_left(parts, prefix, key=lambda each: each.last) :]:
+            if part.first >= end:
+                return
+            for batch in read_batches(self._content(location, manifest.id, part)):
+                keys = batch.column(0)
+                if keys[-1].as_py() >= prefix and keys[0].as_py() < end:
+                    yield from (row for row in rows_of(batch) if row[0].startswith(prefix))
+
+    def _content(self, location: Location, id: str, part: Part) -> bytes:
+        content = self._parts.get(part.name)
+        if content is None:
+            content = self._parts[part.name] = read_part(location, id, part)
+            if len(self._parts) > _PARTS_MAX:
+                self._parts.popitem(last=False)
+        self._parts.move_to_end(part.name)
+        return content

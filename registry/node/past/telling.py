@@ -1,0 +1,191 @@
+"""The rows of owners at moments in the past, told from the store, the log and snapshots.
+
+An owner that has not changed since has the rows that it has now. Otherwise its rows are those in the newest
+snapshot before the moment, or none if its history is known from the beginning, and the records since then,
+whose offsets the history tells. What they no longer tell is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, takewhile
+
+from registry.domain.errors import BAD_REQUEST, PAST_LOST, UNAVAILABLE, UNPROCESSABLE, RegistryError
+from registry.domain.history import reading
+from registry.domain.history.entries import HistoryEntry
+from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows
+from registry.domain.history.replay import Row, lost, replayed, rows_of
+from registry.domain.log_format.records import Record
+from registry.domain.rows import layout
+from registry.domain.rows.spans import Span, gap_below
+from registry.domain.rows.view import History
+from registry.log.contract import Log, LogError
+from registry.store.lmdb import Store
+from snapshots.catalogue.catalogue import Entry
+
+from .bases import Bases
+
+# What one answer may take: records of one owner, and bytes of all rows.
+ENTRIES_MAX = 20_000
+BYTES_MAX = 32 << 20
+CONTEXTS_MAX = 1_000
+CACHE_BYTES = 16 << 20
+_FILLING_S = 5
+_READ_RECORDS, _READ_BYTES = 64, 64 << 10
+
+
+class Teller:
+    """Tells the rows of owners at past moments; used by one thread.
+
+    ``now_ms`` is the wall clock. ``hurry`` is called often, and raises if it takes too long.
+    """
+
+    def __init__(self, log: Log, store: Store, bases: Bases, now_ms: Callable[[], int]) -> None:
+        self._log, self._store, self._bases, self._now_ms = log, store, bases, now_ms
+        self._cache: OrderedDict[tuple[bytes, int], list[Row]] = OrderedDict()
+        self._cache_bytes = 0
+
+    def tell(self, moment: Moment, owners: Sequence[bytes], hurry: Callable[[], None]) -> OwnerRows:
+        """Return the rows of owners, packed as in row keys. Raises :class:`RegistryError`."""
+        try:
+            applied = self._applied(moment)
+            found: dict[bytes, list[Row]] = {}
+            size = 0
+            for owner in owners:
+                found[owner] = self._contexts(applied, hurry) if owner == CONTEXTS else (
+                    self._rows(owner, applied, hurry)
+                )  # fmt: skip
+                size += _size(found[owner])
+                if size > BYTES_MAX:
+                    raise UNPROCESSABLE("There is too much to tell of that time at once")
+            return OwnerRows(applied, found)
+        except LogError as error:
+            raise UNAVAILABLE(f"Cannot read the log to tell the past: {error}") from error
+
+    def _applied(self, moment: Moment) -> int:
+        """Return the offset after the last record that counts."""
+        applied = self._store.applied
+        if moment.offset is None:
+            if moment.time_ms > self._now_ms():
+                raise BAD_REQUEST("atTime lies in the future")
+            first = self._log.first_after(moment.time_ms)
+            return applied if first is None else min(first, applied)
+        if moment.offset >= applied:
+            raise BAD_REQUEST(f"atOffset lies beyond the log's last record, which is at offset {applied - 1}")
+        return moment.offset + 1
+
+    def _contexts(self, applied: int, hurry: Callable[[], None]) -> list[Row]:
+        """Return the rows of all contexts."""
+        with self._store.view() as view:
+            contexts = list(islice(_contexts_in(_known(view.history())), CONTEXTS_MAX + 1))
+        if len(contexts) > CONTEXTS_MAX:
+            raise UNPROCESSABLE("There are too many contexts to search them for that time")
+        owners = (context + b"\0" for context in contexts)
+        rows = (row for owner in owners for row in self._rows(owner, applied, hurry))
+        return [row for row in rows if row[0].startswith(layout.CONTEXT)]
+
+    def _rows(self, owner: bytes, applied: int, hurry: Callable[[], None]) -> list[Row]:
+        rows = self._cache.get((owner, applied))
+        if rows is None:
+            rows = self._told(owner, applied, hurry)
+            self._remember(owner, applied, rows)
+        return rows
+
+    def _remember(self, owner: bytes, applied: int, rows: list[Row]) -> None:
+        self._cache[owner, applied] = rows
+        self._cache_bytes += _size(rows)
+        while self._cache_bytes > CACHE_BYTES:
+            _, gone = self._cache.popitem(last=False)
+            self._cache_bytes -= _size(gone)
+
+    def _told(self, owner: bytes, applied: int, hurry: Callable[[], None]) -> list[Row]:
+        with self._store.view() as view:
+            history = _known(view.history())
+            span, newest = _whole(history), reading.newest(history, owner)
+            if span.since <= applied and (newest is None or newest < applied):
+                return rows_of(view, owner)
+            filling = gap_below(history.spans(), history.applied()) is not None
+            known = takewhile(lambda each: each.offset < applied, reading.entries(history, owner, span.since))
+            entries = list(islice(known, ENTRIES_MAX + 1))
+        if len(entries) > ENTRIES_MAX:
+            raise UNPROCESSABLE("There are too many records to tell the state of that time")
+        # The owner's present rows are those of all offsets from here on.
+        later = [max(span.since, 0 if newest is None else newest + 1)]
+        bases = [each for each in self._bases.ready() if each.offset >= span.since]
+        later += [begin for each in bases if (begin := max(each.offset, each.comparable_from)) > applied]
+        begin, rows = self._base(owner, applied, bases, hurry)
+        if begin < span.since:
+            if filling:
+                raise UNAVAILABLE("The history of that time is still being read").retried_after(_FILLING_S)
+            raise _lost("its records were removed before this server saw them", applied, min(later))
+        entries = [each for each in entries if each.offset >= begin]
+        found = self._records(entries, hurry)
+        missing = lost(entries, found)
+        if missing is not None:
+            raise _lost(f"compaction has removed the record at {missing.offset}", applied, min(later))
+        return replayed(owner, rows, entries, found)
+
+    def _base(
+        self, owner: bytes, applied: int, bases: Sequence[Entry], hurry: Callable[[], None]
+    ) -> tuple[int, list[Row]]:
+        """Return an owner's rows at the newest offset up to ``applied`` where they stand; none at 0."""
+        for each in reversed(bases):
+            if max(each.offset, each.comparable_from) <= applied:
+                hurry()
+                rows = self._bases.rows(each, owner)
+                if rows is not None:
+                    return each.offset, rows
+        return 0, []
+
+    def _records(self, entries: Sequence[HistoryEntry], hurry: Callable[[], None]) -> dict[int, Record]:
+        """Return those records that the log still has."""
+        wanted = {each.offset for each in entries}
+        found: dict[int, Record] = {}
+        reached = size = 0
+        for offset in (each.offset for each in entries):
+            if offset < reached:
+                continue
+            hurry()
+            fetched = self._log.read_again(offset, _READ_RECORDS, _READ_BYTES)
+            if fetched.next <= offset:
+                raise LogError(f"it does not give its records from {offset} on")
+            reached = fetched.next
+            for record in fetched.records:
+                if record.offset in wanted:
+                    found[record.offset] = record
+                    size += len(record.key or b"") + len(record.value or b"")
+            if size > BYTES_MAX:
+                raise UNPROCESSABLE("There are too many records to tell the state of that time")
+        return found
+
+
+def _lost(why: str, applied: int, later: int) -> RegistryError:
+    """Return the error that the past cannot be told; ``later``: where the log ends at which it can."""
+    return PAST_LOST(applied - 1, why, later - 1)
+
+
+def _known(history: History | None) -> History:
+    assert history is not None, "the node's own store has a history"
+    return history
+
+
+def _whole(history: History) -> Span:
+    """Return the span up to the applied offset."""
+    spans, applied = history.spans(), history.applied()
+    if applied and not (spans and spans[-1].end == applied):
+        raise UNAVAILABLE("The history is still being read").retried_after(1)
+    return spans[-1] if spans else Span(0, 0, 0)
+
+
+def _contexts_in(history: History) -> Iterator[bytes]:
+    """Yield the packed contexts of all owners."""
+    found = history.seek(b"\x01")
+    while found is not None:
+        context = found[0][: found[0].index(b"\0") + 1]
+        yield context
+        found = history.seek(layout.after(context))
+
+
+def _size(rows: Sequence[Row]) -> int:
+    return sum(len(key) + len(value) + 100 for key, value in rows) + 200

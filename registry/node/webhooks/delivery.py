@@ -1,0 +1,180 @@
+"""Delivery of one webhook: its events one after another, each until its receiver has accepted it.
+
+The position is in the log before the next event is sent. So after a crash, or when another node becomes
+primary, at most the event that was being sent is sent again, with the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from registry.domain.commands import AdvanceWebhook, Command, DisableWebhook, Done, Outcome
+from registry.domain.events.event import Event, Kind
+from registry.domain.events.filter import Filter
+from registry.domain.log_format.webhook_values import Webhook
+from registry.domain.queries.subject_order import Prefix
+from registry.webhooks.client import Undelivered
+from registry.webhooks.retries import pause_s
+
+from .pages import Page
+
+# Records without events for this webhook after which its position is written all the same. Positions are
+# records too, so a smaller number could keep a hundred webhooks writing because of each other.
+SKIPPED_MAX = 10_000
+AGAIN_S = 1.0
+GONE = 410
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Progress:
+    """Deliveries of a webhook since this node became primary."""
+
+    delivered: int = 0
+    failed: int = 0
+    # In a row.
+    failures: int = 0
+    # Empty after a success.
+    last_error: str = ""
+    # In ms since the epoch; 0: never, or not planned.
+    last_delivered: int = 0
+    next_attempt: int = 0
+
+    def members(self, webhook: Webhook, position: int, lag: int, unsigned: str) -> dict[str, Any]:
+        """Return what clients see of the deliveries; ``unsigned``: why nothing can be signed."""
+        state = "retrying" if self.failures else "delivering"
+        if unsigned or not webhook.enabled:
+            state = "stopped" if webhook.enabled else "disabled"
+        counts = {"delivered": self.delivered, "failed": self.failed, "failures": self.failures}
+        more = {
+            "lastError": unsigned or self.last_error,
+            "lastDelivered": self.last_delivered,
+            "nextAttempt": self.next_attempt,
+        }
+        known = {name: value for name, value in more.items() if value}
+        return {"position": position, "lag": lag, "state": state, **counts, **known}
+
+
+class Pages(Protocol):
+    """The source of events."""
+
+    async def after(self, offset: int) -> Page:
+        """Return a page that holds ``offset``; wait until there is one."""
+        ...
+
+
+class Outside(NamedTuple):
+    """The part of a node that a delivery needs."""
+
+    pages: Pages
+    # Sends an event to the receiver; raises :class:`Undelivered`.
+    post: Callable[[Webhook, Event], Awaitable[None]]
+    # Has the writer decide a command.
+    decide: Callable[[Command], Awaitable[Outcome]]
+    # Returns the position of a webhook as the rows have it.
+    position: Callable[[Webhook], int]
+    # The wall clock, in ms since the epoch.
+    now: Callable[[], int]
+    # The longest pause between two attempts.
+    pause_max_s: float
+
+
+class Delivery:
+    """The delivery of a webhook from its position on, until its task is cancelled."""
+
+    def __init__(self, webhook: Webhook, position: int, progress: Progress, outside: Outside) -> None:
+        self.webhook = webhook
+        self.progress = progress
+        # The position in the log, the one being written, and how far the log was searched for events.
+        self.position = self._next_position = self.reached = position
+        self._filter = filter_of(webhook)
+        self._outside = outside
+
+    def stands_at(self, position: int) -> bool:
+        """Return true unless somebody else has moved the position."""
+        return position in (self.position, self._next_position)
+
+    async def run(self) -> None:
+        """Deliver events until the task is cancelled."""
+        while True:
+            event = await self._next_event()
+            await self._deliver(event)
+            self.reached = event.offset + 1
+            await self._advance()
+
+    async def _next_event(self) -> Event:
+        while True:
+            page = await self._outside.pages.after(self.reached)
+            for event in page.events:
+                if event.offset >= self.reached and self._filter.admits(event):
+                    return event
+            self.reached = page.next
+            if self.reached - self.position >= SKIPPED_MAX:
+                await self._advance()
+
+    async def _deliver(self, event: Event) -> None:
+        progress, name = self.progress, self.webhook.name
+        while True:
+            try:
+                await self._outside.post(self.webhook, event)
+            except Undelivered as error:
+                await self._failed(event, error)
+                continue
+            if progress.failures:
+                _log.info("webhook %s: delivered again after %d failures", name, progress.failures)
+            progress.delivered += 1
+            progress.failures, progress.last_error, progress.next_attempt = 0, "", 0
+            progress.last_delivered = self._outside.now()
+            return
+
+    async def _failed(self, event: Event, error: Undelivered) -> None:
+        """Wait until the next attempt is due; for ever, if the receiver wants no more."""
+        progress, name = self.progress, self.webhook.name
+        progress.failed += 1
+        progress.failures += 1
+        progress.last_error = str(error)
+        if error.status == GONE:
+            await self._disable()
+        if progress.failures == 1:
+            _log.warning(
+                "webhook %s: cannot deliver the event at offset %d, retrying: %s", name, event.offset, error
+            )
+        pause = pause_s(progress.failures, self._outside.pause_max_s, random.random())  # noqa: S311 (no secret)
+        pause = max(pause, error.retry_after_s)
+        progress.next_attempt = self._outside.now() + int(pause * 1000)
+        await asyncio.sleep(pause)
+
+    async def _disable(self) -> None:
+        reason = "the receiver answered 410"
+        _log.warning("webhook %s: disabled, because %s", self.webhook.name, reason)
+        command = DisableWebhook(self.webhook.name, self.webhook.offset, reason)
+        await self._decided(command)
+        # The task is cancelled when the rows show that the webhook is disabled or has changed.
+        await asyncio.Event().wait()
+
+    async def _advance(self) -> None:
+        """Write the position, and return once it is in the log."""
+        self._next_position = self.reached
+        webhook = self.webhook
+        await self._decided(AdvanceWebhook(webhook.name, webhook.id, self.position, self.reached))
+        # An administrator may have moved it meanwhile: then go on from there.
+        self.position = self._next_position = self.reached = self._outside.position(webhook)
+
+    async def _decided(self, command: Command) -> None:
+        """Have a command decided, however long that takes; both kinds may be decided twice."""
+        outcome = await self._outside.decide(command)
+        while not isinstance(outcome, Done):
+            await asyncio.sleep(AGAIN_S)
+            outcome = await self._outside.decide(command)
+
+
+def filter_of(webhook: Webhook) -> Filter:
+    """Return the filter of a webhook; kinds that this version does not know match nothing."""
+    known = {each.value for each in Kind}
+    kinds = frozenset(Kind(each) for each in webhook.kinds if each in known) if webhook.kinds else None
+    return Filter(kinds, Prefix.parse(webhook.subject_prefix) if webhook.subject_prefix else None)

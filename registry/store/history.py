@@ -1,0 +1,63 @@
+"""The history in a store's environment: a table of its own, outside of the rows and their digest.
+
+Which parts of the log it holds stands in the table ``meta``. Both change in one transaction, with the rows if
+they come next; so after a kill the history lacks nothing of what it says that it holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lmdb
+
+from registry.domain.history.entries import Slice
+from registry.domain.rows.spans import Span, is_foreign, joined, pack, unpack
+
+from .layout import META_HISTORY, META_STATE, applied_of
+
+
+class StoreHistory:
+    """The history of a read transaction, see :class:`registry.domain.rows.view.History`."""
+
+    __slots__ = ("_cursor", "_meta", "_txn")
+
+    def __init__(self, txn: lmdb.Transaction[bytes], table: Any, meta: Any) -> None:
+        self._txn, self._meta = txn, meta
+        self._cursor: lmdb.Cursor[bytes] = txn.cursor(table)
+
+    def spans(self) -> tuple[Span, ...]:
+        """Return the parts of the log that the history holds."""
+        return spans_in(self._txn, self._meta)
+
+    def applied(self) -> int:
+        """Return the applied offset of the rows at the same moment."""
+        return applied_of(self._txn.get(META_STATE, db=self._meta) or b"")
+
+    def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """Return the first entry whose key is ``key`` or greater."""
+        return self._cursor.item() if self._cursor.set_range(key) else None
+
+    def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """Return the last entry whose key is less than ``key``."""
+        cursor = self._cursor
+        found = cursor.prev() if cursor.set_range(key) else cursor.last()
+        return cursor.item() if found else None
+
+
+def prepare(txn: lmdb.Transaction[bytes], table: Any, meta: Any) -> None:
+    """Empty a history that another release has written in a format of its own."""
+    if is_foreign(txn.get(META_HISTORY, db=meta) or b""):
+        txn.drop(table, delete=False)
+        txn.delete(META_HISTORY, db=meta)
+
+
+def spans_in(txn: lmdb.Transaction[bytes], meta: Any) -> tuple[Span, ...]:
+    """Return the parts of the log that the history holds."""
+    return unpack(txn.get(META_HISTORY, db=meta) or b"")
+
+
+def put(txn: lmdb.Transaction[bytes], table: Any, meta: Any, new: Slice) -> None:
+    """Add a slice of the log, of which the history holds nothing yet."""
+    for key, value in new.entries:
+        txn.put(key, value, db=table)
+    txn.put(META_HISTORY, pack(joined(spans_in(txn, meta), new.span)), db=meta)

@@ -1,0 +1,1 @@
+"""Traces of requests by OpenTelemetry, over all processes that a request passes through."""

@@ -1,0 +1,40 @@
+// Events of the change feed in words.
+
+export const KINDS = {
+  version_registered: "version registered",
+  version_soft_deleted: "version soft-deleted",
+  version_deleted: "version deleted",
+  subject_soft_deleted: "subject soft-deleted",
+  subject_restored: "subject restored",
+  subject_cleared: "deleted versions forgotten",
+  subject_uncleared: "deleted versions remembered",
+  config_set: "config set",
+  config_deleted: "config removed",
+  mode_set: "mode set",
+  mode_deleted: "mode removed",
+  context_created: "context created",
+  context_deleted: "context deleted",
+  association_set: "association set",
+  association_deleted: "association removed",
+  epoch_started: "primary elected",
+  snapshot_requested: "snapshot requested",
+  log_reseeded: "log written again",
+  quarantined: "quarantined",
+};
+
+/** The details of an event that its kind and subject do not tell. */
+export function described({ kind, offset, version, id, type, level, mode, reason, resourceName, resourceType, associationType }) {
+  const parts = [
+    version !== undefined && `version ${version}`, id !== undefined && `id ${id}`, type, level, mode,
+    resourceName !== undefined && `${associationType ?? "associated"}: ${resourceType ?? "resource"} ${resourceName}`,
+    kind === "epoch_started" && `epoch ${offset}`, reason,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+/** True if an event passes the filter: { prefix: of its subject, kind }; empty ones let all pass. */
+export function concerns({ prefix, kind }, event) {
+  if (kind && event.kind !== kind) return false;
+  if (!prefix) return true;
+  return event.subject !== undefined && event.subject.startsWith(prefix);
+}

@@ -1,0 +1,110 @@
+// What has happened in the registry: the newest events of the log, and new ones as they come.
+import { html, useEffect, useRef, useState } from "../vendor.js";
+import { request } from "../api.js";
+import { Badge } from "../components/badge.js";
+import { Name } from "../components/name.js";
+import { Failure, Notice } from "../components/notice.js";
+import { Table } from "../components/table.js";
+import { onChanges, useFeed } from "../live/feed.js";
+import { href, navigate, to } from "../router.js";
+import { moment } from "../cluster/units.js";
+import { KINDS, concerns, described } from "./events.js";
+import { older } from "./older.js";
+
+const KEPT_MAX = 1000;
+const PAUSE_MS = 200;
+const FIRST = 50;
+
+export default function Activity({ query }) {
+  const { q = "", kind = "" } = query;
+  const [text, setText] = useState(q);
+  const typed = useRef(null); // the timer of the pause after which what was typed counts
+  useEffect(() => () => clearTimeout(typed.current), []);
+  const type = (value) => {
+    setText(value);
+    clearTimeout(typed.current);
+    typed.current = setTimeout(() => navigate(to("/activity", { q: value, kind }), { replace: true }), PAUSE_MS);
+  };
+  const choose = (value) => {
+    clearTimeout(typed.current);
+    navigate(to("/activity", { q: text, kind: value }));
+  };
+  return html`
+    <h1>Activity</h1>
+    <form class="actions" role="search" onSubmit=${(event) => event.preventDefault()}>
+      <label>Subjects that begin with <input type="search" value=${text} onInput=${(event) => type(event.currentTarget.value)} /></label>
+      <label>Event <select aria-label="Event" value=${kind} onChange=${(event) => choose(event.currentTarget.value)}>
+        <option value="">all</option>
+        ${Object.entries(KINDS).map(([each, name]) => html`<option key=${each} value=${each}>${name}</option>`)}
+      </select></label>
+    </form>
+    <${Listed} key=${JSON.stringify([q, kind])} filter=${{ prefix: q, kind }} />`;
+}
+
+const COLUMNS = [
+  { id: "offset", title: "Offset", numeric: true, cell: (each) => each.offset },
+  { id: "time", title: "Time", cell: (each) => moment(each.time) },
+  { id: "kind", title: "Event", cell: (each) => html`<${Badge} tone=${each.kind === "quarantined" ? "bad" : each.kind.endsWith("deleted") ? "warn" : "plain"}>${KINDS[each.kind] ?? each.kind}<//>` },
+  { id: "subject", title: "Subject", cell: (each) => (each.subject === undefined
+    ? html`<span class="quiet">${each.context === undefined ? "the cluster" : each.context === "." ? "the top level" : `context ${each.context}`}</span>`
+    : html`<a href=${href`/subjects/${each.subject}`}><${Name} text=${each.subject} /></a>`) },
+  { id: "more", title: "Details", cell: (each) => html`<span class="text">${described(each)}</span>` },
+];
+
+function Listed({ filter }) {
+  const [rows, setRows] = useState(null);
+  const [begin, setBegin] = useState(null); // the offset before which there is more, or null
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const { connection } = useFeed();
+  const stopped = useRef(new AbortController());
+  const load = async (before, already) => {
+    setBusy(true);
+    setError(null);
+    try {
+      const found = await older(filter, before, FIRST, stopped.current.signal);
+      setRows((shown) => merged(already ? shown ?? [] : [], found.events));
+      setBegin(found.begin > 0 ? found.begin : null);
+    } catch (thrown) {
+      if (thrown.name !== "AbortError") setError(thrown);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const start = async () => {
+    try {
+      const answer = await request("GET", "/me", { signal: stopped.current.signal });
+      await load(Number(answer.headers.get("x-registry-offset")), true);
+    } catch (thrown) {
+      if (thrown.name !== "AbortError") setError(thrown);
+    }
+  };
+  useEffect(() => {
+    const end = onChanges((events) => {
+      if (events === null) start();
+      else setRows((shown) => merged(shown ?? [], events.filter((event) => concerns(filter, event))));
+    });
+    start();
+    return () => {
+      end();
+      stopped.current.abort();
+    };
+  }, []);
+  if (error?.status === 404) {
+    return html`<${Notice} kind="empty" title="There is no change feed"><p>This registry is older than the console.</p><//>`;
+  }
+  return html`
+    ${error && html`<${Failure} error=${error} onRetry=${start} />`}
+    ${rows === null && !error && html`<p class="quiet" role="status">Loading…</p>`}
+    ${rows?.length === 0 && html`<${Notice} kind="empty" title=${begin === null ? "Nothing has happened" : "Nothing lately"} />`}
+    ${rows?.length > 0 && html`<${Table} caption="Events, the newest first" columns=${COLUMNS} rows=${rows} rowKey=${(each) => each.offset} />`}
+    ${begin !== null && rows?.length < KEPT_MAX && html`<p class="actions"><button disabled=${busy} onClick=${() => load(begin, true)}>Show older</button></p>`}
+    <p class="quiet" role="status">${connection === "live" ? "New events appear here as they happen." : "New events appear when the connection is back."}</p>`;
+}
+
+/** Both lists, the newest first, each offset once, bounded. */
+function merged(shown, more) {
+  if (more.length === 0) return shown;
+  const all = new Map([...shown, ...more].map((event) => [event.offset, event]));
+  return [...all.values()].sort((a, b) => b.offset - a.offset).slice(0, KEPT_MAX);
+}

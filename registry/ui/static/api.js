@@ -1,0 +1,133 @@
+// The registry's API. Paths are relative to the page, so that they work behind a proxy that adds a prefix.
+
+const ROOT = new URL("..", document.baseURI);
+const JSON_TYPE = "application/json";
+
+let authorization = async () => null;
+let recovered = async () => false;
+let newest = 0; // offset of the newest write of this page; later reads include it, on any node
+
+/** An answer that is not a success, or none at all. */
+export class ApiError extends Error {
+  /**
+   * kind: "unreachable" (no answer), "refused" (an error of the registry) or "foreign" (not the registry's answer).
+   * status: of HTTP, 0 without an answer; code: the registry's error_code; retryAfter: seconds, or null.
+   */
+  constructor(kind, message, { status = 0, code = 0, retryAfter = null } = {}) {
+    super(message);
+    Object.assign(this, { kind, status, code, retryAfter });
+  }
+
+  /** True if the same request may succeed later. */
+  get temporary() {
+    return this.kind === "unreachable" || this.retryAfter !== null || this.status >= 502;
+  }
+}
+
+/** Set the function that returns the value of the Authorization header, or null; it may wait until the user has signed in. */
+export function authorizeWith(source) {
+  authorization = source;
+}
+
+/** Set the function that is called after a 401 with the header that was sent; true: send the request again. */
+export function recoverWith(source) {
+  recovered = source;
+}
+
+/** A path whose values are encoded: path`/subjects/${name}/versions/${version}`. */
+export function path(literals, ...values) {
+  return literals.reduce((made, literal, index) => made + segment(values[index - 1]) + literal);
+}
+
+function segment(value) {
+  // URLs have no segment for these two, not even encoded; with their context they are no dots.
+  const text = String(value);
+  return encodeURIComponent(text === "." || text === ".." ? `:.:${text}` : text);
+}
+
+/** GET; returns the JSON. query: an object whose values are texts, numbers, booleans or arrays of them. */
+export async function get(where, { query, signal, headers } = {}) {
+  return (await request("GET", where, { query, signal, headers })).json();
+}
+
+/** GET; returns the text, such as a schema's. */
+export async function getText(where, { query, signal } = {}) {
+  return (await request("GET", where, { query, signal, headers: { accept: "text/plain, */*" } })).text();
+}
+
+/** Send a body as JSON by POST, PUT or DELETE; returns the answer's JSON. */
+export async function send(method, where, { body, query, signal } = {}) {
+  const answer = await request(method, where, { body, query, signal });
+  newest = Math.max(newest, Number(answer.headers.get("x-registry-offset")) || 0);
+  return answer.json();
+}
+
+/** The pages of a list, one array after another, by the cursors of its Link headers. limit: a number, or a function of
+ * the page's number. */
+export async function* pages(where, { query = {}, limit, signal } = {}) {
+  let cursor;
+  for (let page = 0; page === 0 || cursor; page += 1) {
+    const size = typeof limit === "function" ? limit(page) : limit;
+    const answer = await request("GET", where, { query: { ...query, limit: size, cursor }, signal });
+    cursor = cursorOf(answer);
+    yield await answer.json();
+  }
+}
+
+/**
+ * The answer of a request that succeeded; throws ApiError, or the signal's AbortError. credential: the value of the
+ * Authorization header (null: none), for requests that do not wait for the user to sign in.
+ */
+export async function request(method, where, options = {}) {
+  const given = options.credential !== undefined;
+  let credential = given ? options.credential : await authorization();
+  let answer = await answered(method, where, credential, options);
+  while (answer.status === 401 && !given && await recovered(credential)) {
+    credential = await authorization();
+    answer = await answered(method, where, credential, options);
+  }
+  if (!answer.ok) throw await refusalOf(answer);
+  return answer;
+}
+
+async function answered(method, where, credential, { query, body, signal, headers = {} }) {
+  const url = new URL(`.${where}`, ROOT);
+  for (const [name, value] of Object.entries(query ?? {})) {
+    for (const each of [value].flat()) {
+      if (each !== undefined && each !== null && each !== "") url.searchParams.append(name, each);
+    }
+  }
+  const sent = {
+    accept: JSON_TYPE,
+    "x-requested-with": "fetch", // so that a 401 does not open the browser's own dialog
+    ...(body === undefined ? {} : { "content-type": JSON_TYPE }),
+    ...(credential ? { authorization: credential } : {}),
+    ...(newest && method === "GET" ? { "x-registry-min-offset": newest } : {}),
+    ...headers,
+  };
+  try {
+    return await fetch(url, {
+      method, signal, headers: sent, body: body === undefined ? undefined : JSON.stringify(body),
+      cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("unreachable", "The registry cannot be reached");
+  }
+}
+
+async function refusalOf(answer) {
+  const wait = answer.headers.get("retry-after");
+  const retryAfter = wait === null || Number.isNaN(Number(wait)) ? null : Number(wait);
+  try {
+    const { error_code: code, message } = await answer.json();
+    return new ApiError("refused", String(message), { status: answer.status, code, retryAfter });
+  } catch {
+    return new ApiError("foreign", `HTTP ${answer.status}, not from the registry`, { status: answer.status, retryAfter });
+  }
+}
+
+function cursorOf(answer) {
+  const [, target] = /<([^>]*)>\s*;\s*rel="?next"?/.exec(answer.headers.get("link") ?? "") ?? [];
+  return target && new URL(target, ROOT).searchParams.get("cursor");
+}

@@ -1,0 +1,9 @@
+// The entry: shows the shell in the page.
+import { html, render } from "./vendor.js";
+import { Shell } from "./shell.js";
+import { follow } from "./live/feed.js";
+import { begin } from "./session/session.js";
+
+begin();
+follow();
+render(html`<${Shell} />`, document.getElementById("app"));

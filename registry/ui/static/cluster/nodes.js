@@ -1,0 +1,88 @@
+// All nodes, whichever of them answers: roles, offsets, digests, figures of the last minutes, and the primaries so far.
+import { html, useEffect, useRef, useState } from "../vendor.js";
+import { get } from "../api.js";
+import { Badge } from "../components/badge.js";
+import { Failure, Notice } from "../components/notice.js";
+import { Table } from "../components/table.js";
+import { usePolled } from "../live/polled.js";
+import { Figures } from "./figures.js";
+import { ClusterHistory, digestsOf, isSilent, lagOf } from "./history.js";
+import { ago, bytes, count, moment } from "./units.js";
+
+const EVERY_MS = 2000;
+
+export function Nodes() {
+  const { data, error, at, again } = usePolled((signal) => get("/admin/cluster", { signal }), EVERY_MS);
+  const history = useRef(new ClusterHistory());
+  const [news, setNews] = useState([]);
+  useEffect(() => {
+    if (data === null) return;
+    const told = history.current.add(data, at);
+    if (told.length) setNews((before) => [...told, ...before].slice(0, 20));
+  }, [data]);
+  if (data === null) return error ? html`<${Failure} error=${error} onRetry=${again} />` : html`<p class="quiet" role="status">Loading…</p>`;
+  const nodes = history.current.with(data.nodes, at);
+  return html`
+    ${error && html`<${Notice} kind="warning" title="The registry does not answer now">
+      <p>${error.message}. What you see is from ${moment(at)}; trying again.</p><//>`}
+    <${Primary} cluster=${data} />
+    <${NodeTable} nodes=${nodes} />
+    <${Figures} samples=${history.current.samples} nodes=${nodes} />
+    <section><h2>Primaries so far</h2><${Primacies} primacies=${data.primacies} /></section>
+    <section><h2>While this page is open</h2>
+      <ol class="news" aria-live="polite" aria-label="News">${news.map((each) => html`<li key=${each.key}><time>${moment(each.time)}</time> ${each.text}</li>`)}</ol>
+      ${news.length === 0 && html`<p class="quiet">Nothing has happened.</p>`}
+    </section>`;
+}
+
+function Primary({ cluster }) {
+  const primary = cluster.nodes.find((node) => node.role === "primary" && node.url === cluster.primary);
+  if (!cluster.primary) {
+    return html`<${Notice} kind="warning" title="There is no primary">
+      <p>Writes wait until one is elected; reads go on.</p>${cluster.problem && html`<p>${cluster.problem}</p>`}<//>`;
+  }
+  return html`<p class="primary-line" role="status">The primary is <strong class="name">${cluster.primary}</strong>${primary && primary.epoch >= 0 ? `, epoch ${count(primary.epoch)}` : ""}.</p>`;
+}
+
+function NodeTable({ nodes }) {
+  const digests = digestsOf(nodes);
+  const lag = lagOf(nodes);
+  const columns = [
+    { id: "node", title: "Node", cell: (node) => html`<span class="name">${node.url}</span> <span class="quiet mono">${node.node.slice(0, 8)}</span>` },
+    { id: "role", title: "Role", cell: (node) => html`<${Role} node=${node} />` },
+    { id: "applied", title: "Applied", numeric: true, cell: (node) => count(node.applied) },
+    { id: "lag", title: "Lag", numeric: true, cell: (node) => count(lag(node)) },
+    { id: "digest", title: "Digest", cell: (node) => html`<${Digest} node=${node} verdict=${digests(node)} />` },
+    { id: "age", title: "Heard", numeric: true, cell: (node) => (node.age_s ? `${Math.round(node.age_s)} s ago` : "now") },
+    { id: "requests", title: "Requests/s", numeric: true, wide: true, cell: (node) => (node.rate === null ? "–" : node.rate.toFixed(1)) },
+    { id: "store", title: "Store", numeric: true, wide: true, cell: (node) => html`<span title=${`${count(node.store_rows)} rows, of at most ${bytes(node.store_map_bytes)}`}>${bytes(node.store_bytes)}</span>` },
+    { id: "quarantined", title: "Quarantine", numeric: true, wide: true, cell: (node) => count(node.quarantined) },
+    { id: "version", title: "Version", wide: true, cell: (node) => node.version },
+    { id: "started", title: "Running for", numeric: true, wide: true, cell: (node) => (node.started_ms ? ago(node.started_ms) : "–") },
+  ];
+  return html`<${Table} caption="Nodes" columns=${columns} rows=${nodes} rowKey=${(node) => node.url} />`;
+}
+
+function Role({ node }) {
+  if (isSilent(node)) return html`<${Badge} tone="bad">no answer<//>`;
+  return html`
+    <${Badge} tone=${node.role === "primary" ? "accent" : node.role === "secondary" ? "plain" : "warn"}>${node.role}<//>
+    ${!node.ready && html` <${Badge} tone="warn" title=${node.reasons.join("; ")}>not ready<//><p class="quiet">${node.reasons.join("; ")}</p>`}`;
+}
+
+const VERDICTS = { equal: ["good", "equal"], different: ["bad", "different"], unknown: ["plain", "at another offset"] };
+
+function Digest({ node, verdict }) {
+  const [tone, text] = VERDICTS[verdict] ?? [];
+  return html`<code title=${node.digest}>${node.digest.slice(0, 8) || "–"}</code>${text && html` <${Badge} tone=${tone}>${text}<//>`}`;
+}
+
+function Primacies({ primacies }) {
+  if (primacies.length === 0) return html`<p class="quiet">None since the nodes started.</p>`;
+  const columns = [
+    { id: "time", title: "Elected", cell: (each) => moment(each.time) },
+    { id: "node", title: "Node", cell: (each) => html`<span class="name">${each.url}</span>` },
+    { id: "epoch", title: "Epoch", numeric: true, cell: (each) => (each.epoch < 0 ? "–" : count(each.epoch)) },
+  ];
+  return html`<${Table} caption="Primaries, the newest first" columns=${columns} rows=${[...primacies].reverse()} rowKey=${(each) => `${each.time}-${each.url}-${each.epoch}`} />`;
+}

@@ -1,0 +1,78 @@
+// A schema's text in CodeMirror. It lives in a shadow root: there CodeMirror's styles are adopted style sheets, which a
+// strict content security policy allows, while style elements in the document would be refused.
+import { html, useEffect, useRef } from "../vendor.js";
+
+let loading;
+
+/** CodeMirror's packages, loaded at the first use: (await codemirror()).view.EditorView. */
+export function codemirror() {
+  loading ??= import("../vendor-editor.js");
+  return loading;
+}
+
+/** A shadow root within an element, to be given to EditorView or MergeView as parent and root. */
+export function editorRoot(element) {
+  const shadow = element.shadowRoot ?? element.attachShadow({ mode: "open" });
+  shadow.replaceChildren();
+  return shadow;
+}
+
+/** Extensions that every editor here has: colours by the theme's variables, and the language of a schema type. */
+export function baseExtensions({ view, language, highlight, langJson, protobuf }, type) {
+  const { tags } = highlight;
+  const colours = language.HighlightStyle.define([
+    { tag: [tags.propertyName, tags.definition(tags.variableName)], color: "var(--code-name)" },
+    { tag: [tags.string, tags.special(tags.string)], color: "var(--code-text)" },
+    { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "var(--code-value)" },
+    { tag: [tags.keyword, tags.typeName, tags.modifier], color: "var(--code-keyword)" },
+    { tag: tags.comment, color: "var(--code-comment)", fontStyle: "italic" },
+  ]);
+  return [
+    view.EditorView.theme({
+      "&": { color: "var(--text)", backgroundColor: "var(--surface)", fontSize: "0.85rem" },
+      "&.cm-focused": { outline: "2px solid var(--focus)" },
+      ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
+      ".cm-content": { caretColor: "var(--text)" },
+      ".cm-gutters": { color: "var(--quiet)", backgroundColor: "var(--surface-2)", border: "none" },
+      ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--hover)" },
+      "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--selection)" },
+      ".cm-panels": { color: "var(--text)", backgroundColor: "var(--surface-2)" },
+      ".cm-tooltip": { color: "var(--text)", backgroundColor: "var(--surface)", borderColor: "var(--line)" },
+    }),
+    language.syntaxHighlighting(colours),
+    view.lineNumbers(),
+    view.EditorView.lineWrapping,
+    type === "PROTOBUF" ? language.StreamLanguage.define(protobuf) : type ? langJson.json() : [],
+  ];
+}
+
+/** A text that can be read, selected and searched, not changed. type: AVRO, JSON or PROTOBUF; empty: without colours. */
+export function Code({ text, type, label }) {
+  const element = useRef();
+  useEffect(() => {
+    let editor;
+    let gone = false;
+    codemirror().then((modules) => {
+      if (gone) return;
+      const { state, view, search, commands } = modules;
+      const root = editorRoot(element.current);
+      editor = new view.EditorView({
+        parent: root,
+        root,
+        doc: text,
+        extensions: [
+          baseExtensions(modules, type),
+          state.EditorState.readOnly.of(true),
+          search.search({ top: true }),
+          view.keymap.of([...search.searchKeymap, ...commands.defaultKeymap]),
+          view.EditorView.contentAttributes.of({ "aria-label": label }),
+        ],
+      });
+    });
+    return () => {
+      gone = true;
+      editor?.destroy();
+    };
+  }, [text, type]);
+  return html`<div class="code" ref=${element}></div>`;
+}

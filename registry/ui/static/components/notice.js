@@ -1,0 +1,40 @@
+// Messages in the page: errors with a way out, warnings, empty lists.
+import { html, useEffect, useState } from "../vendor.js";
+
+/** kind: "error", "warning", "info" or "empty". action: the label of a button that calls onAction. */
+export function Notice({ kind = "info", title, action, onAction, children }) {
+  return html`
+    <section class=${`notice ${kind}`} role=${kind === "error" ? "alert" : "status"}>
+      <h2>${title}</h2>
+      ${children}
+      ${action && html`<button onClick=${onAction}>${action}</button>`}
+    </section>`;
+}
+
+const TITLES = {
+  401: "Sign in to see this",
+  403: "You may not see this",
+  404: "Not found",
+  503: "The registry cannot answer now",
+};
+
+/** An ApiError as a notice; errors that pass are retried by themselves, more slowly each time. */
+export function Failure({ error, onRetry }) {
+  const title = error.kind === "unreachable" ? "The registry cannot be reached" : TITLES[error.status] ?? "The registry refused this";
+  return html`
+    <${Notice} kind="error" title=${title} action=${onRetry && "Try again"} onAction=${onRetry}>
+      ${error.kind !== "unreachable" && html`<p>${error.message}${error.code ? html` <span class="quiet">(${error.code})</span>` : ""}</p>`}
+      ${onRetry && error.temporary && html`<${Retry} seconds=${error.retryAfter} onRetry=${onRetry} key=${error} />`}
+    <//>`;
+}
+
+const RETRY_S = 5;
+
+function Retry({ seconds, onRetry }) {
+  const [left, setLeft] = useState(Math.max(1, Math.min(seconds ?? RETRY_S, 60)));
+  useEffect(() => {
+    const timer = setTimeout(() => (left > 1 ? setLeft(left - 1) : onRetry()), 1000);
+    return () => clearTimeout(timer);
+  }, [left]);
+  return html`<p class="quiet" aria-live="off">Trying again in ${left} s.</p>`;
+}

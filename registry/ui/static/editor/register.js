@@ -1,0 +1,51 @@
+// Registers a draft, and shows what it became.
+import { html, useState } from "../vendor.js";
+import { path, send } from "../api.js";
+import { Failure, Notice } from "../components/notice.js";
+import { VersionLink } from "../schema/version-link.js";
+import { reasonOf } from "./reason.js";
+
+/** draft: what `check` takes; may: false if the principal may not write; ready: false while it is not valid. */
+export function Register({ draft, may, ready, compatible, level, onDone }) {
+  const [normalize, setNormalize] = useState(false);
+  const [state, setState] = useState({});
+  const { subject } = draft;
+  const run = async () => {
+    setState({ busy: true });
+    try {
+      const { schema, schemaType, references, metadata, ruleSet } = draft;
+      const body = { schema, schemaType, references, metadata, ruleSet };
+      const found = await send("POST", path`/subjects/${subject}/versions`, { body, query: { normalize: normalize || undefined } });
+      setState({ found: { subject, ...found } });
+      onDone();
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  return html`
+    <section class="register">
+      <div class="row">
+        <button class="primary" disabled=${!subject || !may || !ready || state.busy} onClick=${run}>Register</button>
+        <label><input type="checkbox" checked=${normalize} onChange=${(event) => setNormalize(event.target.checked)} /> normalize</label>
+        <span class="quiet">${hint({ subject, may, ready, compatible, level })}</span>
+      </div>
+      ${(draft.metadata || draft.ruleSet) && html`<p class="quiet">The metadata and rules of the version that it began with are registered with it.</p>`}
+      ${state.found && html`
+        <${Notice} kind="info" title="Registered">
+          <p><${VersionLink} subject=${state.found.subject} version=${state.found.version} />, id ${state.found.id}</p>
+        <//>`}
+      ${state.error && html`<${Failure} error=${shortened(state.error)} />`}
+    </section>`;
+}
+
+function hint({ subject, may, ready, compatible, level }) {
+  if (!subject) return "Name a subject to register the schema.";
+  if (!may) return "You may not register schemas under this subject.";
+  if (!ready) return "";
+  return compatible === false ? `It is incompatible at ${level}, the level in force, so the registry will refuse it.` : "";
+}
+
+function shortened(error) {
+  if (error.code === 42201) error.message = reasonOf(error.message);
+  return error;
+}

@@ -1,0 +1,32 @@
+// The field for a subject, with suggestions by prefix.
+import { html, useEffect, useId, useState } from "../vendor.js";
+import { get } from "../api.js";
+
+const PAUSE_MS = 250;
+const SUGGESTED = 20;
+
+/** value: the subject in force; onChange(subject) some time after the last key, or at once for a choice. */
+export function SubjectField({ value, onChange }) {
+  const [text, setText] = useState(value);
+  const [names, setNames] = useState([]);
+  const id = useId();
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value && !text) return undefined;
+    const controller = new AbortController();
+    const timer = setTimeout(() => {
+      if (text !== value) onChange(text);
+      const query = { subjectPrefix: text, limit: SUGGESTED };
+      get("/subjects", { query, signal: controller.signal }).then(setNames, () => {}); // only suggestions
+    }, PAUSE_MS);
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [text]);
+  return html`
+    <label class="subject">Subject
+      <input list=${id} value=${text} placeholder="none: only validate" autocomplete="off" spellcheck="false" onInput=${(event) => setText(event.target.value)} />
+    </label>
+    <datalist id=${id}>${names.map((name) => html`<option key=${name} value=${name} />`)}</datalist>`;
+}

@@ -1,0 +1,63 @@
+// Ids and guids looked up: the schema, and where it is used.
+import { html, useEffect, useRef, useState } from "../vendor.js";
+import { Failure, Notice } from "../components/notice.js";
+import { useKeys } from "../keys.js";
+import { navigate, to } from "../router.js";
+import { byGuid, byId, contextsToSearch, parsed } from "./finding.js";
+import { Found } from "./found.js";
+
+export default function Lookup({ query }) {
+  const given = query.guid ?? query.id ?? "";
+  const [text, setText] = useState(given);
+  const field = useRef();
+  useEffect(() => setText(given), [given]);
+  useEffect(() => field.current.focus(), []);
+  useKeys("Lookup", [{ keys: "/", does: "Type another id", run: () => { field.current.focus(); field.current.select(); } }]);
+  const submit = (event) => {
+    event.preventDefault();
+    const wanted = parsed(text);
+    navigate(to("/lookup", wanted ?? { id: text.trim() }));
+  };
+  return html`
+    <div class="lookup">
+      <h1>Look up an id</h1>
+      <form role="search" onSubmit=${submit}>
+        <input ref=${field} value=${text} onInput=${(event) => setText(event.currentTarget.value)} aria-label="Id or guid"
+          placeholder="Id or guid" autocomplete="off" spellcheck=${false} />
+        <button class="primary">Look up</button>
+      </form>
+      ${given ? html`<${Results} key=${`${given} ${query.context ?? ""}`} wanted=${parsed(given)} given=${given} context=${query.context} />` : html`
+        <p class="quiet">Messages carry the id of their schema, or its guid. Ids are counted in each context; a guid is the same in all.</p>`}
+    </div>`;
+}
+
+function Results({ wanted, given, context }) {
+  const [state, setState] = useState({});
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    const aborted = new AbortController();
+    search(wanted, context, aborted.signal).then(setState, (error) => error.name !== "AbortError" && setState({ error }));
+    return () => aborted.abort();
+  }, [attempt]);
+  if (!wanted) {
+    return html`<${Notice} kind="empty" title="This is neither an id nor a guid">
+      <p>An id is a number, and a guid looks like 0f253723-443d-17ff-493c-dc8c8fd78d5c.</p>
+    <//>`;
+  }
+  if (state.error) return html`<${Failure} error=${state.error} onRetry=${() => { setState({}); setAttempt(attempt + 1); }} />`;
+  if (!state.found) return html`<p class="quiet" role="status">Looking…</p>`;
+  return html`
+    ${state.more && html`<p class="quiet">There are more contexts than are searched; the address can name one: &context=.name</p>`}
+    ${!state.found.length && html`<${Notice} kind="empty" title=${`Nothing has the ${wanted.id ? "id" : "guid"} ${given}`}>
+      <p>${wanted.id ? "Not in any context that you may read" : "Not anywhere that you may read"}, not even soft-deleted.</p>
+    <//>`}
+    ${state.found.map((found) => html`<${Found} key=${`${found.context} ${found.id}`} found=${found} />`)}`;
+}
+
+async function search(wanted, context, signal) {
+  if (!wanted) return { found: [] };
+  if (wanted.guid) return { found: await byGuid(wanted.guid, signal) };
+  if (context) return { found: await byId(wanted.id, [context], signal) };
+  const { contexts, more } = await contextsToSearch(signal);
+  return { found: await byId(wanted.id, contexts, signal), more };
+}

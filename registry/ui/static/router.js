@@ -1,0 +1,73 @@
+// Addresses below "#": the page's state is in its URL, and never reaches a server's access log.
+import { useEffect, useState } from "./vendor.js";
+import { ROUTES, START } from "./routes.js";
+
+/** The address of a page: href`/subjects/${name}`; with a query: href(to("/subjects", { q: "x" })). */
+export function href(literals, ...values) {
+  return `#${to(literals, ...values)}`;
+}
+
+/** The same without "#", for navigate(): to`/subjects/${name}`, or to("/subjects", { q: "orders" }). */
+export function to(first, ...values) {
+  if (Array.isArray(first)) {
+    return first.reduce((made, literal, index) => made + encodeURIComponent(values[index - 1]) + literal);
+  }
+  const query = new URLSearchParams(Object.entries(values[0] ?? {}).filter(([, value]) => value));
+  return query.size ? `${first}?${query}` : first;
+}
+
+/** Go to a page. replace: without an entry in the history, for what changes as one types. */
+export function navigate(target, { replace = false } = {}) {
+  if (`#${target}` === location.hash) return;
+  if (replace) {
+    history.replaceState(null, "", `#${target}`);
+    dispatchEvent(new Event("hashchange"));
+  } else {
+    location.hash = target;
+  }
+}
+
+/** The current page: { route, params, query, path }; route is undefined for an unknown address. */
+export function useLocation() {
+  const [found, setFound] = useState(parsed);
+  useEffect(() => {
+    const changed = () => setFound(parsed());
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return found;
+}
+
+function parsed() {
+  const [where, search] = split(location.hash.slice(1) || START);
+  const segments = where.split("/").slice(1).map(decoded);
+  const query = Object.fromEntries(new URLSearchParams(search));
+  for (const route of ROUTES) {
+    const params = matched(route.path.split("/").slice(1), segments);
+    if (params) return { route, params, query, path: where };
+  }
+  return { route: undefined, params: {}, query, path: where };
+}
+
+function split(text) {
+  const at = text.indexOf("?");
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)];
+}
+
+function matched(pattern, segments) {
+  if (pattern.length !== segments.length) return null;
+  const params = {};
+  for (const [index, part] of pattern.entries()) {
+    if (part.startsWith(":")) params[part.slice(1)] = segments[index];
+    else if (part !== segments[index]) return null;
+  }
+  return params;
+}
+
+function decoded(segment) {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment; // typed by hand
+  }
+}

@@ -1,0 +1,103 @@
+// Two versions compared: what changed and what that means at each level, and both texts.
+import { html } from "../vendor.js";
+import { Notice } from "../components/notice.js";
+import { Changes, Verdicts } from "./findings.js";
+import { LEVELS, united } from "./changes.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { Merge } from "./merge.js";
+import { prettySlowly } from "./pretty.js";
+import { explained, versionOf } from "./reading.js";
+
+const OTHERS_MAX = 500; // offered for comparison, the nearest ones
+const DRAWN_MAX = 2_000_000; // characters of both texts
+
+/** version: the newer one's entity; versions: all numbers; base: the other's number; onBase(number). */
+export function Compare({ version, versions, base, onBase }) {
+  const others = versions.filter(({ number }) => number !== version.version);
+  if (!others.length) return html`<p>There is no other version to compare with.</p>`;
+  const earlier = others.filter(({ number }) => number < version.version);
+  const nearest = earlier.find(({ deleted }) => !deleted) ?? earlier[0] ?? others[0];
+  const chosen = others.some(({ number }) => number === base) ? base : nearest.number;
+  return html`
+    <p>
+      <label>Compare with <select value=${chosen} onChange=${(event) => onBase(Number(event.target.value))}>
+        ${near(others, chosen).map(({ number, deleted }) => html`<option key=${number} value=${number}>version ${number}${deleted ? " (deleted)" : ""}</option>`)}
+      </select></label>
+    </p>
+    <${Compared} version=${version} base=${chosen} />`;
+}
+
+/** Returns the versions around one, so that the list stays short enough to choose from. */
+function near(others, chosen) {
+  const at = others.findIndex(({ number }) => number === chosen);
+  const from = Math.max(0, Math.min(at - OTHERS_MAX / 2, others.length - OTHERS_MAX));
+  return others.slice(from, from + OTHERS_MAX);
+}
+
+function Compared({ version, base }) {
+  const { subject, version: number } = version;
+  const other = useLoaded((signal) => versionOf(subject, base, signal), [subject, base]);
+  return html`
+    <${Loaded} of=${other} what=${`version ${base}`}>
+      ${(found) => {
+        // The one with the lower number is the old one, whichever is looked at.
+        const [old, fresh] = base < number ? [found, version] : [version, found];
+        return html`<${Pair} key=${`${old.version} ${fresh.version}`} old=${old} fresh=${fresh} />`;
+      }}
+    <//>`;
+}
+
+function Pair({ old, fresh }) {
+  const labels = [`Version ${old.version}`, `Version ${fresh.version}`];
+  return html`
+    <section aria-label="What changed">
+      <h2>From version ${old.version} to version ${fresh.version}</h2>
+      ${typeOf(old) === typeOf(fresh)
+        ? html`<${Explained} old=${old} fresh=${fresh} />`
+        : html`<${Notice} kind="warning" title="The types differ"><p>Version ${old.version} is ${typeOf(old)}, version ${fresh.version} is ${typeOf(fresh)}: at no level but NONE may one follow the other.</p><//>`}
+    </section>
+    <section aria-label="Both texts">
+      <h2>Texts</h2>
+      <${Texts} old=${old} fresh=${fresh} labels=${labels} />
+    </section>`;
+}
+
+function Explained({ old, fresh }) {
+  const result = useLoaded((signal) => explained(old, fresh, fresh.subject, signal), [old.subject, old.version, fresh.version]);
+  return html`
+    <${Loaded} of=${result} what="the comparison">
+      ${({ levels, changes }) => html`
+        <div class="beside">
+          <${Verdicts} caption="Verdict at each level" levels=${levelsOf(levels)} />
+          <div>
+            <${Changes} changes=${united(changes)} none="Nothing changed that matters to those who read or write data." />
+          </div>
+        </div>`}
+    <//>`;
+}
+
+// Of two schemas, a transitive level says the same as its plain one.
+function levelsOf(levels) {
+  return Object.keys(LEVELS).filter((level) => !level.endsWith("_TRANSITIVE") && levels[level])
+    .map((level) => ({ level, compatible: levels[level].compatible }));
+}
+
+function Texts({ old, fresh, labels }) {
+  const size = old.schema.length + fresh.schema.length;
+  const laid = useLoaded((signal) => Promise.all([old, fresh].map((each) => inLines(each, signal))), [old.version, fresh.version]);
+  if (size > DRAWN_MAX) return html`<p>The texts are too large to be shown beside one another. The list above says what changed.</p>`;
+  return html`
+    <${Loaded} of=${laid} what="the texts">
+      ${([before, after]) => (before === after
+        ? html`<p>The texts are the same.</p>`
+        : html`<${Merge} old=${before} fresh=${after} type=${typeOf(fresh)} labels=${labels} />`)}
+    <//>`;
+}
+
+function inLines(version, signal) {
+  return typeOf(version) === "PROTOBUF" ? version.schema : prettySlowly(version.schema, signal);
+}
+
+function typeOf({ schemaType = "AVRO" }) {
+  return schemaType;
+}

@@ -1,0 +1,73 @@
+// Deletes a version or a subject, after telling the consequences.
+import { html, useState } from "../vendor.js";
+import { path, send } from "../api.js";
+import { Dialog } from "../components/dialog.js";
+import { Failure, Notice } from "../components/notice.js";
+import { consequencesOf } from "./deletion.js";
+import { Loaded, useLoaded } from "./loading.js";
+
+/**
+ * number: of the version, or null for the whole subject. versions: all, with `deleted`. onDone() after the deletion.
+ *
+ * What is soft-deleted already can only be deleted permanently; everything else is soft-deleted first.
+ */
+export function DeleteDialog({ subject, number, versions, onClose, onDone }) {
+  const meant = versions.filter((each) => number === null || each.number === number);
+  const permanent = meant.every(({ deleted }) => deleted);
+  const doomed = meant.filter(({ deleted }) => permanent || !deleted).map((each) => each.number);
+  const name = number === null ? subject : `${subject}:${number}`;
+  const [typed, setTyped] = useState("");
+  const [state, setState] = useState({});
+  const found = useLoaded(
+    (signal) => consequencesOf(subject, doomed, { permanent, whole: number === null }, signal), [subject, number, permanent],
+  );
+  const run = async () => {
+    setState({ busy: true });
+    try {
+      const where = number === null ? path`/subjects/${subject}` : path`/subjects/${subject}/versions/${number}`;
+      await send("DELETE", where, { query: { permanent: permanent || undefined } });
+      onDone(permanent);
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  const allowed = found.value && !state.busy && (!permanent || typed === name);
+  const verb = permanent ? "Delete permanently" : "Delete";
+  return html`
+    <${Dialog} title=${`${verb}: ${number === null ? "the subject" : `version ${number}`}`} onClose=${onClose}
+      footer=${html`<button class="danger" disabled=${!allowed} onClick=${run}>${verb}</button>`}>
+      <p><span class="name wrap">${subject}</span>${number === null ? "" : ` version ${number}`}</p>
+      <${Loaded} of=${found} what="the consequences">${(value) => html`<${Consequences} found=${value} permanent=${permanent} />`}<//>
+      ${permanent && html`
+        <p><label>To confirm, type <span class="name wrap">${name}</span>
+          <input class="full" autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label></p>`}
+      ${state.error && html`<${Failure} error=${state.error} />`}
+    <//>`;
+}
+
+function Consequences({ found: { doomed, unexamined }, permanent }) {
+  const referred = doomed.filter(({ referrers }) => referrers.length);
+  const vanishing = doomed.filter(({ vanishes }) => vanishes);
+  const all = doomed.length + unexamined;
+  return html`
+    ${referred.length > 0 && html`
+      <${Notice} kind="warning" title="The registry will refuse this">
+        <ul>${referred.map(({ number, referrers }) => html`<li key=${number}>Version ${number} is referred to by the schemas with the ids ${referrers.join(", ")}. Delete those first.</li>`)}</ul>
+      <//>`}
+    <ul>
+      <li>${all === 1 ? `Version ${doomed[0]?.number}` : `${all} versions`} ${all === 1 ? "is" : "are"} deleted ${permanent ? "for good; this cannot be undone" : "softly, and can be brought back"}.</li>
+      ${!permanent && html`<li>Clients that ask for it by version get 404. Those that read by id go on reading ${ids(doomed)}: messages stay readable.</li>`}
+      ${!permanent && html`<li>Producers that register the same schema again bring it back as a new version with the same id.</li>`}
+      ${permanent && vanishing.length > 0 && html`<li><strong>Clients that read by id get 404 for ${ids(vanishing)}</strong>: messages written with ${vanishing.length === 1 ? "it" : "them"} can no longer be read.</li>`}
+      ${permanent && vanishing.length < doomed.length && html`<li>Other subjects or versions keep ${ids(doomed.filter(({ vanishes }) => !vanishes))} readable.</li>`}
+      ${unexamined > 0 && html`<li>${unexamined} further versions were not examined one by one.</li>`}
+    </ul>`;
+}
+
+const IDS_SHOWN = 10;
+
+function ids(doomed) {
+  const found = [...new Set(doomed.map(({ id }) => id))];
+  const more = found.length > IDS_SHOWN ? ` and ${found.length - IDS_SHOWN} more` : "";
+  return `${found.length === 1 ? "id" : "ids"} ${found.slice(0, IDS_SHOWN).join(", ")}${more}`;
+}

@@ -1,0 +1,92 @@
+// What a version carries beside its text: tags, metadata, rules; and the associations of its subject.
+import { html } from "../vendor.js";
+import { get, path } from "../api.js";
+import { Badge } from "../components/badge.js";
+import { Table } from "../components/table.js";
+import { Loaded, useLoaded } from "./loading.js";
+
+const ASSOCIATIONS_MAX = 200;
+const RULES = { migrationRules: "Migration rules", domainRules: "Domain rules", encodingRules: "Encoding rules" };
+
+export function Details({ version }) {
+  const { subject, version: number, metadata, ruleSet } = version;
+  return html`
+    <${Tags} subject=${subject} number=${number} />
+    <${Metadata} metadata=${metadata} />
+    <${RuleSet} rules=${ruleSet} />
+    <${Associations} subject=${subject} />`;
+}
+
+function Tags({ subject, number }) {
+  const query = { deleted: true, findTags: "*" };
+  const found = useLoaded((signal) => get(path`/subjects/${subject}/versions/${number}`, { query, signal }), [subject, number]);
+  return html`
+    <section>
+      <h2>Tags in the schema</h2>
+      <${Loaded} of=${found} what="the tags">
+        ${({ schemaTags = [] }) => (schemaTags.length
+          ? html`<ul>${schemaTags.map(({ schemaEntity, tags }, index) => html`
+              <li key=${index}><span class="name">${schemaEntity.entityPath}</span> ${tags.map((tag) => html`<${Badge} key=${tag} tone="accent">${tag}<//> `)}</li>`)}</ul>`
+          : html`<p class="quiet">No part of the schema has a tag.</p>`)}
+      <//>
+    </section>`;
+}
+
+export function Metadata({ metadata }) {
+  const { properties = {}, tags = {}, sensitive = [] } = metadata ?? {};
+  const rows = Object.entries(properties ?? {});
+  const tagged = Object.entries(tags ?? {});
+  return html`
+    <section>
+      <h2>Metadata</h2>
+      ${!rows.length && !tagged.length && html`<p class="quiet">None.</p>`}
+      ${rows.length > 0 && html`
+        <${Table} caption="Properties" rows=${rows} rowKey=${([name]) => name} columns=${[
+          { id: "name", title: "Property", cell: ([name]) => html`<span class="name">${name}</span>${(sensitive ?? []).includes(name) ? html` <${Badge} tone="warn">sensitive<//>` : ""}` },
+          { id: "value", title: "Value", cell: ([, value]) => html`<span class="name wrap">${value}</span>` },
+        ]} />`}
+      ${tagged.length > 0 && html`
+        <${Table} caption="Tags by path" rows=${tagged} rowKey=${([name]) => name} columns=${[
+          { id: "path", title: "Path", cell: ([name]) => html`<span class="name">${name}</span>` },
+          { id: "tags", title: "Tags", cell: ([, names]) => names.map((name) => html`<${Badge} key=${name} tone="accent">${name}<//> `) },
+        ]} />`}
+    </section>`;
+}
+
+function RuleSet({ rules }) {
+  const groups = Object.entries(RULES).filter(([name]) => rules?.[name]?.length);
+  return html`
+    <section>
+      <h2>Rules</h2>
+      ${!groups.length && html`<p class="quiet">None.</p>`}
+      ${groups.map(([name, title]) => html`
+        <h3 key=${name}>${title}</h3>
+        <${Table} caption=${title} rows=${rules[name]} rowKey=${(rule) => rule.name} columns=${[
+          { id: "name", title: "Name", cell: (rule) => html`<span class="name">${rule.name}</span>${rule.disabled ? html` <${Badge} tone="warn">disabled<//>` : ""}` },
+          { id: "kind", title: "Kind", cell: ({ kind, mode }) => [kind, mode].filter(Boolean).join(", ") },
+          { id: "type", title: "Type", cell: ({ type }) => type ?? "" },
+          { id: "expr", title: "Expression", cell: ({ expr, params }) => html`<code class="wrap">${expr ?? (params ? JSON.stringify(params) : "")}</code>` },
+          { id: "tags", title: "Tags", cell: ({ tags }) => (tags ?? []).join(", "), wide: true },
+          { id: "doc", title: "About", cell: ({ doc }) => doc ?? "", wide: true },
+        ]} />`)}
+    </section>`;
+}
+
+function Associations({ subject }) {
+  const query = { limit: ASSOCIATIONS_MAX };
+  const found = useLoaded((signal) => get(path`/associations/subjects/${subject}`, { query, signal }), [subject]);
+  return html`
+    <section>
+      <h2>Associations of the subject</h2>
+      <${Loaded} of=${found} what="the associations">
+        ${(rows) => (rows.length
+          ? html`<${Table} caption="Associations" rows=${rows} rowKey=${(row) => `${row.guid ?? row.resourceId} ${row.associationType}`} columns=${[
+              { id: "resource", title: "Resource", cell: (row) => html`<span class="name">${row.resourceName ?? row.resourceId}</span>` },
+              { id: "namespace", title: "Namespace", cell: (row) => html`<span class="name">${row.resourceNamespace ?? ""}</span>`, wide: true },
+              { id: "type", title: "Type", cell: (row) => `${row.resourceType ?? ""} ${row.associationType ?? ""}` },
+              { id: "lifecycle", title: "Lifecycle", cell: (row) => `${row.lifecycle ?? ""}${row.frozen ? ", frozen" : ""}` },
+            ]} />`
+          : html`<p class="quiet">No resource is associated with it.</p>`)}
+      <//>
+    </section>`;
+}

@@ -1,0 +1,57 @@
+// What happened to a subject, as far as the registry's log tells.
+import { html, useState } from "../vendor.js";
+import { path, request } from "../api.js";
+import { Notice } from "../components/notice.js";
+import { Table } from "../components/table.js";
+import { href } from "../router.js";
+import { Loaded, useLoaded } from "./loading.js";
+
+const PAGE = 50;
+const EVENTS_MAX = 1000;
+
+export function History({ subject }) {
+  const [limit, setLimit] = useState(PAGE);
+  const found = useLoaded((signal) => eventsOf(subject, limit, signal), [subject, limit]);
+  return html`
+    <${Loaded} of=${found} what="the history">
+      ${(history) => {
+        if (!history) return html`<${Notice} kind="empty" title="This registry offers no history" />`;
+        const { events, completeFrom, filling, more } = history;
+        return html`
+          ${filling && html`<p role="status">The registry is still reading its log; there may be more.</p>`}
+          ${completeFrom > 0 && html`<p class="quiet">Complete from offset ${completeFrom} of the log. Earlier records may have been compacted away.</p>`}
+          <${Table} caption="History, the newest first" rows=${events} rowKey=${({ offset }) => offset} columns=${[
+            { id: "time", title: "Time", cell: ({ time }) => html`<time datetime=${iso(time)}>${new Date(time).toLocaleString()}</time>` },
+            { id: "kind", title: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },
+            { id: "about", title: "About", cell: (event) => html`<${About} subject=${subject} event=${event} />` },
+            { id: "offset", title: "Offset", cell: ({ offset }) => offset, numeric: true, wide: true },
+          ]} />
+          ${more && limit < EVENTS_MAX && html`<button onClick=${() => setLimit(Math.min(limit * 4, EVENTS_MAX))}>Show more</button>`}`;
+      }}
+    <//>`;
+}
+
+function About({ subject, event: { version, id, type, level, mode, resourceName, associationType } }) {
+  const facts = [id && `id ${id}`, type, level, mode, associationType].filter(Boolean).join(", ");
+  return html`
+    ${version ? html`<a href=${href`/subjects/${subject}/versions/${version}`}>version ${version}</a>${facts ? ", " : ""}` : ""}${facts}
+    ${resourceName ? html` <span class="name">${resourceName}</span>` : ""}`;
+}
+
+async function eventsOf(subject, limit, signal) {
+  try {
+    const answer = await request("GET", path`/subjects/${subject}/history`, { query: { limit }, signal });
+    return { ...(await answer.json()), more: answer.headers.has("link") };
+  } catch (error) {
+    if (NOT_OFFERED.has(error.status)) return null;
+    throw error;
+  }
+}
+
+// The registry is older, or keeps no history.
+const NOT_OFFERED = new Set([404, 405, 501]);
+
+function iso(time) {
+  const found = new Date(time);
+  return Number.isNaN(found.getTime()) ? null : found.toISOString();
+}

@@ -1,0 +1,65 @@
+// The requests of the schema page. Each asks for a bounded amount.
+import { get, path, send } from "../api.js";
+import { reasonOf } from "../editor/reason.js";
+import { contextOf, scopeOf } from "./scopes.js";
+
+const VERSIONS_PAGE = 1000;
+const VERSIONS_MAX = 10_000;
+
+/** Returns what the list of subjects says about one: its counts, level and mode; null for a name that is none. */
+export async function subjectOf(subject, signal) {
+  const query = { detail: true, deleted: true, subjectPrefix: subject, limit: 1 };
+  const [first] = await get("/subjects", { query, signal });
+  return first?.subject === subject ? first : null;
+}
+
+/**
+ * Returns the newest versions of a subject, the newest first, soft-deleted ones included:
+ * `{ versions: [{ number, deleted }], older, details }`, with the number of those that are left out.
+ */
+export async function versionsOf(subject, signal) {
+  const details = await subjectOf(subject, signal);
+  const older = details ? Math.max(0, details.versions + details.deletedVersions - VERSIONS_MAX) : 0;
+  const numbers = [];
+  for (let full = true; full && numbers.length < VERSIONS_MAX; ) {
+    const query = { deleted: true, deletedAsNegative: true, offset: older + numbers.length, limit: VERSIONS_PAGE };
+    const page = await get(path`/subjects/${subject}/versions`, { query, signal });
+    numbers.push(...page);
+    full = page.length === VERSIONS_PAGE;
+  }
+  const versions = numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 }));
+  versions.sort((one, other) => other.number - one.number);
+  return { versions, older, details };
+}
+
+/** Returns a version, soft-deleted or not, as the API does. `format`: such as `resolved`. */
+export function versionOf(subject, number, signal, format) {
+  return get(path`/subjects/${subject}/versions/${number}`, { query: { deleted: true, format }, signal });
+}
+
+/** Returns a version's text as normalization would store it. Throws with the reason if it is not valid today. */
+export async function normalizedOf(subject, version, signal) {
+  const found = await send("POST", "/schemas/lint", { query: { subject }, body: bodyOf(version), signal });
+  if (!found.valid) throw new Error(`It cannot be normalized, because it would not be accepted today: ${reasonOf(found.message)}`);
+  return found.normalized;
+}
+
+/** Returns the comparison of two versions at every level. */
+export function explained(old, fresh, subject, signal) {
+  const body = {
+    schemaType: fresh.schemaType,
+    old: { schema: old.schema, references: old.references ?? [] },
+    new: { schema: fresh.schema, references: fresh.references ?? [] },
+  };
+  return send("POST", "/compatibility/explain", { query: { context: scopeOf(contextOf(subject)) }, body, signal });
+}
+
+/** Returns at most `limit` versions around one, with the references between them. */
+export function graphOf(subject, number, limit, signal) {
+  return get(path`/subjects/${subject}/versions/${number}/graph`, { query: { limit }, signal });
+}
+
+/** Returns the members of a version that a registration sends. */
+export function bodyOf({ schema, schemaType, references, metadata, ruleSet }) {
+  return { schema, schemaType, references, metadata, ruleSet };
+}

@@ -1,0 +1,22 @@
+// Names of subjects in contexts, and of the scopes that have a config and a mode.
+
+export const DEFAULT_CONTEXT = ".";
+const EVERYWHERE = ":.__GLOBAL:"; // holds the config and mode of all contexts
+
+/** Returns the context of a qualified name. */
+export function contextOf(subject) {
+  const found = /^:(\.[^:]*)/.exec(subject);
+  return found ? found[1] : DEFAULT_CONTEXT;
+}
+
+/** Returns the name that stands for a context itself. */
+export function scopeOf(context) {
+  return `:${context}:`;
+}
+
+/** Returns words for a scope as `/scopes` names it. */
+export function labelOf(scope) {
+  if (scope === "") return "the top level";
+  if (scope === EVERYWHERE) return "all contexts";
+  return /^:\.[^:]*:$/.test(scope) ? `the context ${contextOf(scope)}` : "this subject";
+}

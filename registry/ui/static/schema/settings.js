@@ -1,0 +1,117 @@
+// Config and mode of a subject, a context or the top level: what is in force, where it comes from, and how to change it.
+import { html, useState } from "../vendor.js";
+import { get, path, send } from "../api.js";
+import { Badge } from "../components/badge.js";
+import { Failure } from "../components/notice.js";
+import { LEVELS } from "./changes.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { usePermitted } from "./permitted.js";
+import { labelOf } from "./scopes.js";
+
+const MODES = {
+  READWRITE: "schemas can be registered and deleted",
+  READONLY: "nothing can be registered or deleted",
+  READONLY_OVERRIDE: "the same, whatever narrower scopes say",
+  IMPORT: "registrations bring their own ids and versions",
+};
+
+/** subject: a subject, a context as :.ctx:, or empty for the top level. onChanged(), if given, after each change. */
+export function Settings({ subject, onChanged }) {
+  const scopes = useLoaded((signal) => get("/scopes", { query: { subject }, signal }), [subject]);
+  const may = usePermitted(subject);
+  const changed = () => {
+    scopes.reload();
+    onChanged?.();
+  };
+  return html`
+    <${Loaded} of=${scopes} what="config and mode">
+      ${(found) => html`
+        <${Setting} key=${`level ${subject}`} title="Compatibility level" what="level" subject=${subject} found=${found} may=${may("config")} onDone=${changed} />
+        <${Setting} key=${`mode ${subject}`} title="Mode" what="mode" subject=${subject} found=${found} may=${may("mode")} onDone=${changed} />
+        <${Rest} config=${found.config} />`}
+    <//>`;
+}
+
+const KINDS = {
+  level: {
+    values: Object.keys(LEVELS),
+    inForce: ({ config }) => config.compatibilityLevel,
+    stored: ({ config }) => config?.compatibilityLevel,
+    fallback: ({ defaultLevel }) => `the server's setting compatibility (${defaultLevel})`,
+    where: (subject) => (subject ? path`/config/${subject}` : "/config"),
+    body: (value) => ({ compatibility: value }),
+  },
+  mode: {
+    values: Object.keys(MODES),
+    inForce: ({ mode }) => mode,
+    stored: ({ mode }) => mode,
+    fallback: () => "READWRITE, which holds where nothing is stored",
+    where: (subject) => (subject ? path`/mode/${subject}` : "/mode"),
+    body: (value) => ({ mode: value }),
+  },
+};
+
+function Setting({ title, what, subject, found, may, onDone }) {
+  const kind = KINDS[what];
+  const value = kind.inForce(found);
+  const [chosen, setChosen] = useState(value);
+  const [state, setState] = useState({});
+  const own = kind.stored(found.scopes[0]) ?? null;
+  const change = async (request) => {
+    setState({ busy: true });
+    try {
+      await request();
+      setState({ done: true });
+      onDone();
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  return html`
+    <section class="setting">
+      <h2>${title}: <${Badge} tone="accent">${value}<//></h2>
+      <${Origin} kind=${kind} found=${found} />
+      <form class="row" onSubmit=${(event) => { event.preventDefault(); change(() => send("PUT", kind.where(subject), { body: kind.body(chosen) })); }}>
+        <label>${title} of ${labelOf(found.scopes[0].scope)}${" "}
+          <select value=${chosen} disabled=${!may} onChange=${(event) => setChosen(event.target.value)}>
+            ${kind.values.map((each) => html`<option key=${each} value=${each}>${each}${MODES[each] && what === "mode" ? `: ${MODES[each]}` : ""}</option>`)}
+          </select>
+        </label>
+        <button class="primary" disabled=${!may || state.busy || chosen === own}>Set</button>
+        <button type="button" disabled=${!may || state.busy || own === null} onClick=${() => change(() => send("DELETE", kind.where(subject)))}>Remove, and inherit</button>
+      </form>
+      ${!may && html`<p class="quiet">You may not change it.</p>`}
+      <p role="status">${state.done ? "Changed." : ""}</p>
+      ${state.error && html`<${Failure} error=${state.error} />`}
+    </section>`;
+}
+
+/** Lists the scopes in the order in which the registry looks; the first with a value decides. */
+function Origin({ kind, found }) {
+  const deciding = found.scopes.findIndex((each) => !each.hidden && hasAny(kind, each));
+  const unknown = found.scopes.some((each, index) => each.hidden && (deciding < 0 || index < deciding));
+  return html`
+    <ol class="origin">
+      ${found.scopes.map((each, index) => html`
+        <li key=${each.scope} class=${index === deciding && !unknown ? "current" : null}>
+          ${labelOf(each.scope)}: ${each.hidden ? html`<span class="quiet">you may not see it</span>` : kind.stored(each) ?? html`<span class="quiet">${hasAny(kind, each) ? "stored without a value: the server's setting" : "not set"}</span>`}
+          ${index === deciding && !unknown && html` <${Badge} tone="good">decides<//>`}
+        </li>`)}
+      <li class=${deciding < 0 && !unknown ? "current" : null}>${kind.fallback(found)}${deciding < 0 && !unknown && html` <${Badge} tone="good">decides<//>`}</li>
+    </ol>`;
+}
+
+function hasAny(kind, scope) {
+  return kind === KINDS.mode ? scope.mode !== null : scope.config !== null;
+}
+
+/** Shows the other members of the config in force as they are. */
+function Rest({ config }) {
+  const { compatibilityLevel, ...rest } = config;
+  if (!Object.keys(rest).length) return null;
+  return html`
+    <section>
+      <h2>Further config in force</h2>
+      <dl class="facts">${Object.entries(rest).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><code class="wrap">${typeof value === "string" ? value : JSON.stringify(value)}</code></dd>`)}</dl>
+    </section>`;
+}

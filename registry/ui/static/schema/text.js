@@ -1,0 +1,109 @@
+// A version's text: laid out, as it is stored, normalized, or with what it refers to.
+import { html, useState } from "../vendor.js";
+import { Code } from "../components/code.js";
+import { CopyButton } from "../components/copy-button.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { prettySlowly } from "./pretty.js";
+import { graphOf, normalizedOf, versionOf } from "./reading.js";
+import { VersionLink } from "./version-link.js";
+
+const HIGHLIGHTED_MAX = 1_000_000; // characters; CodeMirror colours longer texts too slowly to be of use
+const USED_MAX = 100;
+const LINE_MAX = 300_000; // characters of one line; browsers lay out longer ones for seconds
+const CUT = 100_000;
+
+const FORMS = {
+  lines: { label: "In lines", about: "The stored text, laid out in lines; no token is changed." },
+  raw: { label: "As stored", about: "The text exactly as it is stored and as clients get it." },
+  normalized: { label: "Normalized", about: "The text as a registration with normalize=true would store it." },
+  resolved: { label: "Resolved", about: "With everything that the schema refers to." },
+};
+
+/** version: the entity of the API; form: a key of FORMS; onForm(form). */
+export function VersionText({ version, form, onForm }) {
+  const { subject, version: number, schemaType = "AVRO" } = version;
+  const chosen = FORMS[form] ? form : "lines";
+  const shown = useLoaded((signal) => textIn(chosen, version, signal), [subject, number, chosen]);
+  return html`
+    <fieldset class="choice">
+      <legend class="unseen">Form of the text</legend>
+      ${Object.entries(FORMS).map(([id, { label }]) => html`
+        <label key=${id}><input type="radio" name="form" value=${id} checked=${id === chosen} onChange=${() => onForm(id)} /> ${label}</label>`)}
+    </fieldset>
+    <p class="quiet">${FORMS[chosen].about}</p>
+    <${Loaded} of=${shown} what="the text">
+      ${(text) => html`<${Text} key=${chosen} text=${text} type=${schemaType} label=${`Schema of ${subject}, version ${number}`} />`}
+    <//>
+    ${chosen === "resolved" && schemaType !== "AVRO" && html`<${Used} subject=${subject} number=${number} />`}`;
+}
+
+/** Shows a text of any size, and says so if it is too large for colours, or has a line too long to be laid out. */
+export function Text({ text, type, label }) {
+  const large = text.length > HIGHLIGHTED_MAX;
+  const cut = hasLongLine(text);
+  const note = cut ? `; the first ${thousands(CUT)} are shown, because a line is too long` : large ? "; shown without colours, because it is large" : "";
+  return html`
+    <div class="text-head">
+      <span class="quiet">${sizeOf(text)}${note}</span>
+      <${CopyButton} text=${text} label="Copy the text" />
+    </div>
+    <${Code} text=${cut ? text.slice(0, CUT) : text} type=${large ? "" : type} label=${label} />`;
+}
+
+function hasLongLine(text) {
+  for (let from = 0; text.length - from > LINE_MAX; ) {
+    const end = text.indexOf("\n", from);
+    if (end < 0 || end - from > LINE_MAX) return true;
+    from = end + 1;
+  }
+  return false;
+}
+
+async function textIn(form, version, signal) {
+  const { subject, version: number, schemaType = "AVRO" } = version;
+  const laid = (text) => (schemaType === "PROTOBUF" ? text : prettySlowly(text, signal));
+  if (form === "raw") return version.schema;
+  if (form === "normalized") return laid(await normalizedOf(subject, version, signal));
+  if (form === "resolved" && schemaType === "AVRO") return laid((await versionOf(subject, number, signal, "resolved")).schema);
+  return laid(version.schema);
+}
+
+/** Lists what a JSON or Protobuf schema refers to; each text is fetched when it is opened. */
+function Used({ subject, number }) {
+  const graph = useLoaded((signal) => graphOf(subject, number, USED_MAX, signal), [subject, number]);
+  return html`
+    <${Loaded} of=${graph} what="the references">
+      ${({ nodes }) => {
+        const used = nodes.filter(({ depth }) => depth > 0);
+        if (!used.length) return html`<p>It refers to nothing else.</p>`;
+        return html`<h2>What it refers to</h2>${used.map((node) => html`<${UsedText} key=${`${node.subject} ${node.version}`} node=${node} />`)}`;
+      }}
+    <//>`;
+}
+
+function UsedText({ node }) {
+  const [opened, setOpened] = useState(false);
+  return html`
+    <details onToggle=${(event) => setOpened(event.target.open)}>
+      <summary><${VersionLink} subject=${node.subject} version=${node.version} /></summary>
+      ${opened && html`<${UsedTextLoaded} node=${node} />`}
+    </details>`;
+}
+
+function UsedTextLoaded({ node: { subject, version, schemaType } }) {
+  const text = useLoaded(async (signal) => {
+    const found = await versionOf(subject, version, signal);
+    return schemaType === "PROTOBUF" ? found.schema : prettySlowly(found.schema, signal);
+  }, [subject, version]);
+  return html`<${Loaded} of=${text} what="the text">
+    ${(found) => html`<${Text} text=${found} type=${schemaType} label=${`Schema of ${subject}, version ${version}`} />`}
+  <//>`;
+}
+
+function sizeOf({ length }) {
+  return length < 10_000 ? `${length} characters` : `${thousands(length)} characters`;
+}
+
+function thousands(count) {
+  return `${Math.round(count / 1000).toLocaleString()} thousand`;
+}

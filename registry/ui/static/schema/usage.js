@@ -1,0 +1,39 @@
+// Where a schema's id and its guid are used: other subjects, versions and contexts.
+import { html, useState } from "../vendor.js";
+import { get, path, request } from "../api.js";
+import { CopyButton } from "../components/copy-button.js";
+import { contextOf, scopeOf } from "./scopes.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { VersionLink } from "./version-link.js";
+
+const PAGE = 100;
+
+export function Usage({ version: { subject, id, guid } }) {
+  const context = contextOf(subject);
+  const [limit, setLimit] = useState(PAGE);
+  const used = useLoaded((signal) => versionsOfId(context, id, limit, signal), [context, id, limit]);
+  const ids = useLoaded((signal) => get(path`/schemas/guids/${guid}/ids`, { signal }), [guid]);
+  return html`
+    <section>
+      <h2>Id ${id} ${context === "." ? "" : html`in the context <span class="name">${context}</span>`}</h2>
+      <${Loaded} of=${used} what="the versions with this id">
+        ${({ versions, more }) => html`
+          <ul>${versions.map((each) => html`<li key=${`${each.subject} ${each.version}`}><${VersionLink} ...${each} /></li>`)}</ul>
+          ${more && html`<button onClick=${() => setLimit(limit * 10)}>Show more</button>`}`}
+      <//>
+    </section>
+    <section>
+      <h2>Guid</h2>
+      <p><span class="mono">${guid}</span> <${CopyButton} text=${guid} label="Copy the guid" /></p>
+      <p class="quiet">The same schema has the same guid everywhere, but an id of its own in each context.</p>
+      <${Loaded} of=${ids} what="the ids of this guid">
+        ${(found) => html`<ul>${found.map((each) => html`<li key=${each.context}>id ${each.id} in the context <span class="name">${each.context}</span></li>`)}</ul>`}
+      <//>
+    </section>`;
+}
+
+async function versionsOfId(context, id, limit, signal) {
+  const query = { subject: scopeOf(context), deleted: true, limit };
+  const answer = await request("GET", path`/schemas/ids/${id}/versions`, { query, signal });
+  return { versions: await answer.json(), more: answer.headers.has("link") };
+}

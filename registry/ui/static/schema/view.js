@@ -1,0 +1,127 @@
+// A subject: its versions, and all about one of them.
+import { html, useState } from "../vendor.js";
+import { Badge } from "../components/badge.js";
+import { CopyButton } from "../components/copy-button.js";
+import { Notice } from "../components/notice.js";
+import { Tabs } from "../components/tabs.js";
+import { useKeys } from "../keys.js";
+import { useReload } from "../live/feed.js";
+import { href, navigate, to } from "../router.js";
+import { Compare } from "./compare.js";
+import { DeleteDialog } from "./delete-dialog.js";
+import { Details } from "./details.js";
+import { History } from "./history.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { usePermitted } from "./permitted.js";
+import { versionOf, versionsOf } from "./reading.js";
+import { References } from "./references.js";
+import { Settings } from "./settings.js";
+import { VersionText } from "./text.js";
+import { BringBack } from "./undelete.js";
+import { Usage } from "./usage.js";
+import { Versions } from "./versions.js";
+
+/** params: subject, version (optional); query: view (a tab), form, with (a version), deleted, whole. */
+export default function SchemaView({ params: { subject, version }, query }) {
+  const listed = useLoaded((signal) => versionsOf(subject, signal), [subject]);
+  useReload((event) => event.subject === subject, listed.reload);
+  const address = version ? to`/subjects/${subject}/versions/${version}` : to`/subjects/${subject}`;
+  const change = (changes) => navigate(to(address, { ...query, ...changes }), { replace: true });
+  return html`
+    <div class="schema-head">
+      <h1><span class="name wrap">${subject}</span></h1>
+      <${CopyButton} text=${subject} label="Copy the subject's name" />
+    </div>
+    <${Loaded} of=${listed} what="the versions">
+      ${(found) => html`
+        <${Subject} subject=${subject} wanted=${version} ...${found} query=${query}
+          onChange=${change} onWritten=${listed.reload} />`}
+    <//>`;
+}
+
+function Subject({ subject, wanted, versions, older, details, query, onChange, onWritten }) {
+  const live = versions.filter(({ deleted }) => !deleted);
+  const number = numberOf(wanted, live[0] ?? versions[0]);
+  const [open, setOpen] = useState(null); // the dialog: "version" or "subject"
+  const may = usePermitted(subject);
+  useKeys("Schema", [
+    { keys: "[", does: "Older version", run: () => step(subject, versions, number, 1, query) },
+    { keys: "]", does: "Newer version", run: () => step(subject, versions, number, -1, query) },
+    { keys: "e", does: "Try a new version", run: () => navigate(to("/try", { subject, version: number })) },
+  ]);
+  const written = (permanent) => {
+    const gone = open === "subject" ? versions.length : versions.filter((each) => each.number !== number).length === 0;
+    setOpen(null);
+    if (permanent && gone) navigate("/subjects");
+    else if (permanent) navigate(to`/subjects/${subject}`);
+    onWritten();
+  };
+  if (!versions.length) return html`<${Notice} kind="empty" title="It has no version" />`;
+  return html`
+    <div class="actions">
+      <a class="button" href=${`#${to("/try", { subject, version: number })}`}>Try a new version</a>
+      ${may("write") && html`<${BringBack} subject=${subject} versions=${versions} number=${number} onDone=${onWritten} />`}
+      ${may("delete") && html`
+        <button class="danger" onClick=${() => setOpen("version")}>Delete version ${number}…</button>
+        <button class="danger" onClick=${() => setOpen("subject")}>Delete the subject…</button>`}
+    </div>
+    <div class="schema">
+      <${Versions} subject=${subject} versions=${versions} older=${older} current=${number} query=${query} onChange=${onChange} />
+      <${Version} key=${subject} subject=${subject} number=${number} versions=${versions} details=${details} query=${query} onChange=${onChange} onWritten=${onWritten} />
+    </div>
+    ${open && html`<${DeleteDialog} subject=${subject} number=${open === "version" ? number : null} versions=${versions}
+      onClose=${() => setOpen(null)} onDone=${written} />`}`;
+}
+
+function Version({ subject, number, versions, details, query, onChange, onWritten }) {
+  const found = useLoaded((signal) => versionOf(subject, number, signal), [subject, number, versions.find((each) => each.number === number)?.deleted]);
+  return html`
+    <article class="version">
+      <${Loaded} of=${found} what=${`version ${number}`}>
+        ${(version) => html`
+          <${Facts} version=${version} asked=${subject} details=${details} />
+          <${Tabs} label="About this version" selected=${query.view ?? "text"} onSelect=${(view) => onChange({ view: view === "text" ? "" : view })}
+            tabs=${tabsOf(version, versions, query, onChange, onWritten)} />`}
+      <//>
+    </article>`;
+}
+
+function tabsOf(version, versions, query, onChange, onWritten) {
+  const { subject, version: number } = version;
+  const base = Number(query.with) || 0;
+  return [
+    { id: "text", label: "Schema", content: () => html`<${VersionText} version=${version} form=${query.form} onForm=${(form) => onChange({ form })} />` },
+    { id: "compare", label: "Compare", content: () => html`<${Compare} version=${version} versions=${versions} base=${base} onBase=${(other) => onChange({ with: String(other) })} />` },
+    { id: "references", label: "References", content: () => html`<${References} subject=${subject} number=${number} />` },
+    { id: "usage", label: "Ids", content: () => html`<${Usage} version=${version} />` },
+    { id: "details", label: "Metadata", content: () => html`<${Details} version=${version} />` },
+    { id: "settings", label: "Config and mode", content: () => html`<${Settings} subject=${subject} onChanged=${onWritten} />` },
+    { id: "history", label: "History", content: () => html`<${History} subject=${subject} />` },
+  ];
+}
+
+function Facts({ version, asked, details }) {
+  const { subject, version: number, id, guid, schemaType = "AVRO", ts, deleted, references = [] } = version;
+  return html`
+    ${subject !== asked && html`<p role="status">This name leads to <a class="name" href=${href`/subjects/${subject}`}>${subject}</a>.</p>`}
+    <p class="facts-line">
+      <strong>Version ${number}</strong>
+      <${Badge} tone="accent">${schemaType}<//>
+      ${deleted && html`<${Badge} tone="warn">deleted<//>`}
+      <span>id <strong>${id}</strong> <${CopyButton} text=${String(id)} label="Copy the id" /></span>
+      ${ts && html`<span class="quiet">registered <time datetime=${new Date(ts).toISOString()}>${new Date(ts).toLocaleString()}</time></span>`}
+      ${details && html`<span class="quiet">${details.compatibilityLevel}, ${details.mode}</span>`}
+      ${references.length > 0 && html`<span class="quiet">${references.length} ${references.length === 1 ? "reference" : "references"}</span>`}
+      <span class="quiet mono guid">${guid}</span>
+    </p>`;
+}
+
+function numberOf(wanted, otherwise) {
+  return /^\d+$/.test(wanted ?? "") ? Number(wanted) : otherwise?.number;
+}
+
+function step(subject, versions, number, by, query) {
+  const at = versions.findIndex((each) => each.number === number);
+  const next = versions[at + by];
+  if (next) navigate(to(to`/subjects/${subject}/versions/${next.number}`, query));
+}

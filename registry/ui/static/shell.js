@@ -1,0 +1,113 @@
+// The frame around every view: navigation, theme, keyboard help, and errors that nobody expected.
+import { html, useEffect, useErrorBoundary, useRef, useState } from "./vendor.js";
+import { KeyboardHelp } from "./components/keyboard-help.js";
+import { Notice } from "./components/notice.js";
+import { useKeys } from "./keys.js";
+import { ROUTES } from "./routes.js";
+import { href, navigate, useLocation } from "./router.js";
+import { Live } from "./live/live.js";
+import { User } from "./session/sign-in.js";
+
+const NAVIGATION = ROUTES.filter((route) => route.nav);
+
+export function Shell() {
+  const { route, params, query, path } = useLocation();
+  const [help, setHelp] = useState(false);
+  const main = useRef();
+  useKeys("Everywhere", [
+    { keys: "?", does: "Show or hide this help", run: () => setHelp((shown) => !shown) },
+    ...NAVIGATION.filter((each) => each.key).map((each) => ({
+      keys: `g ${each.key}`, does: `Go to ${each.nav}`, run: () => navigate(each.path),
+    })),
+  ]);
+  useEffect(() => {
+    document.title = route ? `${titleOf(route, params)} · Registrar` : "Registrar";
+  }, [route, params]);
+  return html`
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to content</a>
+    <header class="shell">
+      <a class="brand" href="#/subjects">Registrar</a>
+      <nav aria-label="Pages">
+        ${NAVIGATION.map((each) => html`
+          <a key=${each.path} href=${`#${each.path}`} aria-current=${path.startsWith(each.path) ? "page" : null}>${each.nav}</a>
+        `)}
+      </nav>
+      <span class="spread"></span>
+      <${Live} />
+      <${User} />
+      <${ThemeSwitch} />
+      <button class="plain" title="Keyboard help (?)" aria-label="Keyboard help" onClick=${() => setHelp(true)}>?</button>
+    </header>
+    <main id="main" tabindex="-1" ref=${main}>
+      ${route
+        ? html`<${View} key=${route.path} route=${route} params=${params} query=${query} />`
+        : html`<${Notice} kind="error" title="There is no such page">
+            <p>Nothing is at ${path}. <a href="#/subjects">Go to the subjects.</a></p>
+          <//>`}
+    </main>
+    ${help && html`<${KeyboardHelp} onClose=${() => setHelp(false)} />`}
+  `;
+}
+
+function titleOf({ title }, params) {
+  return typeof title === "function" ? title(params) : title;
+}
+
+/** Loads a view when it is opened first. */
+function View({ route, params, query }) {
+  const [loaded, setLoaded] = useState({});
+  const [error, reset] = useErrorBoundary((thrown) => console.error(thrown));
+  const load = () => {
+    setLoaded({});
+    Promise.all([route.view(), route.styles && styles(route.styles)]).then(
+      ([module]) => setLoaded({ component: module.default }),
+      () => setLoaded({ failed: true }),
+    );
+  };
+  useEffect(load, [route]);
+  if (error) {
+    return html`<${Notice} kind="error" title="This page has failed" action="Show it again" onAction=${reset}>
+      <p>${String(error.message ?? error)}</p>
+    <//>`;
+  }
+  if (loaded.failed) {
+    return html`<${Notice} kind="error" title="The page could not be loaded" action="Reload" onAction=${() => location.reload()}>
+      <p>The registry cannot be reached, or it was upgraded. </p>
+    <//>`;
+  }
+  return loaded.component ? html`<${loaded.component} params=${params} query=${query} />` : html`<p class="quiet" role="status">Loading…</p>`;
+}
+
+const linked = new Map();
+
+/** Add a style sheet once; resolves when it is in force. */
+export function styles(path) {
+  if (!linked.has(path)) {
+    linked.set(path, new Promise((resolve, reject) => {
+      const link = document.createElement("link");
+      Object.assign(link, { rel: "stylesheet", href: new URL(path, import.meta.url).href, onload: resolve, onerror: reject });
+      document.head.append(link);
+    }));
+  }
+  return linked.get(path);
+}
+
+function ThemeSwitch() {
+  const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "auto");
+  const choose = (chosen) => {
+    setTheme(chosen);
+    if (chosen === "auto") {
+      localStorage.removeItem("registrar.theme");
+      delete document.documentElement.dataset.theme;
+    } else {
+      localStorage.setItem("registrar.theme", chosen);
+      document.documentElement.dataset.theme = chosen;
+    }
+  };
+  return html`
+    <label class="theme"><span class="unseen">Theme</span>
+      <select value=${theme} onChange=${(event) => choose(event.currentTarget.value)}>
+        <option value="auto">Auto</option><option value="light">Light</option><option value="dark">Dark</option>
+      </select>
+    </label>`;
+}

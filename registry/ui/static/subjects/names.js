@@ -1,0 +1,78 @@
+// The names of a list, page by page: all of them up to a limit, or as many of a filtered list as are wanted.
+import { pages } from "../api.js";
+
+export const NAMES_MAX = 250_000; // some 30 MB
+const FIRST = 300; // a screen, so that something is seen at once
+const LATER = 25_000;
+const FILTERED = 500; // a page of subjects with details costs more
+
+/** The query of a list: context and prefix as one parameter, and what is shown of the deleted. */
+export function listQuery({ prefix, context, deleted }) {
+  const place = context ? `:${context}:` : ":*:";
+  return {
+    subjectPrefix: context || prefix ? place + (prefix ?? "") : undefined,
+    deleted: deleted === "with" ? true : undefined,
+    deletedOnly: deleted === "only" ? true : undefined,
+  };
+}
+
+/** One list being loaded; it calls changed() after every page. */
+export class Names {
+  constructor(filter, { changed, onDetails }) {
+    this.names = [];
+    this.done = false; // the list is complete
+    this.cut = false; // there are more than are loaded
+    this.error = null;
+    this.#changed = changed;
+    this.#onDetails = onDetails;
+    const { type, level } = filter;
+    this.filtered = Boolean(type || level);
+    const query = listQuery(filter);
+    this.#pages = this.filtered
+      ? pages("/subjects", { query: { ...query, detail: true, schemaType: type, compatibilityLevel: level }, limit: () => FILTERED, signal: this.#aborted.signal })
+      : pages("/subjects", { query, limit: (page) => (page ? LATER : FIRST), signal: this.#aborted.signal });
+  }
+
+  #changed;
+  #onDetails;
+  #pages;
+  #aborted = new AbortController();
+  #loading = false;
+
+  /** Load until enough(this) is true, or everything is loaded. */
+  async load(enough) {
+    if (this.#loading || this.error) return;
+    this.#loading = true;
+    try {
+      while (!this.done && !enough(this)) {
+        const { value: page, done } = await this.#pages.next();
+        this.done = Boolean(done);
+        for (const each of page ?? []) this.names.push(this.filtered ? each.subject : each);
+        if (this.filtered && page) this.#onDetails(page);
+        if (this.names.length >= NAMES_MAX && !this.done) [this.done, this.cut] = [true, true];
+        this.#changed();
+      }
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      this.error = error;
+      this.#changed();
+    } finally {
+      this.#loading = false;
+    }
+  }
+
+  /** Stop; what is loaded stays. */
+  close() {
+    this.#aborted.abort();
+  }
+}
+
+/** The names that contain all words of a text, in any case. */
+export function matching(names, text) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return names;
+  return names.filter((name) => {
+    const low = name.toLowerCase();
+    return words.every((word) => low.includes(word));
+  });
+}

@@ -1,0 +1,51 @@
+// Search and filters of the list of subjects.
+import { html, useEffect, useState } from "../vendor.js";
+import { get } from "../api.js";
+
+const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"];
+const CONTEXTS_MAX = 1000;
+
+/** state: the filters in force; change(part) changes some. search: a ref to the search field. onEnter, onDown: keys in it. */
+export function Toolbar({ state, change, search, onEnter, onDown, children }) {
+  const [contexts, setContexts] = useState([]);
+  const [open, setOpen] = useState(false); // on narrow screens; wide ones always show the filters
+  useEffect(() => {
+    const aborted = new AbortController();
+    // Without them the list still works; its own failure says why.
+    get("/contexts", { query: { limit: CONTEXTS_MAX }, signal: aborted.signal }).then(setContexts, () => {});
+    return () => aborted.abort();
+  }, []);
+  const typed = (event) => change({ q: event.currentTarget.value });
+  const keys = (event) => {
+    if (event.key === "Enter") onEnter();
+    else if (event.key === "ArrowDown") onDown();
+    else return;
+    event.preventDefault();
+  };
+  const choice = (name, label, options) => html`
+    <label class="filter"><span>${label}</span>
+      <select value=${state[name] ?? ""} onChange=${(event) => change({ [name]: event.currentTarget.value })}>
+        ${options.map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}
+      </select>
+    </label>`;
+  const known = state.context && !contexts.includes(state.context) ? [...contexts, state.context] : contexts;
+  const chosen = ["prefix", "type", "level", "context", "deleted"].filter((name) => state[name]).length;
+  return html`
+    <div class="toolbar" role="search">
+      <div class="search">
+        <input type="search" ref=${search} value=${state.q ?? ""} onInput=${typed} onKeyDown=${keys} placeholder="Search subjects ( / )"
+          aria-label="Search subjects" autocomplete="off" spellcheck=${false} />
+        ${children}
+      </div>
+      <button class="filters-switch" aria-expanded=${open} aria-controls="filters" onClick=${() => setOpen(!open)}>Filters${chosen ? ` (${chosen})` : ""}</button>
+      <div id="filters" class=${open ? "filters open" : "filters"}>
+        <label class="filter"><span>Begins with</span>
+          <input value=${state.prefix ?? ""} onInput=${(event) => change({ prefix: event.currentTarget.value })} autocomplete="off" spellcheck=${false} />
+        </label>
+        ${choice("type", "Type", [["", "Any"], ["AVRO", "Avro"], ["JSON", "JSON Schema"], ["PROTOBUF", "Protobuf"]])}
+        ${choice("level", "Compatibility", [["", "Any"], ...LEVELS.map((each) => [each, each])])}
+        ${(known.length > 1 || state.context) && choice("context", "Context", [["", "All"], ...known.map((each) => [each, each === "." ? "Default" : each])])}
+        ${choice("deleted", "Deleted", [["", "Hidden"], ["with", "Shown too"], ["only", "Only these"]])}
+      </div>
+    </div>`;
+}

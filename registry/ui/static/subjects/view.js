@@ -1,0 +1,194 @@
+// The list of subjects: search, filters, and a row for each that is on the screen.
+import { html, useEffect, useMemo, useReducer, useRef, useState } from "../vendor.js";
+import { Failure, Notice } from "../components/notice.js";
+import { VirtualList } from "../components/virtual-list.js";
+import { useKeys } from "../keys.js";
+import { useChanges } from "../live/feed.js";
+import { href, navigate, to } from "../router.js";
+import { Details } from "./details.js";
+import { Names, matching } from "./names.js";
+import { SubjectRow, head } from "./rows.js";
+import { Toolbar } from "./toolbar.js";
+
+const FILTERS = ["prefix", "type", "level", "context", "deleted"];
+const AHEAD = 200; // rows below the screen that a filtered list has ready
+const SETTLED_MS = 250;
+
+export default function Subjects({ query }) {
+  const [state, change, write] = useAddress(query);
+  const [attempt, again] = useReducer((count) => count + 1, 0);
+  const wanted = JSON.stringify(FILTERS.map((name) => state[name] || undefined));
+  const filter = useSettled(wanted);
+  const { list, details } = useList(state, filter, attempt);
+  const news = useNews(list, details, again);
+  const rows = useMemo(() => matching(list.names, state.q ?? ""), [list, list.names.length, state.q]);
+  const search = useRef();
+  const [current, setCurrent] = useCurrent(rows, list, state.at, change);
+  const page = useRef({ first: 0, end: 0, height: 20 });
+
+  const open = (index) => {
+    if (rows[index] === undefined) return;
+    write({ at: rows[index] }); // where the way back leads
+    navigate(to`/subjects/${rows[index]}`);
+  };
+  const move = (step) => setCurrent(Math.max(0, Math.min(rows.length - 1, current + step)));
+  useKeys("Subjects", [
+    { keys: "/", does: "Search", run: () => { search.current.focus(); search.current.select(); } },
+    { keys: "j | ArrowDown", does: "Next subject", run: () => move(1) },
+    { keys: "k | ArrowUp", does: "Previous subject", run: () => move(-1) },
+    { keys: "PageDown", does: "A page down", run: () => move(page.current.height) },
+    { keys: "PageUp", does: "A page up", run: () => move(-page.current.height) },
+    { keys: "Home", does: "First subject", run: () => setCurrent(0) },
+    { keys: "End", does: "Last subject", run: () => setCurrent(rows.length - 1) },
+    { keys: "Enter", does: "Open the subject", run: (event) => (/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName) ? false : open(current)) },
+    { keys: "r", does: "Load the list again", run: again },
+    { keys: "Escape", does: "Leave the search; then clear it", typing: true, run: (event) => leave(event, search.current, state, change) },
+  ]);
+  const visible = (first, end) => {
+    page.current = { first, end, height: Math.max(1, end - first - 17) };
+    details.want(rows.slice(first, end));
+    list.load(enough(list, end, state.q));
+  };
+  const height = useRowHeight();
+  return html`
+    <div class="subjects">
+      <h1 class="unseen">Subjects</h1>
+      <${Toolbar} state=${state} change=${change} search=${search} onEnter=${() => open(Math.max(0, current))}
+        onDown=${() => { search.current.blur(); setCurrent(Math.max(0, current)); }}>
+        <${Count} list=${list} rows=${rows} searched=${Boolean(state.q?.trim())} />
+        ${news > 0 && html`<button class="small" onClick=${again}>${news.toLocaleString()} new: show</button>`}
+        <button class="plain" onClick=${again} title="Load again (r)" aria-label="Load again">⟳</button>
+      <//>
+      ${list.cut && html`<p class="quiet">Only the first ${list.names.length.toLocaleString()} subjects are listed. “Begins with” finds the others.</p>`}
+      ${details.error && !list.error && html`<${Failure} error=${details.error} onRetry=${() => details.clear()} />`}
+      ${list.error && html`<${Failure} error=${list.error} onRetry=${again} />`}
+      ${rows.length > 0
+        ? html`<${VirtualList} label="Subjects" count=${rows.length} rowHeight=${height} head=${head()} current=${current}
+            onCurrent=${setCurrent} onOpen=${open} onVisible=${visible} rowKey=${(index) => rows[index]}
+            row=${(index) => html`<${SubjectRow} name=${rows[index]} details=${details.of(rows[index])} />`} />`
+        : !list.error && html`<${Nothing} list=${list} settled=${filter === wanted} state=${state} change=${change} more=${() => list.load(enough(list, 0, state.q))} />`}
+    </div>`;
+}
+
+/** What is loaded suffices: all names of a plain list, or of a filtered one what the screen needs. */
+function enough(list, end, text = "") {
+  return ({ names, filtered }) => filtered && matching(names, text).length >= end + AHEAD;
+}
+
+/** The list and its details; both are new when a filter changes, or the user asks again. */
+function useList(state, filter, attempt) {
+  const [, changed] = useReducer((count) => count + 1, 0);
+  const held = useRef({});
+  if (held.current.filter !== filter || held.current.attempt !== attempt) {
+    held.current.list?.close();
+    held.current.details?.close();
+    const details = new Details(changed);
+    const list = new Names(state, { changed, onDetails: (found) => details.add(found) });
+    held.current = { filter, attempt, list, details };
+  }
+  const { list, details } = held.current;
+  useEffect(() => { list.load(enough(list, 0, state.q)); }, [list]);
+  useEffect(() => () => { held.current.list.close(); held.current.details.close(); held.current = {}; }, []);
+  return { list, details };
+}
+
+/** Keep the details of the rows current; returns the number of subjects that are new since the list was loaded. */
+function useNews(list, details, again) {
+  const names = useRef({ list, new: new Set() });
+  const [, count] = useReducer((number) => number + 1, 0);
+  if (names.current.list !== list) names.current = { list, new: new Set() };
+  useChanges((events) => {
+    if (events === null) {
+      details.clear();
+      return;
+    }
+    const changed = new Set(events.map((event) => event.subject).filter((subject) => subject !== undefined));
+    details.renew(changed);
+    const registered = events.filter((event) => event.kind === "version_registered").map((event) => event.subject);
+    const known = registered.length > 0 && list.done ? new Set(list.names) : null;
+    for (const name of known === null || list.cut ? [] : registered) if (!known.has(name)) names.current.new.add(name);
+    if (list.done && list.names.length === 0 && registered.length > 0) again(); // nothing is on the screen
+    else count();
+  });
+  return names.current.new.size;
+}
+
+/** The state in the address: changes are seen at once, and written there when they pause. */
+function useAddress(query) {
+  const [state, setState] = useState(query);
+  const written = useRef(query);
+  useEffect(() => {
+    if (JSON.stringify(query) !== JSON.stringify(written.current)) {
+      written.current = query;
+      setState(query);
+    }
+  }, [query]);
+  const write = (part = {}) => {
+    written.current = Object.fromEntries(Object.entries({ ...state, ...part }).filter(([, value]) => value));
+    navigate(to("/subjects", written.current), { replace: true });
+  };
+  useEffect(() => {
+    const timer = setTimeout(write, SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
+  return [state, (part) => setState((before) => ({ ...before, ...part })), write];
+}
+
+/** A value once it has not changed for a moment. */
+function useSettled(value) {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+/** The chosen row. It is known by its name, so that it stays when the list changes. */
+function useCurrent(rows, list, name, change) {
+  const index = useMemo(() => (name === undefined ? -1 : rows.indexOf(name)), [rows, list.names.length, name]);
+  return [index, (chosen) => rows.length && change({ at: rows[chosen] })];
+}
+
+function useRowHeight() {
+  const measured = () => {
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    return Math.round(rem * (matchMedia("(max-width: 40rem)").matches ? 3.6 : 2.3));
+  };
+  const [height, setHeight] = useState(measured);
+  useEffect(() => {
+    const changed = () => setHeight(measured());
+    addEventListener("resize", changed);
+    return () => removeEventListener("resize", changed);
+  }, []);
+  return height;
+}
+
+function leave(event, search, state, change) {
+  if (event.target === search && !state.q) search.blur();
+  else if (state.q) change({ q: "" });
+  else return false;
+  return true;
+}
+
+function Count({ list, rows, searched }) {
+  const shown = rows.length.toLocaleString();
+  const more = list.done && !list.cut ? "" : "+";
+  const text = searched ? `${shown} of ${list.names.length.toLocaleString()}${more}` : `${shown}${more} ${rows.length === 1 ? "subject" : "subjects"}`;
+  return html`<span class="quiet count" role="status">${text}</span>`;
+}
+
+function Nothing({ list, settled, state, change, more }) {
+  useEffect(more, [list.names.length, state.q]);
+  if (!list.done || !settled) return html`<p class="quiet" role="status">Loading…</p>`;
+  const filtered = FILTERS.some((name) => state[name]);
+  if (!state.q && !filtered) {
+    return html`<${Notice} kind="empty" title="There are no subjects yet">
+      <p>A subject is made by the first schema that is registered under its name.</p>
+    <//>`;
+  }
+  const clear = () => change({ q: "", ...Object.fromEntries(FILTERS.map((name) => [name, ""])) });
+  return html`<${Notice} kind="empty" title="No subject matches" action="Show all subjects" onAction=${clear}>
+    ${/^\d+$/.test(state.q ?? "") && html`<p>Is it an id? <a href=${href`/lookup?id=${state.q}`}>Look up ${state.q}.</a></p>`}
+  <//>`;
+}

@@ -1,0 +1,159 @@
+"""The HTTP client of webhooks: bounded in time and bytes, and unable to reach what the settings do not allow.
+
+It resolves a host itself, checks the addresses, and connects to one of them, so that nothing is resolved
+again in between. It follows no redirect unless told to, and then checks each hop alike. It reads no proxies
+from the environment: through one, the address could not be checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import urljoin
+
+import httpcore
+
+from .destinations import Destinations, NotAllowed
+from .retries import retry_after_s
+
+# Bytes of an answer that are read; none of them is kept.
+ANSWER_BYTES_MAX = 64 << 10
+_ADDRESSES_MAX = 4
+_IDLE_CONNECTIONS_MAX = 20
+_IDLE_S = 30.0
+# Redirects that keep the method and the body.
+_REDIRECTS = (307, 308)
+
+
+class Undelivered(Exception):
+    """Raised if a receiver did not accept a message; the text says why."""
+
+    def __init__(self, reason: str, *, status: int = 0, retry_after_s: float = 0.0) -> None:
+        """``status`` is 0 without an answer."""
+        super().__init__(reason)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class _Answer(NamedTuple):
+    status: int
+    location: str | None
+    retry_after: str | None
+
+
+class Client:
+    """A client for all webhooks of a node; created and used on one event loop.
+
+    ``redirects``: number of redirects that are followed.
+    """
+
+    def __init__(
+        self, destinations: Destinations, *, tls: ssl.SSLContext, timeout_s: float, redirects: int
+    ) -> None:
+        self._destinations = destinations
+        self._timeout_s = timeout_s
+        self._redirects = redirects
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=tls,
+            max_connections=None,
+            max_keepalive_connections=_IDLE_CONNECTIONS_MAX,
+            keepalive_expiry=_IDLE_S,
+            network_backend=_CheckedNetwork(destinations),
+        )
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
+        """Send a request and return the status, which is a success. Raises :class:`Undelivered`."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                answer = await self._followed(url, headers, body)
+        except TimeoutError:
+            raise Undelivered(f"no answer within {self._timeout_s:g} s") from None
+        except NotAllowed as error:
+            raise Undelivered(str(error)) from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as error:
+            raise Undelivered(_words(error)) from None
+        except ValueError as error:
+            raise Undelivered(f"the receiver redirects to a malformed URL: {error}") from None
+        if 200 <= answer.status < 300:
+            return answer.status
+        redirected = " a redirect, which is not followed" if 300 <= answer.status < 400 else ""
+        raise Undelivered(
+            f"the receiver answered {answer.status}{redirected}",
+            status=answer.status,
+            retry_after_s=retry_after_s(answer.retry_after, time.time()),
+        )
+
+    async def _followed(self, url: str, headers: Mapping[str, str], body: bytes) -> _Answer:
+        for _ in range(self._redirects):
+            answer = await self._once(url, headers, body)
+            if answer.status not in _REDIRECTS or answer.location is None:
+                return answer
+            url = urljoin(url, answer.location)
+        return await self._once(url, headers, body)
+
+    async def _once(self, url: str, headers: Mapping[str, str], body: bytes) -> _Answer:
+        self._destinations.check_url(url)
+        async with self._pool.stream("POST", url, headers=list(headers.items()), content=body) as response:
+            read = 0
+            async for chunk in response.aiter_stream():
+                read += len(chunk)
+                if read > ANSWER_BYTES_MAX:
+                    break
+            found = {name.lower(): value.decode("latin-1") for name, value in response.headers}
+            return _Answer(response.status, found.get(b"location"), found.get(b"retry-after"))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.aclose()
+
+
+class _CheckedNetwork(httpcore.AsyncNetworkBackend):
+    """Connects only to addresses that are allowed."""
+
+    def __init__(self, destinations: Destinations) -> None:
+        self._destinations = destinations
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 (the signature is httpcore's)
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to an address of ``host``. Raises :class:`.destinations.NotAllowed` if none is allowed."""
+        refused: NotAllowed | None = None
+        failed: Exception | None = None
+        for address in await _resolved(host, port):
+            try:
+                self._destinations.check_address(host, address)
+                return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+            except NotAllowed as error:
+                refused = error
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failed = error
+        raise failed or refused or httpcore.ConnectError(f"{host} has no address")
+
+
+async def _resolved(host: str, port: int) -> list[str]:
+    """Return the first addresses of a host, IPv6 without its scope."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise httpcore.ConnectError(f"cannot resolve {host}: {error}") from None
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))[:_ADDRESSES_MAX]
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def tls_context(ca_file: str) -> ssl.SSLContext:
+    """Return a context that verifies receivers by the system's CAs, or by those in ``ca_file`` if named."""
+    return ssl.create_default_context(cafile=ca_file or None)

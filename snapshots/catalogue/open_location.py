@@ -1,0 +1,56 @@
+"""Opening the location of the settings, for commands: a location that does not answer at once is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from registry.config.settings import Settings
+from registry.observe.waiting import told
+from snapshots.format.files import Files
+from snapshots.format.location import Location
+
+_T = TypeVar("_T")
+
+
+def open_location(settings: Settings) -> Location:
+    """Return the location, without reading anything yet.
+
+    Raises :class:`snapshots.format.files.BadLocation`.
+    """
+    location = Location.parse(settings.snapshots_location)
+    if location.is_remote:
+        location.backing = _ToldFiles(location.backing, f"waiting for the snapshots in {location}")
+    return location
+
+
+class _ToldFiles:
+    """Files whose requests are told if they take long, until one has been answered."""
+
+    def __init__(self, files: Files, text: str) -> None:
+        self._files = files
+        self._text = text
+        self._answered = False
+
+    def read(self, path: str) -> bytes:
+        return self._told(lambda: self._files.read(path))
+
+    def write(self, path: str, data: bytes) -> None:
+        self._told(lambda: self._files.write(path, data))
+
+    def names(self, path: str, *, folders: bool) -> list[str]:
+        return self._told(lambda: self._files.names(path, folders=folders))
+
+    def delete(self, path: str) -> None:
+        self._told(lambda: self._files.delete(path))
+
+    def delete_folder(self, path: str) -> None:
+        self._told(lambda: self._files.delete_folder(path))
+
+    def _told(self, request: Callable[[], _T]) -> _T:
+        if self._answered:
+            return request()
+        with told(self._text):
+            answer = request()
+        self._answered = True
+        return answer

@@ -1,0 +1,92 @@
+"""References in both directions, directly and not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.api.driver import Api
+from tests.api.permitting import PermittingApi, rule
+
+
+def using(name: str, *used: str) -> str:
+    fields = [{"name": f"f{index}", "type": each} for index, each in enumerate(used)]
+    return orjson.dumps({"type": "record", "name": name, "fields": fields}).decode()
+
+
+def to(name: str, subject: str, version: int = 1) -> dict[str, Any]:
+    return {"name": name, "subject": subject, "version": version}
+
+
+@pytest.fixture
+def chain(api: Api) -> Api:
+    """``top`` uses ``middle``, which uses ``base``; ``side`` uses ``base`` too."""
+    fill(api)
+    return api
+
+
+def fill(api: Api) -> None:
+    api.register("base", using("Base"))
+    api.register("middle", using("Middle", "Base"), references=[to("Base", "base")])
+    api.register("side", using("Side", "Base"), references=[to("Base", "base")])
+    api.register("top", using("Top", "Middle"), references=[to("Middle", "middle")])
+
+
+def graph(api: Api, subject: str, query: str = "") -> Any:
+    reply = api.get(f"/subjects/{subject}/versions/latest/graph{query}")
+    assert reply.status == 200, reply.body
+    return reply.json
+
+
+def depths(found: Any) -> dict[str, int]:
+    return {each["subject"]: each["depth"] for each in found["nodes"]}
+
+
+def test_both_directions_are_followed_to_their_ends(chain: Api) -> None:
+    found = graph(chain, "middle")
+    assert found == {
+        "nodes": [
+            {"subject": "middle", "version": 1, "depth": 0, "id": 2, "schemaType": "AVRO", "deleted": False},
+            {"subject": "base", "version": 1, "depth": 1, "id": 1, "schemaType": "AVRO", "deleted": False},
+            {"subject": "top", "version": 1, "depth": -1, "id": 4, "schemaType": "AVRO", "deleted": False},
+        ],
+        "edges": [{"from": 0, "to": 1, "name": "Base"}, {"from": 2, "to": 0, "name": "Middle"}],
+        "complete": True,
+    }
+    assert depths(graph(chain, "base")) == {"base": 0, "middle": -1, "side": -1, "top": -2}
+    assert depths(graph(chain, "top")) == {"top": 0, "middle": 1, "base": 2}
+
+
+def test_the_nearest_are_shown_if_there_are_too_many(chain: Api) -> None:
+    found = graph(chain, "base", "?limit=3")
+    assert depths(found) == {"base": 0, "middle": -1, "side": -1}
+    assert not found["complete"]
+    assert graph(chain, "base", "?limit=4")["complete"]
+
+
+def test_soft_deleted_versions_are_shown_as_such(chain: Api) -> None:
+    chain.delete("/subjects/side")
+    deleted = {each["subject"]: each["deleted"] for each in graph(chain, "base")["nodes"]}
+    assert deleted == {"base": False, "middle": False, "side": True, "top": False}
+
+
+def test_references_in_other_contexts_are_qualified(chain: Api) -> None:
+    chain.register(":.x:other", using("Other", "Base"), references=[to("Base", ":.:base")])
+    assert depths(graph(chain, ":.x:other")) == {":.x:other": 0, "base": 1}
+    assert ":.x:other" in depths(graph(chain, "base"))
+
+
+def test_a_version_that_does_not_exist(chain: Api) -> None:
+    assert chain.get("/subjects/none/versions/1/graph").error[:2] == (404, 40401)
+    assert chain.get("/subjects/base/versions/9/graph").error[:2] == (404, 40402)
+
+
+def test_subjects_that_may_not_be_read_are_no_nodes_but_missing_references() -> None:
+    with PermittingApi(rule("bob", "reader", "middle")) as api:
+        fill(api)
+        found = api.request("GET", "/subjects/middle/versions/1/graph", user="bob").json
+        assert [(each["subject"], each.get("missing", False)) for each in found["nodes"]] == [
+            ("middle", False), ("base", True),
+        ]  # fmt: skip

@@ -1,0 +1,74 @@
+"""Webhooks of a cluster whose primary is killed: no event is lost, and at most one is repeated."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from deploy.local.broker import Broker
+from deploy.local.cluster import Cluster
+from tests.receiver import Receiver
+from tests.running import PATIENT, until
+
+COUNT = 60
+SETTINGS = (
+    *("--topic", "webhooks", "--group", "webhooks", "--replication-factor", "1", "--peer-secret", "p" * 16),
+    *("--webhooks-secret", "w" * 32, "--webhooks-http", "true", "--webhooks-allow", "localhost"),
+)
+
+
+@pytest.fixture
+def cluster(kafka: Broker, tmp_path: Path) -> Iterator[Cluster]:
+    found = Cluster(tmp_path, 3, settings=SETTINGS, kafka=kafka.address, front_by="")
+    try:
+        yield found.start().wait()
+    finally:
+        found.stop()
+
+
+@pytest.mark.long
+def test_an_election_loses_no_event_and_repeats_at_most_the_last(cluster: Cluster) -> None:
+    primary = cluster.primary()
+    others = [node for node in cluster.nodes if node is not primary]
+    subjects = [f"s{number:03}" for number in range(COUNT)]
+    failures: list[str] = []
+
+    def register() -> None:
+        with httpx.Client(timeout=PATIENT) as http:
+            for number, subject in enumerate(subjects):
+                url = f"{others[number % 2].url}/subjects/{subject}/versions"
+                answer = http.post(url, json={"schema": '"string"'})
+                if not answer.is_success:
+                    failures.append(answer.text)
+
+    with Receiver() as receiver, httpx.Client(base_url=others[0].url, timeout=PATIENT) as http:
+        body = {"url": receiver.url, "kinds": ["version_registered"]}
+        put = http.put("/admin/webhooks/all", json=body)
+        assert put.json()["secret"].startswith("whsec_")
+        writing = threading.Thread(target=register)
+        writing.start()
+        try:
+            until(lambda: len(receiver.received) > COUNT // 4, 60, "some events")
+            primary.kill()
+        finally:
+            writing.join()
+        assert failures == []
+        until(lambda: {*receiver.subjects} == {*subjects}, 60, "all events")
+
+        def settled() -> bool:
+            found = http.get("/admin/webhooks/all").json()
+            return bool(found.get("lag") == 0 and found["state"] == "delivering")
+
+        until(settled, 60, "the webhook to be delivered")
+        counts = Counter(receiver.subjects)
+        repeated = [subject for subject, count in counts.items() if count > 1]
+        assert len(repeated) <= 1
+        assert all(counts[subject] == 2 for subject in repeated)
+        assert list(dict.fromkeys(receiver.subjects)) == subjects
+        message_ids = {each.headers["webhook-id"] for each in receiver.received}
+        assert len(message_ids) == COUNT, "a repeated event keeps its id"

@@ -1,0 +1,102 @@
+"""Pages of the console in the system's Chromium, watched for what no page may do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Request
+
+from tests.running import ROOT
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+AXE = ROOT / "registry" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+WIDE = {"width": 1400, "height": 900}
+NARROW = {"width": 360, "height": 740}
+# Reported by the browser before any script runs in the page.
+_VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>
+  console.error(`CSP: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`))"""
+_AXE_RUN = """() => axe.run(document, { resultTypes: ["violations"] })"""
+_SEVERE = {"serious", "critical"}
+
+
+def launched(playwright: Playwright) -> Browser:
+    """Start the system's Chromium."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    assert found is not None, "the tests of the console need Chromium: make tools names the package"
+    # Its sandbox needs rights that root in a container lacks.
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    return playwright.chromium.launch(executable_path=found, args=arguments)
+
+
+class Watch:
+    """The faults of the pages of one test."""
+
+    def __init__(self, origins: Iterable[str]) -> None:
+        """``origins``: of the servers that pages may ask."""
+        self.hosts = {urlsplit(each).netloc for each in origins}
+        self._allowed: list[re.Pattern[str]] = []
+        self.faults: list[str] = []
+
+    def allow(self, pattern: str) -> None:
+        """Expect faults that match, such as the browser's line about an answer with an error status."""
+        self._allowed.append(re.compile(pattern))
+
+    def page(self, browser: Browser, **options: Any) -> Page:
+        """Open a page of its own context: own storage and viewport. ``options``: of the context."""
+        options = {"viewport": WIDE, "reduced_motion": "reduce", "service_workers": "block"} | options
+        context = browser.new_context(**options)
+        context.add_init_script(_VIOLATIONS)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self._fault(f"error in the page: {error.stack or error.message}"))
+        page.on("request", self._request)
+        return page
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning", "assert"):
+            self._fault(f"console: {message.text} {message.location.get('url', '')}")
+
+    def _request(self, request: Request) -> None:
+        url = urlsplit(request.url)
+        if url.scheme not in ("data", "blob") and url.netloc not in self.hosts:
+            self._fault(f"asked another host: {request.url}")
+
+    def _fault(self, text: str) -> None:
+        self.faults.append(text)
+
+    def check(self) -> None:
+        """Fail if a page did what no page may do."""
+        faults = [each for each in self.faults if not any(allowed.search(each) for allowed in self._allowed)]
+        assert not faults, "\n".join(faults)
+
+
+def barriers(page: Page) -> list[str]:
+    """Return what axe finds serious or critical in the page as it is."""
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate(_AXE_RUN)["violations"]
+    return [
+        f"{each['id']}: {each['help']}: {node['html']} {node['failureSummary']}"
+        for each in found
+        if each["impact"] in _SEVERE
+        for node in each["nodes"]
+    ]
+
+
+def check_accessible(page: Page) -> None:
+    """Fail if axe finds anything serious in the page, in dark and light, narrow and wide."""
+    before = page.viewport_size
+    for size in (NARROW, WIDE):
+        page.set_viewport_size(size)
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            found = barriers(page)
+            assert not found, f"{size['width']} px, {scheme}:\n" + "\n".join(found)
+    if before is not None:
+        page.set_viewport_size(before)

@@ -1,0 +1,87 @@
+"""Fixtures of the tests of the console: a browser, a registry for each module, and watched pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from registry.domain.log_format.records import Entry
+from registry.ui.files import BUNDLES, STATIC
+
+from .browsing import Watch, launched
+from .places import Place, Serving, alone, clustered
+
+
+# Playwright occupies the thread's event loop while it runs, so it ends with this folder's tests.
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """Start one browser for all tests of the console."""
+    expect.set_options(timeout=15_000)
+    assert all((STATIC / each).exists() for each in BUNDLES), "run make console first"
+    with sync_playwright() as playwright:
+        browser = launched(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def flags() -> tuple[str, ...]:
+    """Return further flags of the module's registry; modules override this."""
+    return ()
+
+
+@pytest.fixture(scope="package")
+def serving(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Serving:
+    """Return a function that runs a registry on a log with certain ``entries``, and with further flags."""
+    nodes: int = request.config.getoption("--console-nodes")
+    kafka = request.getfixturevalue("kafka") if nodes else None
+
+    def serve(*flags: str, entries: Iterable[Entry] = ()) -> AbstractContextManager[Place]:
+        folder = tmp_path_factory.mktemp("console")
+        if kafka is None:
+            return alone(folder, *flags, entries=entries)
+        return clustered(folder, kafka, nodes, *flags, entries=entries)
+
+    return serve
+
+
+@pytest.fixture(scope="module")
+def served(flags: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Run a registry with the ``flags`` for the tests of one module, always alone."""
+    with alone(tmp_path_factory.mktemp("console"), *flags) as place:
+        yield place
+
+
+@pytest.fixture(scope="package")
+def shared(serving: Serving) -> Iterator[Place]:
+    """Run a registry for modules whose tests keep to subjects of their own."""
+    with serving() as place:
+        yield place
+
+
+@pytest.fixture
+def watch(served: Place) -> Iterator[Watch]:
+    """Return what watches the pages of one test, and check it at the end."""
+    watch = Watch([served.url])
+    yield watch
+    watch.check()
+
+
+@pytest.fixture
+def opened(watch: Watch, browser: Browser, served: Place) -> Iterator[Callable[..., Page]]:
+    """Return a function that opens an address of the console, such as ``/subjects``, in a page of its own."""
+    pages: list[Page] = []
+
+    def open_page(address: str = "", **options: Any) -> Page:
+        page = watch.page(browser, **options)
+        pages.append(page)
+        page.goto(f"{served.url}/ui/" + (f"#{address}" if address else ""))
+        return page
+
+    yield open_page
+    for page in pages:
+        page.context.close()

@@ -1,0 +1,15 @@
+"""The pure modules of the console, in Node."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+SCRIPTS = [str(Path(__file__).with_name(name)) for name in ("schema_modules.mjs", "cluster_modules.mjs")]
+
+
+def test_the_pure_modules_do_what_they_say() -> None:
+    ran = subprocess.run(
+        ["node", "--test", *SCRIPTS], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr

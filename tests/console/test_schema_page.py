@@ -1,0 +1,350 @@
+"""The page of a subject: its versions, their texts, comparisons, references, ids, settings, and deletion."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from .browsing import NARROW, WIDE, Watch, barriers
+from .places import Place
+
+Open = Callable[..., Page]
+HOSTILE = "</script><img src=x onerror=alert(1)>\u202eexe.\u2066 a/b?c#d%2F"
+MARKUP = "<b>bold</b></script><script>alert(1)</script>\u202etxet"
+
+
+def record(name: str, *fields: dict[str, Any], **more: Any) -> str:
+    return json.dumps({"type": "record", "name": name, "fields": list(fields), **more}, ensure_ascii=False)
+
+
+def field(name: str, kind: Any = "string", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, **more}
+
+
+FIRST = record("Order", field("id", "long"), field("name"))
+SECOND = record(
+    "Order", field("id", "long"), field("name", **{"confluent:tags": ["PII"]}), field("note", default="")
+)
+MONEY = 'syntax = "proto3";\nmessage Money {\n  int64 cents = 1;\n}\n'
+BILL = 'syntax = "proto3";\nimport "money.proto";\nmessage Bill {\n  Money sum = 1;\n}\n'
+RULE = {"name": "rule", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "1<2"}
+THIRD = record("Order", field("id"), field("base", "Base"))
+
+
+@pytest.fixture(scope="module")
+def served(shared: Place) -> Place:
+    return shared
+
+
+@pytest.fixture(scope="module")
+def filled(served: Place) -> Iterator[httpx.Client]:
+    """Fill the module's registry, and return a client of it."""
+    with httpx.Client(base_url=served.url, timeout=30) as client:
+        register(client, "base-value", record("Base", field("a", "int")))
+        register(client, "orders-value", FIRST)
+        register(
+            client, "orders-value", SECOND,
+            metadata={"properties": {"owner": MARKUP}, "sensitive": ["owner"]},
+            ruleSet={"domainRules": [RULE]},
+        )  # fmt: skip
+        put(client, "/config/orders-value", compatibility="NONE")
+        register(client, "orders-value", THIRD, references=[to("Base", "base-value")])
+        register(
+            client, "user-value", record("User", field("base", "Base")), references=[to("Base", "base-value")]
+        )
+        register(client, ":.other:copy-value", FIRST)
+        register(client, "same-value", FIRST)
+        register(client, "money.proto", MONEY, schemaType="PROTOBUF")
+        uses = [{"name": "money.proto", "subject": "money.proto", "version": 1}]
+        register(client, "bill-value", BILL, schemaType="PROTOBUF", references=uses)
+        association = {"subject": "same-value", "associationType": "value", "lifecycle": "WEAK"}
+        resource = {"resourceName": "orders", "resourceNamespace": "cluster", "resourceId": "1"}
+        answer = client.post("/associations", json={**resource, "associations": [association]})
+        assert answer.status_code == 200, answer.text
+        yield client
+
+
+def to(name: str, subject: str) -> dict[str, Any]:
+    return {"name": name, "subject": subject, "version": 1}
+
+
+def register(client: httpx.Client, subject: str, schema: str, **more: Any) -> dict[str, Any]:
+    answer = client.post(f"/subjects/{quoted(subject)}/versions", json={"schema": schema, **more})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def put(client: httpx.Client, path: str, **body: Any) -> None:
+    assert client.put(path, json=body).status_code == 200
+
+
+def quoted(name: str) -> str:
+    return quote(name, safe="")
+
+
+def served_at(page: Page) -> str:
+    return page.url.partition("#")[0]
+
+
+def text_of(page: Page) -> Locator:
+    return page.locator(".version .cm-content")
+
+
+def tab(page: Page, name: str) -> Locator:
+    page.get_by_role("tab", name=name, exact=True).click()
+    return page.get_by_role("tabpanel")
+
+
+TABS = ("Schema", "Compare", "References", "Ids", "Metadata", "Config and mode", "History")
+# A phone at night for all, a desk at day for those with the most colours.
+SIGHTS = ((NARROW, "dark", TABS), (WIDE, "light", TABS[1:3]))
+
+
+def test_nothing_serious_stands_in_anyones_way(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/subjects/orders-value/versions/2")
+    for size, scheme, names in SIGHTS:
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        for name in names:
+            expect(tab(page, name)).not_to_contain_text("Loading")
+            assert not barriers(page), f"{name}, {scheme}:\n" + "\n".join(barriers(page))
+            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
+    page.get_by_role("button", name="Delete the subject…").click()
+    expect(page.get_by_role("dialog")).to_contain_text("messages stay readable")
+    assert not barriers(page)
+
+
+def test_the_latest_version_is_shown_and_others_are_reached_by_keys(
+    filled: httpx.Client, opened: Open
+) -> None:
+    page = opened("/subjects/orders-value")
+    expect(page.get_by_role("heading", level=1)).to_have_text("orders-value")
+    expect(page.get_by_text("Version 3", exact=True).first).to_be_visible()
+    expect(text_of(page)).to_contain_text('"name": "base"')
+    page.keyboard.press("[")
+    expect(page).to_have_url(served_at(page) + "#/subjects/orders-value/versions/2")
+    expect(text_of(page)).to_contain_text('"name": "note"')
+    page.keyboard.press("]")
+    expect(page).to_have_title("orders-value version 3 · Registrar")
+    page.get_by_role("navigation", name="Versions").get_by_role("link", name="Version 1").click()
+    expect(text_of(page)).not_to_contain_text("note")
+
+
+def test_the_text_is_shown_as_stored_normalized_and_with_its_references(
+    filled: httpx.Client, opened: Open
+) -> None:
+    page = opened("/subjects/orders-value/versions/3")
+    stored = filled.get("/subjects/orders-value/versions/3").json()["schema"]
+    page.get_by_label("As stored").check()
+    expect(text_of(page)).to_have_text(stored)
+    page.get_by_label("Resolved").check()
+    expect(text_of(page)).to_contain_text('"name": "Base"')
+    expect(page).to_have_url(served_at(page) + "#/subjects/orders-value/versions/3?form=resolved")
+    page.get_by_label("Normalized").check()
+    expect(text_of(page)).to_contain_text('"type": "Base"')
+
+
+def test_a_protobuf_schema_shows_what_it_imports_when_asked(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/subjects/bill-value?form=resolved")
+    expect(text_of(page).first).to_contain_text("Money sum = 1;")
+    page.get_by_role("group").filter(has_text="money.proto version 1").locator("summary").click(
+        position={"x": 5, "y": 5}
+    )
+    expect(page.get_by_label("Schema of money.proto, version 1")).to_contain_text("int64 cents = 1;")
+
+
+def test_two_versions_are_compared_with_a_verdict_and_what_would_pass(
+    filled: httpx.Client, opened: Open
+) -> None:
+    page = opened("/subjects/orders-value/versions/3?view=compare")
+    panel = page.get_by_role("tabpanel")
+    expect(panel.get_by_role("heading", name="From version 2 to version 3")).to_be_visible()
+    rows = panel.get_by_role("table").get_by_role("row")
+    expect(rows).to_have_text(
+        [
+            "LevelVerdict",
+            "NONE✓ compatible",
+            "BACKWARD✗ incompatible",
+            "FORWARD✗ incompatible",
+            "FULL✗ incompatible",
+        ]
+    )
+    added = panel.get_by_role("listitem").filter(has_text='{"name":"base","type":"Base"}').first
+    expect(added).to_contain_text("What would pass: give `base` a default")
+    expect(added).to_contain_text("✓ old reads new")
+    expect(panel.locator(".cm-mergeView .cm-content")).to_have_count(2)
+    page.get_by_label("Compare with").select_option("version 1")
+    expect(panel.get_by_role("heading", name="From version 1 to version 3")).to_be_visible()
+    expect(page).to_have_url(served_at(page) + "#/subjects/orders-value/versions/3?view=compare&with=1")
+
+
+def test_a_comparison_fits_a_narrow_screen_as_one_text(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/subjects/orders-value/versions/2?view=compare", viewport=NARROW)
+    expect(page.locator(".merge .cm-content")).to_have_count(1)
+    expect(page.locator(".merge")).to_contain_text('"name": "note"')
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+
+
+def test_references_are_drawn_and_listed_in_both_directions(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/subjects/base-value?view=references")
+    panel = page.get_by_role("tabpanel")
+    graph = panel.get_by_role("region", name="Graph of references")
+    expect(graph.get_by_role("link")).to_have_count(2)
+    expect(panel.locator("section").filter(has_text="Referred to by").get_by_role("link")).to_have_text(
+        ["orders-value version 3", "user-value version 1"]
+    )
+    graph.get_by_role("link", name="user-value version 1").focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_title("user-value version 1 · Registrar")
+
+
+def test_the_versions_and_contexts_with_the_same_schema_are_listed(
+    filled: httpx.Client, opened: Open
+) -> None:
+    page = opened("/subjects/orders-value/versions/1?view=usage")
+    panel = page.get_by_role("tabpanel")
+    expect(panel.get_by_role("link", name="same-value version 1")).to_be_visible()
+    expect(panel.get_by_text("in the context .other")).to_be_visible()
+
+
+def test_tags_metadata_and_rules_are_shown_as_text(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/subjects/orders-value/versions/2?view=details")
+    panel = page.get_by_role("tabpanel")
+    expect(panel.get_by_role("cell", name=MARKUP, exact=True)).to_be_visible()
+    expect(panel.get_by_text("sensitive")).to_be_visible()
+    expect(panel.get_by_role("listitem").filter(has_text="PII")).to_contain_text("Order.name")
+    expect(panel.get_by_role("cell", name="1<2")).to_be_visible()
+    expect(panel.get_by_text("No resource is associated with it.")).to_be_visible()
+
+
+def test_associations_are_shown(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/subjects/same-value?view=details")
+    row = page.get_by_role("table", name="Associations").get_by_role("row").last
+    expect(row.get_by_role("cell")).to_have_text(["orders", "cluster", "topic value", "WEAK"])
+
+
+def test_the_level_is_set_and_inherited_and_its_origin_is_told(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/subjects/same-value?view=settings")
+    level = page.locator("section").filter(has_text="Compatibility level of")
+    expect(level.locator("li.current")).to_contain_text("the server's setting compatibility (BACKWARD)")
+    level.get_by_label("Compatibility level of this subject").select_option("FULL")
+    level.get_by_role("button", name="Set").click()
+    expect(level.locator("li.current")).to_contain_text("this subject: FULL")
+    assert filled.get("/config/same-value").json() == {"compatibilityLevel": "FULL"}
+    expect(page.get_by_text("FULL, READWRITE")).to_be_visible()
+    level.get_by_role("button", name="Remove, and inherit").click()
+    expect(level.locator("li.current")).to_contain_text("the server's setting")
+    mode = page.locator("section").filter(has_text="Mode of")
+    mode.get_by_label("Mode of this subject").select_option("READONLY")
+    mode.get_by_role("button", name="Set").click()
+    expect(mode.locator("li.current")).to_contain_text("this subject: READONLY")
+    mode.get_by_role("button", name="Remove, and inherit").click()
+    expect(mode.locator("li.current")).to_contain_text("READWRITE, which holds")
+
+
+def test_the_top_level_and_contexts_have_a_page_of_their_own(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/config")
+    expect(page.get_by_label("Compatibility level of the top level")).to_be_visible()
+    page.get_by_label("Scope", exact=True).select_option("the context .other")
+    expect(page.get_by_label("Mode of the context .other")).to_be_visible()
+    expect(page).to_have_url(served_at(page) + "#/config?scope=%3A.other%3A")
+
+
+def test_a_refused_change_says_why_in_its_place(filled: httpx.Client, opened: Open, watch: Watch) -> None:
+    watch.allow("422")
+    page = opened("/subjects/same-value?view=settings")
+    mode = page.locator("section").filter(has_text="Mode of")
+    mode.get_by_label("Mode of this subject").select_option("IMPORT")
+    mode.get_by_role("button", name="Set").click()
+    expect(mode.get_by_role("alert")).to_contain_text("42205")
+
+
+def test_a_version_is_deleted_after_its_consequences_are_told_and_brought_back(
+    filled: httpx.Client, opened: Open
+) -> None:
+    register(filled, "brief-value", '"int"')
+    register(filled, "brief-value", '"long"')
+    page = opened("/subjects/brief-value")
+    page.get_by_role("button", name="Delete version 2…").click()
+    dialog = page.get_by_role("dialog", name="Delete: version 2")
+    expect(dialog).to_contain_text("messages stay readable")
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog).to_have_count(0)
+    assert filled.get("/subjects/brief-value/versions").json() == [1]
+    page.get_by_label("1 deleted").check()
+    page.get_by_role("navigation", name="Versions").get_by_role("link", name="Version 2").click()
+    page.get_by_role("button", name="Bring back…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Register it again").click()
+    expect(page).to_have_title("brief-value version 3 · Registrar")
+    assert filled.get("/subjects/brief-value/versions").json() == [1, 3]
+
+
+def test_a_permanent_deletion_wants_the_name_and_tells_which_ids_vanish(
+    filled: httpx.Client, opened: Open
+) -> None:
+    found = register(filled, "gone-value", record("Gone"))
+    page = opened("/subjects/gone-value")
+    for _ in range(2):
+        page.get_by_role("button", name="Delete the subject…").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.get_by_role("listitem").first).to_be_visible()
+        button = dialog.get_by_role("button", name="Delete", exact=False).last
+        if dialog.get_by_role("textbox").count():
+            expect(dialog).to_contain_text(f"Clients that read by id get 404 for id {found['id']}")
+            expect(button).to_be_disabled()
+            dialog.get_by_role("textbox").fill("gone-value")
+        button.click()
+        expect(dialog).to_have_count(0)
+    expect(page).to_have_title("Subjects · Registrar")
+    assert filled.get(f"/schemas/ids/{found['id']}").status_code == 404
+
+
+def test_a_version_that_others_refer_to_is_refused_beforehand(
+    filled: httpx.Client, opened: Open, watch: Watch
+) -> None:
+    watch.allow("422")
+    page = opened("/subjects/base-value")
+    page.get_by_role("button", name="Delete version 1…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("is referred to by the schemas with the ids")
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog.get_by_role("alert")).to_contain_text("42206")
+
+
+def test_hostile_names_and_texts_stay_text(filled: httpx.Client, opened: Open) -> None:
+    register(filled, HOSTILE, record("R", doc=MARKUP))
+    page = opened(f"/subjects/{quoted(HOSTILE)}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
+    expect(text_of(page)).to_contain_text("<b>bold</b></script>")
+    for name in ("References", "Ids", "Metadata", "Config and mode"):
+        expect(tab(page, name)).not_to_contain_text("Loading")
+    assert page.locator("main img, main script, main b").count() == 0
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(39_000, marks=pytest.mark.long)])
+def test_large_schemas_are_shown_without_colours_and_the_page_stays_responsive(
+    filled: httpx.Client, opened: Open, count: int
+) -> None:
+    fields = [field(f"field_{index:06}", doc="x" * 60) for index in range(count)]
+    register(filled, f"large-{count}", record("Large", *fields))
+    page = opened(f"/subjects/large-{count}")
+    expect(page.get_by_text("shown without colours, because it is large")).to_be_visible()
+    expect(text_of(page)).to_contain_text("field_000001")
+    page.get_by_label("As stored").check()
+    expect(page.get_by_text("the first 100 thousand are shown")).to_be_visible()
+    expect(text_of(page)).to_contain_text("field_000001")
+    tab(page, "Metadata")
+    expect(page.get_by_text("No part of the schema has a tag.")).to_be_visible()
+
+
+def test_a_subject_that_does_not_exist_is_told(opened: Open, watch: Watch) -> None:
+    watch.allow("404")
+    page = opened("/subjects/none")
+    expect(page.get_by_role("alert")).to_contain_text("Not found")

@@ -1,0 +1,63 @@
+"""Principals that rules limit: they are offered what they may do, and told what they may not."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.running import PATIENT
+
+from .browsing import Watch
+from .places import Place
+
+# Of the password "secret", with parameters that make it fast.
+SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
+RULES = """[[allow]]\nprincipal = "root"\nrole = "admin"\nsubjects = "*"
+[[allow]]\nprincipal = "alice"\nrole = "reader"\nsubjects = "own-value"
+"""
+ALICE = {"authorization": "Basic " + base64.b64encode(b"alice:secret").decode()}
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    folder = tmp_path_factory.mktemp("permissions")
+    users, rules = folder / "users", folder / "rules.toml"
+    users.write_text(f"root:{SECRET}\nalice:{SECRET}\n")
+    rules.write_text(RULES)
+    return ("--readers", "1", "--users", str(users), "--rules", str(rules))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def filled(served: Place) -> None:
+    for subject in ("own-value", "other-value"):
+        url = f"{served.url}/subjects/{subject}/versions"
+        answer = httpx.post(url, json={"schema": '"int"'}, auth=("root", "secret"), timeout=PATIENT)
+        assert answer.status_code == 200, answer.text
+
+
+def test_a_reader_is_offered_nothing_that_would_be_refused(opened: Callable[..., Page]) -> None:
+    page = opened("/subjects/own-value?view=settings", extra_http_headers=ALICE)
+    # The scopes above the subject are hidden from a reader, what is in force is not.
+    expect(page.get_by_role("heading", name="Compatibility level: BACKWARD")).to_be_visible()
+    expect(page.get_by_text("you may not see it")).to_have_count(4)
+    expect(page.get_by_text("You may not change it.")).to_have_count(2)
+    expect(page.get_by_role("button", name="Set")).to_have_count(2)
+    for each in page.get_by_role("button", name="Set").all():
+        expect(each).to_be_disabled()
+    expect(page.get_by_role("button", name="Delete")).to_have_count(0)
+    page.get_by_role("link", name="Try a new version").click()
+    expect(page.get_by_text("You may not register schemas under this subject.")).to_be_visible()
+    expect(page.get_by_role("table").get_by_role("row")).to_have_count(8)
+    expect(page.get_by_role("button", name="Register")).to_be_disabled()
+
+
+def test_what_may_not_be_seen_is_refused_in_its_place(opened: Callable[..., Page], watch: Watch) -> None:
+    watch.allow("403")
+    page = opened("/subjects/other-value", extra_http_headers=ALICE)
+    expect(page.get_by_role("alert")).to_contain_text("You may not see this")
+    page.goto(f"{page.url.partition('#')[0]}#/config")
+    expect(page.get_by_role("alert")).to_contain_text("You may not see this")

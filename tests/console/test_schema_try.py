@@ -1,0 +1,174 @@
+"""Try: a schema is checked while one types, at every level, and registered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from .browsing import NARROW, WIDE, Watch, barriers
+from .places import Place
+
+Open = Callable[..., Page]
+ID = {"name": "id", "type": "long"}
+NAME = {"name": "name", "type": "string"}
+
+
+def record(*fields: dict[str, Any]) -> str:
+    return json.dumps({"type": "record", "name": "Order", "fields": list(fields)})
+
+
+@pytest.fixture(scope="module")
+def served(shared: Place) -> Place:
+    return shared
+
+
+@pytest.fixture(scope="module")
+def filled(served: Place) -> Iterator[httpx.Client]:
+    """Register two versions that are compatible one way, and return a client."""
+    with httpx.Client(base_url=served.url, timeout=30) as client:
+        for schema in (record(ID), record(ID, NAME | {"default": ""})):
+            assert client.post("/subjects/drafts-value/versions", json={"schema": schema}).status_code == 200
+        yield client
+
+
+def editor(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Schema")
+
+
+def write(page: Page, text: str) -> None:
+    editor(page).fill(text)
+
+
+def status(page: Page) -> Locator:
+    return page.locator(".results").get_by_role("status").first
+
+
+def verdicts(page: Page) -> Locator:
+    return page.get_by_role("table").get_by_role("row")
+
+
+def test_a_schema_is_validated_without_a_subject(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/try")
+    expect(status(page)).to_have_text("Valid. Name a subject to check its compatibility.")
+    write(page, '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "strin"}]}')
+    expect(page.get_by_role("alert")).to_contain_text("Undefined schema: strin")
+    expect(page.locator(".cm-lintRange-error")).to_have_text('"strin"')
+    write(page, '{\n  "type" "record"\n}')
+    expect(page.get_by_role("alert")).to_contain_text("line 2")
+    expect(page.locator(".cm-gutter-lint .cm-lint-marker-error")).to_have_count(1)
+    page.get_by_label("Type").select_option("PROTOBUF")
+    write(page, 'syntax = "proto3";\nmessage A {\n  int32 = 1;\n}\n')
+    expect(page.get_by_role("alert")).to_contain_text("Syntax error")
+    write(page, 'syntax = "proto3";\nmessage A {\n  int32 a = 1;\n}\n')
+    expect(status(page)).to_contain_text("Valid.")
+    expect(page.get_by_role("button", name="Register")).to_be_disabled()
+
+
+def test_every_level_gets_a_verdict_with_what_would_pass(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/try?subject=drafts-value&version=2")
+    expect(status(page)).to_have_text("Valid, and compatible at BACKWARD, the level in force.")
+    added = {"name": "added", "type": "int"}
+    write(page, record(ID, NAME | {"default": ""}, added))
+    expect(verdicts(page)).to_have_text([
+        "LevelVerdict", "NONE✓ compatible", "BACKWARD in force✗ incompatible",
+        "BACKWARD_TRANSITIVE✗ incompatible", "FORWARD✓ compatible", "FORWARD_TRANSITIVE✓ compatible",
+        "FULL✗ incompatible", "FULL_TRANSITIVE✗ incompatible",
+    ])  # fmt: skip
+    change = page.get_by_role("listitem").filter(has_text='{"name":"added","type":"int"}').first
+    expect(change).to_contain_text("What would pass: give `added` a default")
+    expect(page.locator(".cm-lintRange-error")).to_have_text(json.dumps(added))
+    page.get_by_role("button", name="FORWARD", exact=True).click()
+    expect(page.locator(".cm-lintRange-error")).to_have_count(0)
+    expect(page).to_have_url(
+        page.url.partition("#")[0] + "#/try?subject=drafts-value&version=2&level=FORWARD"
+    )
+    page.get_by_role("button", name="BACKWARD", exact=True).click()
+    change.get_by_role("button", name="Go there").click()
+    expect(editor(page)).to_be_focused()
+    for size, scheme in ((NARROW, "dark"), (WIDE, "light")):
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        assert not barriers(page), "\n".join(barriers(page))
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+def test_the_last_text_is_checked_once_however_quickly_one_types(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/try?subject=drafts-value&version=2")
+    expect(status(page)).to_contain_text("Valid, and compatible")
+    asked: list[str] = []
+    page.on(
+        "request", lambda request: asked.append(request.post_data or "") if request.method == "POST" else None
+    )
+    for count in range(1, 8):
+        write(page, record(ID, NAME | {"default": "x" * count}))
+    expect(status(page)).to_contain_text("Valid, and compatible")
+    expect(verdicts(page).filter(has_text="checking")).to_have_count(0)
+    # The last text takes five requests: validity, and both halves of both kinds of levels.
+    assert len([each for each in asked if "xxxxxxx" in each]) == 5
+
+
+def test_a_schema_is_registered_with_references_and_leads_to_its_page(
+    filled: httpx.Client, opened: Open
+) -> None:
+    page = opened("/try")
+    page.get_by_label("Subject", exact=True).fill("baskets-value")
+    expect(page).to_have_url(page.url.partition("#")[0] + "#/try?subject=baskets-value")
+    page.get_by_text("References (0)").click()
+    page.get_by_role("button", name="Add a reference").click()
+    reference = page.get_by_role("group", name="Reference 1")
+    reference.get_by_label("Name").fill("Order")
+    reference.get_by_label("Subject").fill("drafts-value")
+    write(page, '{"type": "record", "name": "Basket", "fields": [{"name": "order", "type": "Order"}]}')
+    expect(status(page)).to_have_text(
+        "Valid. The subject has no versions, so there is nothing to be compatible with."
+    )
+    page.get_by_label("normalize").check()
+    page.get_by_role("button", name="Register").click()
+    page.get_by_role("link", name="baskets-value version 1").click()
+    expect(page).to_have_title("baskets-value version 1 · Registrar")
+    assert filled.get("/subjects/baskets-value/versions/1").json()["references"][0]["version"] == 2
+
+
+def test_a_refused_registration_keeps_the_text_and_says_why(
+    filled: httpx.Client, opened: Open, watch: Watch
+) -> None:
+    watch.allow("409")
+    page = opened("/try?subject=drafts-value&version=1")
+    write(page, record(ID | {"type": "string"}))
+    expect(page.get_by_text("so the registry will refuse it")).to_be_visible()
+    page.get_by_role("button", name="Register").click()
+    expect(page.locator(".register").get_by_role("alert")).to_contain_text("40901")
+    expect(editor(page)).to_contain_text('"string"')
+    assert filled.get("/subjects/drafts-value/versions").json() == [1, 2]
+
+
+def test_a_draft_is_still_there_when_one_comes_back(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/try?subject=drafts-value&version=1")
+    write(page, record(ID, {"name": "kept", "type": "int"}))
+    expect(status(page)).to_contain_text("incompatible at BACKWARD")
+    page.get_by_role("link", name="Lookup").click()
+    expect(page.get_by_label("Id or guid")).to_be_visible()  # the draft's page has gone
+    page.go_back()
+    expect(editor(page)).to_contain_text('"kept"')
+    page.get_by_role("button", name="Start again").click()
+    expect(editor(page)).not_to_contain_text('"kept"')
+
+
+def test_hostile_drafts_are_only_text(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/try")
+    hostile = '"</script><img src=x onerror=alert(1)>\u202e'
+    write(page, hostile)
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(editor(page)).to_contain_text("</script><img")
+    # A lone surrogate is sent as an escape, and what the registry says about it is shown.
+    page.get_by_label("Type").select_option("JSON")
+    editor(page).evaluate(
+        "element => element.ownerDocument.execCommand('insertText', false, '{\"a\": \"\\ud800\"}')"
+    )
+    expect(page.get_by_role("alert")).to_be_visible()
+    assert page.locator("main img, main script").count() == 0

@@ -1,0 +1,201 @@
+"""Signing in to the console: with a password, and at an OpenID Connect issuer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.api.permitting import rule
+from tests.oidc_issuer import CLIENT_ID, OidcIssuer
+from tests.process.security.test_authentication import SECRET
+from tests.running import until
+from tests.token_issuer import AUDIENCE
+
+from .browsing import Watch, check_accessible
+from .places import Place
+
+UNAUTHORIZED = r"status of 401 "
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[OidcIssuer]:
+    with OidcIssuer() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def flags(issuer: OidcIssuer, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    folder = tmp_path_factory.mktemp("sign-in")
+    users, rules = folder / "users", folder / "rules.toml"
+    users.write_text("".join(f"{name}:{SECRET}\n" for name in ("root", "bob", "zoë")))
+    rules.write_text(
+        rule("root", "admin", "*") + rule("bob", "reader", "*") + rule("zoë", "developer", "own-*")
+        + rule("carol", "admin", "*")
+    )  # fmt: skip
+    return (
+        *("--users", str(users), "--rules", str(rules)),
+        *("--jwt-jwks", f"{issuer.url}/keys", "--jwt-issuer", issuer.url, "--jwt-audience", AUDIENCE),
+        *("--jwt-clock-skew-s", "0", "--console-oidc-client-id", CLIENT_ID),
+    )
+
+
+@pytest.fixture
+def watch(served: Place, issuer: OidcIssuer) -> Iterator[Watch]:
+    watch = Watch([served.url, issuer.url])
+    yield watch
+    watch.check()
+
+
+Opened = Callable[..., Page]
+
+
+def sign_in(page: Page, name: str, password: str = "secret") -> None:
+    dialog = page.get_by_role("dialog", name="Sign in")
+    dialog.get_by_label("User name").fill(name)
+    dialog.get_by_label("Password").fill(password)
+    dialog.get_by_role("button", name="Sign in", exact=True).click()
+
+
+def signed_in(page: Page, name: str) -> None:
+    expect(page.locator("header .user")).to_contain_text(name)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("status").get_by_text("There are no subjects yet")).to_be_visible()
+
+
+def storage(page: Page) -> Any:
+    return page.evaluate("() => [Object.entries(localStorage), Object.entries(sessionStorage)]")
+
+
+def test_a_password_is_asked_for_before_anything_is_refused_and_the_page_then_goes_on(opened: Opened) -> None:
+    page = opened()
+    dialog = page.get_by_role("dialog", name="Sign in")
+    expect(dialog).to_be_visible()
+    check_accessible(page)
+    sign_in(page, "zoë")
+    signed_in(page, "zoë")
+    assert storage(page) == [[], []]
+    page.reload()
+    expect(dialog).to_be_visible()
+
+
+def test_a_wrong_password_is_told_and_can_be_corrected(opened: Opened, watch: Watch) -> None:
+    watch.allow(UNAUTHORIZED)
+    page = opened()
+    sign_in(page, "bob", "guess")
+    expect(page.get_by_role("alert")).to_have_text("The name or the password is wrong.")
+    sign_in(page, "bob")
+    signed_in(page, "bob")
+    expect(page.locator("header .user")).to_contain_text("read only")
+
+
+def test_a_user_who_chose_so_stays_signed_in_until_signing_out(opened: Opened) -> None:
+    page = opened()
+    page.get_by_label("Stay signed in when this tab is reloaded").check()
+    sign_in(page, "root")
+    signed_in(page, "root")
+    page.reload()
+    signed_in(page, "root")
+    assert storage(page)[0] == []
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
+    assert storage(page) == [[], []]
+
+
+def test_without_signing_in_the_page_says_so_and_offers_it_again(opened: Opened, watch: Watch) -> None:
+    watch.allow(UNAUTHORIZED)
+    page = opened()
+    expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("alert")).to_contain_text("Sign in to see this")
+    page.get_by_role("button", name="Sign in").click()
+    sign_in(page, "root")
+    expect(page.locator("header .user")).to_contain_text("root")
+    page.get_by_role("button", name="Try again").click()
+    signed_in(page, "root")
+
+
+def at_issuer(page: Page, user: str) -> None:
+    page.get_by_role("button", name="Sign in at").click()
+    expect(page).to_have_title("Issuer")
+    page.get_by_label("Who are you?").fill(user)
+    page.get_by_role("button", name="Go on").click()
+
+
+@pytest.mark.parametrize("mode", ["fragment", pytest.param("query", marks=pytest.mark.long)])
+def test_an_issuer_signs_users_in_and_the_page_is_where_it_was(
+    opened: Opened, issuer: OidcIssuer, served: Place, mode: str
+) -> None:
+    issuer.response_modes = [mode]
+    page = opened("/lookup")
+    at_issuer(page, "carol")
+    expect(page.locator("header .user")).to_contain_text("carol")
+    assert page.url == f"{served.url}/ui/#/lookup"
+    assert storage(page) == [[], []]
+
+
+def test_a_token_is_renewed_before_it_expires_without_the_user(opened: Opened, issuer: OidcIssuer) -> None:
+    before = len(issuer.granted)
+    page = opened()
+    page.clock.install()
+    at_issuer(page, "carol")
+    signed_in(page, "carol")
+    page.clock.fast_forward(1000 * (issuer.lifetime_s - 20))
+    page.get_by_role("link", name="Lookup").click()
+    page.get_by_role("link", name="Subjects").click()
+    until(
+        lambda: issuer.granted[before:] == ["authorization_code", "refresh_token"], 10, "the token's renewal"
+    )
+    signed_in(page, "carol")
+
+
+@pytest.mark.long
+def test_an_expired_session_asks_again_and_the_page_goes_on(opened: Opened, issuer: OidcIssuer) -> None:
+    issuer.refreshes = False
+    page = opened("/lookup")
+    page.clock.install()
+    at_issuer(page, "carol")
+    expect(page.locator("header .user")).to_contain_text("carol")
+    issuer.refreshes = True
+    page.clock.fast_forward(1000 * (issuer.lifetime_s + 1))
+    page.get_by_role("link", name="Subjects").click()
+    dialog = page.get_by_role("dialog", name="Sign in")
+    expect(dialog).to_contain_text("Your session has ended")
+    at_issuer(page, "carol")
+    signed_in(page, "carol")
+
+
+def test_a_refusal_of_the_issuer_is_told(opened: Opened) -> None:
+    page = opened()
+    at_issuer(page, "")
+    expect(page.get_by_role("alert")).to_contain_text("The issuer refused: Nobody signed in")
+    sign_in(page, "root")
+    signed_in(page, "root")
+
+
+def test_an_answer_that_the_page_did_not_ask_for_is_refused(opened: Opened, served: Place) -> None:
+    page = opened()
+    page.goto(f"{served.url}/ui/?code=stolen&state=forged")
+    expect(page.get_by_role("alert")).to_contain_text("not begun by this page")
+    assert page.url == f"{served.url}/ui/"
+
+
+@pytest.mark.long
+def test_an_identity_for_another_sign_in_is_refused(opened: Opened, issuer: OidcIssuer) -> None:
+    issuer.changed_claims = {"nonce": "replayed"}
+    page = opened()
+    at_issuer(page, "carol")
+    expect(page.get_by_role("alert")).to_contain_text("for another sign-in")
+    issuer.changed_claims = {}
+
+
+def test_a_user_without_rights_sees_why_buttons_are_off(opened: Opened, watch: Watch) -> None:
+    watch.allow("status of 403 ")
+    page = opened("/cluster/snapshots")
+    sign_in(page, "bob")
+    expect(page.get_by_role("alert")).to_contain_text("You may not see this")
+    build = page.get_by_role("button", name="Build a snapshot")
+    expect(build).to_be_disabled()
+    expect(build).to_have_accessible_description("bob may not do this: it needs admin on everything.")

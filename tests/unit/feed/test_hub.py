@@ -1,0 +1,392 @@
+"""The listeners of one process: whoever resumes, lags or loses rights sees exactly what it should."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from registry.domain.errors import RegistryError
+from registry.domain.events.event import Kind
+from registry.domain.events.filter import Filter
+from registry.domain.queries.subject_order import Prefix
+from registry.domain.subject_patterns import parse_pattern
+from registry.feed.live import SLICE
+from registry.security.access import FULL_ACCESS, NO_ACCESS, Permission
+from registry.security.authorization.rules import RuleAccess
+from tests.running import until_async
+from tests.unit.feed.feeding import (
+    ListGate,
+    ListSource,
+    ListStream,
+    feeding,
+    listen,
+    subscription,
+    until_next_turn,
+    until_seen,
+)
+
+ONLY_A = Filter(subjects=Prefix.parse("a"))
+ADMINISTRATOR = RuleAccess([(frozenset({Permission.ADMIN}), (parse_pattern("*"),))])
+READS_A = RuleAccess([(frozenset({Permission.READ}), (parse_pattern("a"),))])
+
+
+def in_loop(scenario: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """Run a test on an event loop."""
+
+    def test() -> None:
+        asyncio.run(scenario())  # type: ignore[arg-type]
+
+    test.__name__ = scenario.__name__
+    test.__doc__ = scenario.__doc__
+    return test
+
+
+@in_loop
+async def test_a_listener_gets_all_events_after_its_position_and_then_those_that_come() -> None:
+    source = ListSource(10)
+    with feeding(source) as hub:
+        stream = await listen(hub, 6)
+        await until_seen(stream, 7, 8, 9)
+        source.append(2)
+        await until_seen(stream, 10, 11)
+        assert stream.offsets == [7, 8, 9, 10, 11]
+
+
+@in_loop
+async def test_a_listener_without_a_position_begins_now() -> None:
+    source = ListSource(10)
+    with feeding(source) as hub:
+        stream = await listen(hub, None)
+        assert stream.position == 9
+        source.append()
+        await until_seen(stream, 10)
+        assert stream.offsets == [10]
+
+
+@in_loop
+async def test_a_listener_far_back_gets_pages_from_the_source_and_then_joins_the_others() -> None:
+    source = ListSource(5000)
+    with feeding(source) as hub:
+        first, far = await listen(hub, None), await listen(hub, -1)
+        await until_seen(far, 4999)
+        source.append()
+        await until_seen(far, 5000)
+        await until_seen(first, 5000)
+        assert far.offsets == [*range(5001)]
+
+
+@in_loop
+async def test_listeners_with_the_same_filter_share_what_is_printed() -> None:
+    source = ListSource(2)
+    with feeding(source) as hub:
+        streams = [await listen(hub, None) for _ in range(3)]
+        others = [await listen(hub, None, subscription(ONLY_A)) for _ in range(2)]
+        await until_async(lambda: source.asked, "the feed to begin")
+        source.append(2)
+        for stream in streams:
+            await until_seen(stream, 2, 3)
+        for stream in others:
+            await until_seen(stream, 2)
+        assert len({id(stream.written[-1]) for stream in streams}) == 1
+        assert len({id(stream.written[-1]) for stream in others}) == 1
+
+
+@in_loop
+async def test_a_slow_listener_is_written_nothing_until_it_has_read_and_then_all_that_it_missed() -> None:
+    source = ListSource(1)
+    with feeding(source) as hub:
+        slow, quick = await listen(hub, None), await listen(hub, None)
+        source.append()
+        await until_seen(slow, 1)
+        slow.behind = True
+        written = len(slow.written)
+        for _ in range(6):
+            source.append(1000)
+            await until_seen(quick, source.end - 1)
+        assert len(slow.written) == written
+        slow.drain()
+        await until_seen(slow, source.end - 1)
+        assert slow.offsets == [*range(1, source.end)]
+        assert quick.offsets == [*range(1, source.end)]
+
+
+@in_loop
+async def test_a_slow_listener_whose_connection_breaks_is_counted() -> None:
+    source = ListSource(1)
+    with feeding(source) as hub:
+        slow, quick = await listen(hub, None), await listen(hub, None)
+        await until_async(lambda: source.asked, "the feed to begin")
+        slow.behind = True
+        source.append()
+        await until_seen(quick, 1)
+        slow.close()
+        quick.close()
+        assert hub.dropped == 1
+        assert hub.listeners == 0
+
+
+@in_loop
+async def test_a_source_that_fails_for_a_while_costs_no_event() -> None:
+    source = ListSource(5)
+    with feeding(source) as hub:
+        stream = await listen(hub, 4)
+        source.append()
+        await until_seen(stream, 5)
+        source.fails = True
+        source.wake()
+        asked = len(source.asked)
+        await until_async(lambda: len(source.asked) > asked + 1, "the feed to try again")
+        source.end += 3
+        source.fails = False
+        await until_seen(stream, 6, 7, 8)
+        assert stream.offsets == [5, 6, 7, 8]
+
+
+@in_loop
+async def test_positions_outside_the_log_are_refused() -> None:
+    source = ListSource(100)
+    source.begin = 50
+    with feeding(source) as hub:
+        refusals = []
+        for after in (100, 12, 48):
+            with pytest.raises(RegistryError) as refused:
+                await hub.locate(after)
+            refusals.append((refused.value.code, refused.value.message))
+        deleted = (
+            "The log no longer has the records after offset %d; its oldest has offset 50, so resume after 49"
+        )
+        assert refusals == [
+            (400, "after lies beyond the end of the log: its last offset is 99"),
+            (41080, deleted % 12),
+            (41080, deleted % 48),
+        ]
+        assert [await hub.locate(after) for after in (49, 99, -1, None)] == [50, 100, 0, 100]
+        begins = await listen(hub, -1)
+        await until_seen(begins, 99)
+        assert begins.offsets == [*range(50, 100)]
+
+
+@in_loop
+async def test_a_listener_whose_events_are_deleted_while_it_lags_is_ended() -> None:
+    source = ListSource(1)
+    with feeding(source) as hub:
+        slow = await listen(hub, None)
+        source.append()
+        await until_seen(slow, 1)
+        slow.behind = True
+        source.append(20_000)
+        quick = await listen(hub, None)
+        source.append()
+        await until_seen(quick, source.end - 1)
+        source.begin = source.end - 1
+        slow.drain()
+        await until_async(lambda: slow.ended, "the stream to end")
+        assert not quick.ended
+
+
+@in_loop
+async def test_only_so_many_listeners_are_served() -> None:
+    source = ListSource(1)
+    with feeding(source, listeners_max=2) as hub:
+        streams = [await listen(hub, None) for _ in range(2)]
+        with pytest.raises(RegistryError, match="Too many clients"):
+            await hub.locate(None)
+        streams[0].close()
+        await listen(hub, None)
+
+
+@in_loop
+async def test_nothing_is_asked_of_the_source_until_somebody_listens() -> None:
+    source = ListSource(10)
+    with feeding(source) as hub:
+        found, position = await hub.poll(subscription(), 3, limit=2, wait_s=0.0)
+        assert (len(found), position) == (2, 5)
+        assert source.asked == [3]
+
+
+@in_loop
+async def test_a_poll_waits_for_the_next_event_that_it_wants() -> None:
+    source = ListSource(11)
+    with feeding(source) as hub:
+        other = await listen(hub, None)
+        poll = asyncio.create_task(hub.poll(subscription(ONLY_A), 11, limit=5, wait_s=30.0))
+        await until_async(lambda: hub.listeners == 2, "the poll to wait")
+        source.append()
+        await until_seen(other, 11)
+        assert not poll.done()
+        source.append()
+        found, position = await poll
+        assert (len(found), position) == (1, 13)
+
+
+@in_loop
+async def test_a_poll_ends_without_events_when_its_time_is_over_or_the_server_stops() -> None:
+    source = ListSource(10)
+    with feeding(source) as hub:
+        assert await hub.poll(subscription(), 10, limit=5, wait_s=0.01) == ([], 10)
+        poll = asyncio.create_task(hub.poll(subscription(), 10, limit=5, wait_s=300.0))
+        await until_async(lambda: hub.listeners, "the poll to wait")
+    assert await poll == ([], 10)
+
+
+@in_loop
+async def test_streams_end_when_the_server_stops() -> None:
+    source = ListSource(10)
+    with feeding(source) as hub:
+        stream = await listen(hub, None)
+    assert stream.ended
+    with pytest.raises(RegistryError, match="stopping"):
+        await hub.locate(None)
+
+
+@in_loop
+async def test_a_listener_that_joins_while_an_event_is_being_sent_gets_it_once() -> None:
+    source, joining = ListSource(2), ListStream()
+    with feeding(source, listeners_max=1000) as hub:
+        streams = [await listen(hub, None) for _ in range(SLICE + 1)]
+        other = await listen(hub, None, subscription(ONLY_A))
+        source.append(2)
+        for stream in streams:
+            await until_seen(stream, 2, 3)
+        await until_seen(other, 2)
+        begin = source.end
+
+        def join() -> None:
+            streams[0].on_write = lambda: None
+            hub.attach(joining, subscription(ONLY_A), begin)
+
+        streams[0].on_write = join
+        source.append(2)
+        await until_seen(other, begin)
+        await until_seen(joining, begin)
+        source.append(2)
+        await until_seen(joining, begin, begin + 2)
+        assert joining.offsets == [begin, begin + 2]
+
+
+# --- permissions
+
+
+@in_loop
+async def test_a_listener_sees_only_what_it_may_read() -> None:
+    source = ListSource(4)
+    with feeding(source, ListGate(some=READS_A)) as hub:
+        stream = await listen(hub, -1, subscription(access=READS_A, name="some"))
+        await until_seen(stream, 0, 2)
+        source.append(3)
+        await until_seen(stream, 0, 2, 4, 6)
+        found, position = await hub.poll(subscription(access=READS_A, name="some"), 1, limit=9, wait_s=0.0)
+        assert (len(found), position) == (3, 7)
+
+
+@in_loop
+async def test_changed_rules_apply_to_open_streams_before_the_next_event() -> None:
+    source, gate = ListSource(4), ListGate(one=FULL_ACCESS)
+    with feeding(source, gate) as hub:
+        stream = await listen(hub, 3, subscription(name="one"))
+        source.append(2)
+        await until_seen(stream, 4, 5)
+        gate.accesses["one"] = READS_A
+        source.append(2)
+        await until_seen(stream, 4, 5, 6)
+        gate.accesses["one"] = FULL_ACCESS
+        source.append(2)
+        await until_seen(stream, 4, 5, 6, 8, 9)
+        assert not stream.ended
+
+
+@in_loop
+async def test_a_stream_whose_credentials_expired_goes_on_if_they_are_still_valid() -> None:
+    source, gate = ListSource(4), ListGate(one=FULL_ACCESS)
+    with feeding(source, gate) as hub:
+        stream = await listen(hub, 3, subscription(name="one"))
+        source.append()
+        await until_seen(stream, 4)
+        gate.expired.add("one")
+        source.append()
+        await until_seen(stream, 4, 5)
+        assert gate.verified == ["one"]
+        assert not stream.ended
+
+
+@in_loop
+async def test_a_stream_whose_credentials_were_revoked_ends_without_a_further_event() -> None:
+    source, gate = ListSource(4), ListGate(one=FULL_ACCESS, two=FULL_ACCESS)
+    with feeding(source, gate) as hub:
+        stream = await listen(hub, 3, subscription(name="one"))
+        other = await listen(hub, 3, subscription(name="two"))
+        source.append()
+        await until_seen(stream, 4)
+        del gate.accesses["one"]
+        source.append()
+        await until_async(lambda: stream.ended, "the stream to end")
+        await until_seen(other, 4, 5)
+        assert stream.offsets == [4]
+
+
+# --- whatever happens
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_happens_each_listener_sees_each_event_once(seed: int) -> None:
+    """Listeners come, go, lag and resume while the source fails from time to time."""
+
+    async def scenario() -> None:
+        chance, source = random.Random(seed), ListSource(20)
+        gate = ListGate(one=FULL_ACCESS)
+        with feeding(source, gate, listeners_max=1000) as hub:
+            streams: list[tuple[int, ListStream]] = []
+            for _ in range(200):
+                match chance.randrange(7):
+                    case 0 | 1:
+                        source.append(chance.choice((1, 1, 2, 700)))
+                    case 2:
+                        after = chance.randrange(-1, source.end)
+                        streams.append((after, await listen(hub, after, subscription(name="one"))))
+                    case 3 if streams:
+                        chance.choice(streams)[1].behind = True
+                    case 4 if streams:
+                        chance.choice(streams)[1].drain()
+                    case 5:
+                        gate.expired.add("one")
+                    case 6:
+                        source.fails = True
+                        await until_next_turn()
+                        source.fails = False
+                for _ in range(chance.randrange(4)):
+                    await until_next_turn()
+            for _, stream in streams:
+                stream.drain()
+            source.append()
+            for after, stream in streams:
+                await until_seen(stream, source.end - 1)
+                assert stream.offsets == [*range(after + 1, source.end)]
+
+    asyncio.run(scenario())
+
+
+def test_kinds_are_filtered_before_they_are_sent() -> None:
+    async def scenario() -> None:
+        source = ListSource(4)
+        with feeding(source) as hub:
+            stream = await listen(hub, -1, subscription(Filter(kinds=frozenset({Kind.MODE_SET}))))
+            other = await listen(hub, -1)
+            await until_seen(other, 0, 1, 2, 3)
+            assert stream.offsets == []
+
+    asyncio.run(scenario())
+
+
+def test_a_principal_without_rights_sees_nothing() -> None:
+    async def scenario() -> None:
+        source = ListSource(4)
+        with feeding(source, ListGate(none=NO_ACCESS)) as hub:
+            assert await hub.poll(subscription(access=NO_ACCESS, name="none"), 0, limit=9, wait_s=0.0) == (
+                [],
+                4,
+            )
+
+    asyncio.run(scenario())
