@@ -24,8 +24,8 @@ HOST = b"host"
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 # Response headers that pages may read in addition to those that they always may.
 EXPOSED = (
-    b"etag", b"link", b"retry-after", b"warning", b"x-registry-equal-to", b"x-registry-offset",
-    b"x-request-id",
+    b"etag", b"link", b"retry-after", b"warning", b"x-registry-at-offset", b"x-registry-equal-to",
+    b"x-registry-offset", b"x-request-id",
 )  # fmt: skip
 _METHODS = b"GET, HEAD, POST, PUT, DELETE"
 _MAX_AGE_S = b"3600"

@@ -10,6 +10,7 @@ from . import entity_schemas, own_schemas
 from .media_types import CONSUMED, PRODUCED
 from .operations import Freshness, Operation
 from .parameters import CURSOR, Parameter
+from .past import AT_OFFSET
 
 Json = dict[str, Any]
 
@@ -55,6 +56,11 @@ _HEADERS: Json = {
 _EQUAL_TO: Json = {
     "description": "An earlier version of the subject that is equal once both are normalised",
     "schema": {"type": "integer", "format": "int32"},
+}
+_TOLD_OFFSET: Json = {
+    "description": "On reads of the past: the offset of the last record that the answer includes, "
+    "-1 before the first",
+    "schema": {"type": "integer", "format": "int64", "minimum": -1},
 }
 _LINK: Json = {
     "description": 'Link to the next page, rel="next", with a cursor; absent on the last page',
@@ -121,6 +127,7 @@ def _operation(operation: Operation) -> Json:
 
 def _responses(operation: Operation) -> Json:
     more = {"X-Registry-Equal-To": _EQUAL_TO} if operation.extra_headers is not None else {}
+    more |= {"X-Registry-At-Offset": _TOLD_OFFSET} if AT_OFFSET in operation.parameters else {}
     more |= {"Link": _LINK} if CURSOR in operation.parameters else {}
     good: Json = {"description": "Done", "headers": _HEADER_REFERENCES | more}
     if operation.response_schema:

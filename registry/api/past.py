@@ -21,6 +21,8 @@ from .parameters import word
 AT_OFFSET = word("atOffset", "Answer as after the record at this offset", None)
 AT_TIME = word("atTime", "Answer as after the records up to this time: ms since the epoch, or ISO 8601", None)
 PAST = (AT_OFFSET, AT_TIME)
+# On every answer from rows of the past: the offset of the moment's last record, -1 before the first.
+AT_OFFSET_HEADER = b"x-registry-at-offset"
 PAST_ERRORS = (BAD_REQUEST, PAST_LOST, HISTORY_OFF, UNAVAILABLE)
 
 # Of all rows that one request asks for.
@@ -67,8 +69,8 @@ class PastRows:
         self._subject = Subject.parse(path["subject"]) if "subject" in path else TOP
         self._rows: dict[bytes, Sequence[tuple[bytes, bytes]]] = {}
         self._bytes = 0
-        # The rows include the log up to this offset, exclusively.
-        self.applied = 0
+        # The rows include the log up to this offset, exclusively; ``None``: none have been told.
+        self.applied: int | None = None
 
     @contextmanager
     def view(self) -> Iterator[View]:
@@ -100,6 +102,7 @@ class PastRows:
         if self._bytes > BYTES_MAX:
             raise UNPROCESSABLE("There is too much to tell of that time at once")
         self._rows.update(found.rows)
+        self.applied = found.applied
         if found.applied:
             # All further rows are of the same moment, whatever is written meanwhile.
-            self.applied, self._moment = found.applied, Moment(found.applied - 1)
+            self._moment = Moment(found.applied - 1)

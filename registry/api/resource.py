@@ -33,13 +33,14 @@ from .list_slices import Lists
 from .listing import Listing
 from .operations import Call, Operation, PendingSearch, Write
 from .parameters import arguments
-from .past import PastRows, moment_of
+from .past import AT_OFFSET_HEADER, PastRows, moment_of
 from .permissions import check_registry
 from .row_handlers import RowHandlers
 from .worker_queries import WorkerQueries
 
 MIN_OFFSET = "x-registry-min-offset"
 FORWARD = "x-forward"  # set by a Confluent node that takes this one for the primary (Confluent 8.x)
+_PAST = "past"  # key in the state: the rows of the past that the request reads
 STATE = "registry"  # key in the ASGI scope: the request's decoded target and its answer's offset
 
 
@@ -91,6 +92,8 @@ class Resource:
             allow = (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ()
             state[ERROR_CODE] = error.code
             answer = refusal(self._coded(error), allow)
+        if (past := state.get(_PAST)) is not None and past.applied is not None:
+            answer = self._of_the_past(answer, past, past.applied)
         if answer.offset is not None:
             state["offset"] = answer.offset
         await send_answer(answer, scope, send, kind, receive)
@@ -130,13 +133,14 @@ class Resource:
         await self._await_offset(headers)
         if (moment := moment_of(call.args)) is not None:
             call = replace(call, past=PastRows(self._backend, moment, call.path))
-        answer = await self._answer_from_rows(operation, call, scope, headers)
-        return answer if call.past is None else self._of_the_past(answer, call.past)
+            scope[STATE][_PAST] = call.past
+        return await self._answer_from_rows(operation, call, scope, headers)
 
-    def _of_the_past(self, answer: Answer, past: PastRows) -> Answer:
-        kept = past.lasting and self._settings.cache_max_age_s
-        more = ((b"cache-control", b"max-age=%d" % self._settings.cache_max_age_s),) if kept else ()
-        return answer._replace(offset=past.applied, headers=(*answer.headers, *more))
+    def _of_the_past(self, answer: Answer, past: PastRows, applied: int) -> Answer:
+        more = [(AT_OFFSET_HEADER, b"%d" % (applied - 1))]
+        if past.lasting and self._settings.cache_max_age_s and answer.status < 400:
+            more.append((b"cache-control", b"max-age=%d" % self._settings.cache_max_age_s))
+        return answer._replace(offset=applied, headers=(*answer.headers, *more))
 
     async def _answer_from_rows(
         self, operation: Operation, call: Call, scope: Scope, headers: Headers

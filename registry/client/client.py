@@ -12,6 +12,7 @@ from .addresses import Address
 from .errors import ErrorAnswer, NotARegistry
 from .failures import advice, not_a_registry
 from .messages import Answer, Request, TlsFiles
+from .past import asks_for_past, check_past
 from .transport import Transport
 
 _PAGE = 1000
@@ -21,7 +22,7 @@ class RegistryClient:
     """Sends requests to one registry, for a ``with`` block.
 
     Paths are quoted already. Parameters that are ``None`` or false are not sent. Every request raises
-    :class:`.errors.RegistryError`.
+    :class:`.errors.RegistryError`; a read of the past also if the answer tells the present.
     """
 
     def __init__(self, addresses: Sequence[Address], tls: TlsFiles, timeout_s: float) -> None:
@@ -36,7 +37,7 @@ class RegistryClient:
 
     def get(self, path: str, **params: Any) -> Any:
         """Return the JSON of a resource."""
-        return _json(path, self._transport.send(Request("GET", path, params)))
+        return _json(path, self._got(path, params, past=asks_for_past(params)))
 
     def post(self, path: str, body: Any, **params: Any) -> Any:
         """Send JSON to a resource that looks something up or registers it; return the JSON of the answer."""
@@ -58,8 +59,9 @@ class RegistryClient:
         """
         target, query = path, {**params, "limit": _PAGE, "offset": 0}
         begin: Any = None
+        past = asks_for_past(params)
         while target:
-            page, target = self._page(path, target, query)
+            page, target = self._page(path, target, query, past=past)
             if not page or page[0] == begin:  # the offset was ignored
                 return
             begin = page[0] if begin is None else begin
@@ -71,9 +73,15 @@ class RegistryClient:
             yield from page
             del page  # it can be large: hold no two of them
 
-    def _page(self, path: str, target: str, query: dict[str, Any]) -> tuple[list[Any], str]:
+    def _got(self, target: str, params: dict[str, Any], *, past: bool) -> Answer:
+        answer = self._transport.send(Request("GET", target, params))
+        if past:
+            check_past(answer)
+        return answer
+
+    def _page(self, path: str, target: str, query: dict[str, Any], *, past: bool) -> tuple[list[Any], str]:
         """Return a page and the target that it links as the next one, empty if none."""
-        answer = self._transport.send(Request("GET", target, query))
+        answer = self._got(target, query, past=past)
         page = _json(path, answer)
         if not isinstance(page, list):
             raise NotARegistry(not_a_registry(path, answer))

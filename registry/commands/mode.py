@@ -39,7 +39,7 @@ def _get(
     as_json: bool,
 ) -> int:  # fmt: skip
     """Print the mode in force for SUBJECT (or a context, as ":.ctx:"); without SUBJECT, for everything."""
-    moment = moment_params(registry, scope_path("mode", subject), at_offset, at_time)
+    moment = moment_params(at_offset, at_time)
     return _print(registry, subject, as_json=as_json, own=own, **moment)
 
 
@@ -73,9 +73,7 @@ def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool)
     return _print(registry, subject, as_json=as_json)
 
 
-def _print(
-    registry: RegistryClient, subject: str, *, as_json: bool, own: bool = False, **moment: Any
-) -> int:
+def _print(registry: RegistryClient, subject: str, *, as_json: bool, own: bool = False, **moment: Any) -> int:
     found = registry.get(scope_path("mode", subject), defaultToGlobal=bool(subject) and not own, **moment)
     if as_json:
         print_json({"mode": found["mode"]})

@@ -41,7 +41,7 @@ def _get(
 ) -> int:  # fmt: skip
     """Print the config in force for SUBJECT (or a context, as ":.ctx:"); without SUBJECT, for everything."""
     path = scope_path("config", subject)
-    moment = moment_params(registry, path, at_offset, at_time)
+    moment = moment_params(at_offset, at_time)
     _print(registry.get(path, defaultToGlobal=bool(subject) and not own, **moment), as_json=as_json)
     return OK
 

@@ -52,7 +52,7 @@ def show(
         wanted = VersionName.parse(name)
         path = version_path(wanted.subject, wanted.version or LATEST)
     scope = context_prefix(context) or None
-    moment = moment_params(registry, path, at_offset, at_time)
+    moment = moment_params(at_offset, at_time)
     shape = "resolved" if resolved else None
     found = registry.get(path, subject=scope, format=shape, deleted=deleted, **moment)
     if schema_id is not None:

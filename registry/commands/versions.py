@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from registry.client.paths import subject_path
 from registry.client.versions import listed_versions
 from registry.command_line.exit_status import OK
 from registry.command_line.moment_options import moment_options, moment_params
@@ -29,7 +28,7 @@ def versions(
     as_json: bool,
 ) -> int:  # fmt: skip
     """List the versions of SUBJECT, one a line."""
-    moment = moment_params(registry, f"{subject_path(subject)}/versions", at_offset, at_time)
+    moment = moment_params(at_offset, at_time)
     found = listed_versions(registry, subject, deleted=deleted, **moment)
     if as_json:
         print_json([{"version": number, "deleted": gone} for number, gone in found.items()])

@@ -88,9 +88,21 @@ def test_every_read_answers_as_it_did_after_each_record(api: Api) -> None:
             for query in (f"atOffset={offset}", f"atTime={FIRST_TS + offset}"):
                 reply = api.get(at(target, query))
                 assert shown(reply) == expected, (target, query)
-                if reply.status == 200:
-                    assert reply.headers["x-registry-offset"] == str(offset + 1)
+                assert reply.headers["x-registry-offset"] == str(offset + 1)
+                assert reply.headers["x-registry-at-offset"] == str(offset)
     then.close()
+
+
+def test_only_answers_about_the_past_say_what_moment_they_are_of(api: Api) -> None:
+    api.register("orders", record("R", "a"))
+    for target, status, told in (
+        ("/subjects/orders/versions", 200, None),
+        ("/subjects/none/versions", 404, None),
+        ("/subjects/orders/versions?atOffset=1000", 400, None),
+        ("/subjects/orders/versions?atTime=1", 404, "-1"),
+    ):
+        reply = api.get(target)
+        assert (reply.status, reply.headers.get("x-registry-at-offset")) == (status, told)
 
 
 def test_only_what_a_read_needs_is_asked_for(api: Api) -> None:

@@ -296,19 +296,22 @@ def test_the_mode_is_read_changed_and_removed(client: Client, subject: str) -> N
 
 
 def test_verbs_look_back(client: Client, subject: str) -> None:
-    before = client.json("history", subject)
-    offset = str(max(each["offset"] for each in before["events"]))
     assert client("config", "set", subject, "--level", "FULL").status == 0
     assert client("mode", "set", "READONLY", subject).status == 0
+    last = client.json("history", subject)["events"][0]
     assert client("mode", "set", "READWRITE", subject).status == 0
+    assert client("config", "set", subject, "--level", "NONE").status == 0
     assert client("delete", f"{subject}:2", "--yes").status == 0
-    at = ("--at-offset", offset)
-    assert client("versions", subject, *at).out == "1\n2\n"
-    assert client.json("show", subject, *at)["version"] == 2
-    assert client.json("config", "get", subject, *at)["compatibilityLevel"] == "BACKWARD"
-    assert client.json("mode", "get", subject, *at) == {"mode": "READWRITE"}
+    assert client.json("config", "get", subject)["compatibilityLevel"] == "NONE"
+    offset, time = str(last["offset"]), str(last["time"])
+    for at in (("--at-offset", offset), ("--at-time", time)):
+        assert client("versions", subject, *at).out == "1\n2\n"
+        assert client.json("show", subject, *at)["version"] == 2
+        for own in ((), ("--own",)):
+            assert client.json("config", "get", subject, *own, *at)["compatibilityLevel"] == "FULL"
+            assert client.json("mode", "get", subject, *own, *at) == {"mode": "READONLY"}
     assert client("versions", subject, "--at-time", "1").status == 1
-    for words in (("--at-time", "soon"), (*at, "--at-time", "1")):
+    for words in (("--at-time", "soon"), ("--at-time", ""), ("--at-offset", offset, "--at-time", time)):
         assert client("versions", subject, *words).status == 2
 
 

@@ -108,7 +108,10 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "secret among the settings": ({"settings": {"peer_secret": "0123456789abcdef"}}, "peer_secret"),
     "short peer secret": ({"peer": {"secret": "short"}}, "secret"),
     "no image for executors": (
-        {**KAFKA, "snapshots": {"location": PLACE, "spark": {"master": "k8s://https://kubernetes.default.svc"}}},
+        {
+            **KAFKA,
+            "snapshots": {"location": PLACE, "spark": {"master": "k8s://https://kubernetes.default.svc"}},
+        },
         "executorImage",
     ),
     "no volume for the log": ({"persistence": {"enabled": False}}, "persistence.enabled"),
