@@ -18,6 +18,12 @@ _SNAPSHOT: Json = {
     **dict.fromkeys(("updated_ms", "at_end_ms", "rows", "size", "comparable_from"), LONG),
     **dict.fromkeys(("attempts", "schemas", "fold"), INT),
     **dict.fromkeys(("builder", "reason", "engine", "base", "digest", "format"), TEXT),
+    "progress": nullable(
+        {
+            **object_of("step done total", step=TEXT, done=LONG, total=LONG),
+            "description": "While it is built: how much is done of the present step",
+        }
+    ),
 }
 
 _KIND: Json = {"enum": [each.value for each in Kind]}

@@ -44,12 +44,17 @@ def as_json(entries: list[Entry]) -> str:
 
 
 def as_table(entries: list[Entry]) -> str:
-    """Return the entries as lines of aligned columns, followed by the reasons of failed builds."""
+    """Return the entries as aligned lines, followed by the steps of builds and the reasons of failed ones."""
     if not entries:
         return "there are no snapshots; registrar snapshot build builds one"
     lines = aligned([_COLUMNS, *(_cells(entry) for entry in entries)], _NUMBERS)
+    built = [
+        f"{entry.id} is being built: {now.step}, {now.done} of {now.total}"
+        for entry in entries
+        if (now := entry.progress)
+    ]
     failed = [f"{entry.id} failed: {entry.reason}" for entry in entries if entry.state == "failed"]
-    return "\n".join([*lines, *failed])
+    return "\n".join([*lines, *built, *failed])
 
 
 def aligned(rows: Sequence[Sequence[str]], numbers: Collection[str]) -> list[str]:
@@ -72,7 +77,7 @@ def _cells(entry: Entry) -> tuple[str, ...]:
     counted = (entry.schemas, entry.rows, entry.size) if entry.state == "ready" else ("", "", "")
     return (
         entry.id,
-        entry.state,
+        f"{entry.state} {entry.progress.percent}%" if entry.progress else entry.state,
         str(entry.offset),
         moment,
         *(str(each) for each in counted),

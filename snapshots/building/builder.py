@@ -162,6 +162,7 @@ def _requested(
 def _build(
     task: Task, engine: str, progress: Progress, heartbeat: BuildHeartbeat, *, extend: bool = True
 ) -> Manifest:
+    progress = heartbeat.reporting(progress)
     _sweep(task.location, heartbeat.catalogue)
     chosen = choose(engine)
     base = find_base(task.location, task.source, task.end) if extend else None

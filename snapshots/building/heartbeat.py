@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
 from registry.log.embedded.log import now_ms
-from snapshots.catalogue.catalogue import HEARTBEAT_S, Catalogue, CatalogueError, Entry, ready_fields
+from snapshots.catalogue.catalogue import (
+    HEARTBEAT_S,
+    PROGRESS_S,
+    BuildProgress,
+    Catalogue,
+    CatalogueError,
+    Entry,
+    ready_fields,
+)
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 
-from .task import BuildFailed
+from .task import BuildFailed, Progress
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +44,7 @@ class BuildHeartbeat:
         # Identity of the catalogue that held the entry last; empty while none does.
         self._known = catalogue.identity if known and catalogue is not None else ""
         self._lock = threading.Lock()
+        self._progress: BuildProgress | None = None
 
     @classmethod
     def first(cls, catalogue: Catalogue | None, entry: Entry) -> Self:
@@ -47,8 +57,11 @@ class BuildHeartbeat:
         over = threading.Event()
 
         def run() -> None:
-            while not over.wait(HEARTBEAT_S):
-                self.beat()
+            sent = time.monotonic()
+            while not over.wait(PROGRESS_S):
+                if self._got_further or time.monotonic() - sent >= HEARTBEAT_S:
+                    self.beat()
+                    sent = time.monotonic()
 
         thread = threading.Thread(target=run, name="heartbeat", daemon=True)
         thread.start()
@@ -58,10 +71,24 @@ class BuildHeartbeat:
             over.set()
             thread.join()
 
+    def reporting(self, progress: Progress) -> Progress:
+        """Return a progress that the next heartbeats tell, too."""
+
+        def report(step: str, done: int, total: int) -> None:
+            self._progress = BuildProgress(step, done, total)
+            progress(step, done, total)
+
+        return report
+
+    @property
+    def _got_further(self) -> bool:
+        now, told = self._progress, self.entry.progress
+        return now is not None and (told is None or (now.step, now.percent) != (told.step, told.percent))
+
     def beat(self, **more: str) -> None:
         """Renew the entry, with other fields replaced."""
         with self._lock:
-            self.entry = self.entry.in_state("building", now_ms(), **more)
+            self.entry = self.entry.in_state("building", now_ms(), progress=self._progress, **more)
             with suppress(CatalogueError):
                 if self._is_gone():
                     return

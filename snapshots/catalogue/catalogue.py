@@ -20,8 +20,9 @@ from snapshots.format.manifest import Manifest
 
 State = Literal["requested", "building", "ready", "failed", "deleting"]
 
-# Interval between two heartbeats of a builder.
-HEARTBEAT_S = 10.0
+# Longest interval between two heartbeats of a builder, and the shortest: one is sent early if the build has
+# got further by a percent or has begun another step, so a step adds at most a hundred.
+HEARTBEAT_S, PROGRESS_S = 10.0, 2.0
 # A builder without a heartbeat for longer is taken for dead, and its build is free again.
 SILENT_MS = 60_000
 # A heartbeat that is further in the future does not count: a clock may have been set back since.
@@ -34,6 +35,19 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 
 class CatalogueError(Exception):
     """The catalogue cannot be read or written now; the text says why."""
+
+
+class BuildProgress(msgspec.Struct, frozen=True):
+    """The progress of a build: ``done`` of ``total`` in its present step, in units that the step chooses."""
+
+    step: str
+    done: int
+    total: int
+
+    @property
+    def percent(self) -> int:
+        """The part of the step that is done."""
+        return min(100, max(0, 100 * self.done // max(1, self.total)))
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +71,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     # Why the last build failed.
     reason: str = ""
     engine: str = ""
+    # While it is built, as the builder's last heartbeat says; builders of older releases do not.
+    progress: BuildProgress | None = None
     # Id of the snapshot that was extended; empty for none.
     base: str = ""
     # Number of versions, soft-deleted ones included.
@@ -87,8 +103,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return entry
 
     def in_state(self, state: State, now_ms: int, **more: Any) -> Entry:
-        """Return the entry in another state, or later in the same one, with other fields replaced."""
-        return msgspec.structs.replace(self, state=state, updated_ms=now_ms, **more)
+        """Return the entry in another state, or later in the same one, with other fields replaced.
+
+        Progress is not kept: it is that of one moment.
+        """
+        return msgspec.structs.replace(self, state=state, updated_ms=now_ms, **{"progress": None, **more})
 
     def is_silent(self, now_ms: int) -> bool:
         """Return whether its builder has sent no heartbeat for too long."""

@@ -34,6 +34,7 @@ from .session import open_session
 from .tasks import chunks, writing
 
 ENGINE = "spark"
+STARTING = "starting Spark"
 FINDING, FOLDING, WRITING = "finding changed owners", "folding the log", "writing the parts"
 # With more owners of records since the base, the whole log is folded instead.
 OWNERS_MAX = 1_000_000
@@ -58,7 +59,9 @@ def build(task: Task, progress: Progress) -> Manifest:
         owners = (
             thread.submit(records.find_owners_here, task.source.log, task.start, task.end) if few else None
         )
+        progress(STARTING, 0, 1)
         with open_session(task.settings, brief=brief) as session, _plain_errors(task):
+            progress(STARTING, 1, 1)
             return _Job(session, task, progress, owners).run()
 
 

@@ -66,6 +66,27 @@ def test_a_snapshot_is_built_shown_and_deleted_after_confirmation(opened: Opened
     expect(page.get_by_text("There are no snapshots yet")).to_be_visible()
 
 
+def test_the_step_of_a_build_and_how_far_it_is_are_shown(
+    served: Place, watch: Watch, browser: Browser
+) -> None:
+    page = watch.page(browser)
+    built: dict[str, object] = {
+        "id": "20260921T131321Z-000000000007-00aa11", "state": "building", "offset": 7, "requested_ms": 1,
+        "updated_ms": 1, "builder": "host-1", "attempts": 1, "progress": None,
+    }  # fmt: skip
+    page.route(re.compile("/admin/snapshots"), lambda route: route.fulfill(json=[built]))
+    page.goto(f"{served.url}/ui/#/cluster/snapshots")
+    bar = page.get_by_role("progressbar", name=f"Building {built['id']}")
+    expect(bar).not_to_have_attribute("value", re.compile(""))
+    built["progress"] = {"step": "reading the log", "done": 450, "total": 1000}
+    expect(bar).to_have_attribute("value", "45")
+    expect(row(page, "building")).to_contain_text("45 % of reading the log")
+    check_accessible(page)
+    built["progress"] = {"step": "writing the parts", "done": 9, "total": 9}
+    expect(row(page, "building")).to_contain_text("100 % of writing the parts")
+    page.context.close()
+
+
 def test_what_happens_appears_at_once_and_can_be_filtered(opened: Opened, served: Place) -> None:
     page = opened("/activity")
     expect(page.locator("header").get_by_text("live", exact=True)).to_be_visible()

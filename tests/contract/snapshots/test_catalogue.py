@@ -22,6 +22,7 @@ from registry.log.kafka.security import Security
 from snapshots.building.heartbeat import BuildHeartbeat
 from snapshots.catalogue.catalogue import (
     SILENT_MS,
+    BuildProgress,
     Catalogue,
     CatalogueError,
     Entry,
@@ -131,6 +132,17 @@ def test_of_two_that_claim_one_request_one_gets_it(catalogue: Catalogue, another
     assert (winner.state, winner.attempts) == ("building", 1)
     assert catalogue.entries() == another.entries() == {winner.id: winner}
     assert claim(another, winner.id, "three", NOW + 6) is None
+
+
+def test_progress_is_that_of_one_heartbeat(catalogue: Catalogue, another: Catalogue) -> None:
+    progress = BuildProgress("reading the log", 450, 1000)
+    catalogue.put(built := entry().in_state("building", NOW, builder="b", progress=progress))
+    assert another.entries() == {built.id: built}
+    assert progress.percent == 45
+    for state in ("building", "failed", "ready"):
+        catalogue.put(built.in_state(state, NOW + 1))
+        assert another.entries()[built.id].progress is None
+    assert BuildProgress("of an empty log", 0, 0).percent == 0
 
 
 def test_a_catalogue_that_is_made_anew_deletes_nothing_that_is_being_built(

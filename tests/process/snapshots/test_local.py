@@ -25,11 +25,12 @@ from registry.domain.rows.memory_views import DictView
 from registry.log.contract import LogError, Unreachable
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.processes import file_lock
+from snapshots.backup import listing
 from snapshots.building import builder, heartbeat, local
 from snapshots.building.local import DamagedBase
 from snapshots.building.sources import open_source, time_before
 from snapshots.building.task import TooSlow, silent
-from snapshots.catalogue.catalogue import Entry, claim
+from snapshots.catalogue.catalogue import BuildProgress, Entry, claim
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format import stored
 from snapshots.format.location import Location
@@ -253,6 +254,51 @@ def test_the_catalogue_knows_the_base_while_a_build_goes_on(tmp_path: Path) -> N
         claimed = claim(catalogue, entry.id, "another", now_ms())
     assert claimed is not None
     assert claimed.base == "", "another builder may choose another one"
+
+
+def test_the_catalogue_tells_how_far_a_build_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "PROGRESS_S", 0.01)
+    known = embedded(tmp_path, 20)
+    base = builder.build_now(known, None, "local", silent)
+    embedded(tmp_path, 10, first=20)
+    told: dict[str, tuple[int, int]] = {}
+    with closing(open_catalogue(known)) as catalogue:
+        catalogue.put(entry := requested(known, 30))
+
+        def tell(step: str, done: int, total: int) -> None:
+            wanted = BuildProgress(step, done, total)
+            until(lambda: catalogue.entries()[entry.id].progress == wanted, 30, f"{wanted} in the catalogue")
+            told[step] = done, total
+            shown = listing.as_table([*catalogue.entries().values()])
+            assert f"  building {wanted.percent}%  " in shown
+            assert f"{entry.id} is being built: {step}, {done} of {total}" in shown
+
+        ready = builder.build_request(known, catalogue, entry, "local", tell)
+    assert told == {
+        local.LOADING: (base.rows, base.rows),
+        local.READING: (10, 10),
+        local.WRITING: (ready.rows, ready.rows),
+    }
+    assert (ready.state, ready.progress) == ("ready", None)
+
+
+def test_progress_adds_at_most_a_heartbeat_for_each_percent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "PROGRESS_S", 0.0001)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 3600.0)
+    known = embedded(tmp_path, 20)
+    written: list[Entry] = []
+    with closing(open_catalogue(known)) as catalogue:
+        put = catalogue.put
+        monkeypatch.setattr(catalogue, "put", lambda entry: written.append(entry) or put(entry))
+        built = heartbeat.BuildHeartbeat.first(catalogue, requested(known, 20))
+        report = built.reporting(silent)
+        with built.beating():
+            for done in range(30_000):
+                report("counting", done, 30_000)
+            until(lambda: built.entry.progress and built.entry.progress.percent == 99, 30, "the last one")
+    assert len(written) <= 101
 
 
 KILLED = """

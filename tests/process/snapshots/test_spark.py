@@ -251,6 +251,21 @@ def test_the_embedded_log_is_read_in_pieces(
     assert again.parts == base.parts, "without news it is the same"
 
 
+def test_how_far_it_is_is_told_in_tasks(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
+) -> None:
+    embedded(tmp_path, [entry(number) for number in range(100)])
+    told: dict[str, tuple[int, int]] = {}
+
+    def tell(step: str, done: int, total: int) -> None:
+        assert 0 <= done <= total
+        told[step] = done, total
+
+    build(opened(None, "", 100), tell)
+    assert list(told) == [engine.STARTING, engine.FOLDING, engine.WRITING]
+    assert all(done == total for done, total in told.values()), "each step ends at its end"
+
+
 def embedded(data: Path, entries: list[Entry]) -> list[Record]:
     """Create the embedded log; return its records."""
     with closing(EmbeddedLog(data / "log")) as log:

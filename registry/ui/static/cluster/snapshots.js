@@ -63,10 +63,20 @@ function State({ entry }) {
   const { state, reason, attempts, builder, updated_ms: updated, requested_ms: requested } = entry;
   return html`
     <${Badge} tone=${TONES[state]}>${state}<//>
-    ${state === "building" && html` <progress aria-label=${`Building ${entry.id}`}></progress>
+    ${state === "building" && html`
+      <${Built} entry=${entry} />
       <span class="quiet"> for ${duration((Date.now() - requested) / 1000)}, by ${builder}, last heard ${ago(updated)} ago</span>`}
     ${state === "requested" && html`<span class="quiet"> waits for a builder</span>`}
     ${reason && html`<p class="quiet">${reason}${attempts > 1 ? ` (${attempts} attempts)` : ""}</p>`}`;
+}
+
+function Built({ entry: { id, progress } }) {
+  if (!progress) return html` <progress aria-label=${`Building ${id}`}></progress>`; // a builder that does not tell
+  const { step, done, total } = progress;
+  const percent = Math.min(100, Math.floor((100 * done) / Math.max(1, total)));
+  return html`
+    <progress aria-label=${`Building ${id}: ${step}`} value=${percent} max="100"></progress>
+    <span title=${`${count(done)} of ${count(total)}`}> ${percent} % of ${step}</span>`;
 }
 
 function Deletion({ entry, onClose, onDelete }) {
