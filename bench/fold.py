@@ -1,10 +1,12 @@
 """Fold a log of synthetic records into an empty store and print the rate, the sizes and the memory.
 
-    python bench/fold.py [--records 200000] [--schema-bytes 400] [--cores 2] [--kafka] [--folder /tmp]
+    python bench/fold.py [--records 200000] [--schema-bytes 400] [--cores 2] [--history] [--kafka]
+                         [--folder /tmp]
 
-With ``--kafka`` the log is a topic of a broker that is started for it and competes for the cores. Records
-are first versions under as many subjects, in an order that follows neither names nor ids, which is the worst
-for the store's pages. The log is built first, outside the measured time.
+With ``--history`` and one core the history is kept too, as by a node at the log's end. With ``--kafka`` the
+log is a topic of a broker that is started for it and competes for the cores. Records are first versions under
+as many subjects, in an order that follows neither names nor ids, which is the worst for the store's pages.
+The log is built first, outside the measured time.
 """
 
 from __future__ import annotations
@@ -100,7 +102,9 @@ def fold(log: Log, options: argparse.Namespace, folder: Path) -> None:
     build(log, options.records, options.schema_bytes)
     print(f"log: {log.query_end(10.0)} records appended in {time.perf_counter() - began:.1f} s")
     store, _ = open_store(folder / "store", log.identity, log.end())
-    follower = Follower(log, store, far_behind=FAR_BEHIND if options.cores == 2 else None)
+    follower = Follower(
+        log, store, far_behind=FAR_BEHIND if options.cores == 2 else None, history=options.history
+    )
     children = cpu_of_children()
     began, cpu, own, other = time.perf_counter(), time.process_time(), 0, 0
     while store.applied < log.end():
@@ -134,6 +138,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--schema-bytes", type=int, default=400)
     parser.add_argument("--cores", type=int, choices=(1, 2), default=2)
+    parser.add_argument("--history", action="store_true")
     parser.add_argument("--kafka", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()

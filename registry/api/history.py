@@ -46,7 +46,7 @@ def list_history(call: Call, view: View) -> Listing[Event]:
 
     def walk(view: View, mark: tuple[int] | None) -> Iterator[Event | None]:
         for each in reading.walk(view, subject, mark[0] if mark else None, ascending=ascending):
-            yield None if each is None or each.kind in hidden else each
+            yield None if each.kind in hidden else each
 
     listing = page(call, walk, encode_event, lambda each: (each.offset,), (int,), limit_max=LIST_MAX)
     head = b'{"completeFrom":%d,"filling":%s,"events":[' % (

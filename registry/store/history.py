@@ -58,6 +58,6 @@ def spans_in(txn: lmdb.Transaction[bytes], meta: Any) -> tuple[Span, ...]:
 
 def put(txn: lmdb.Transaction[bytes], table: Any, meta: Any, new: Slice) -> None:
     """Add a slice of the log, of which the history holds nothing yet."""
-    for key, value in new.entries:
-        txn.put(key, value, db=table)
+    with txn.cursor(table) as cursor:
+        cursor.putmulti(sorted(new.entries))
     txn.put(META_HISTORY, pack(joined(spans_in(txn, meta), new.span)), db=meta)

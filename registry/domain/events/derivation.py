@@ -51,6 +51,11 @@ def event_of(record: Record) -> Event | None:
         if record.value in _DELETES:
             return None
         return Event(record.offset, record.ts, Kind.QUARANTINED, reason=error.reason)
+    return event_about(key, record)
+
+
+def event_about(key: Key, record: Record) -> Event | None:
+    """Return the event of a record whose key was read."""
     if record.value in _DELETES:
         kind = _DELETED.get(type(key))
         return None if kind is None else Event(record.offset, record.ts, kind, **_named(key))
@@ -78,9 +83,9 @@ def _named(key: Key) -> _Members:
 
 
 def _version(key: SchemaKey, record: Record) -> _Members:
-    content = values.read_schema(_value(record))
-    kind = Kind.VERSION_SOFT_DELETED if content.deleted else Kind.VERSION_REGISTERED
-    return {"kind": kind, "id": content.schema_id, "type": content.schema_type}
+    head = values.read_schema_head(_value(record))
+    kind = Kind.VERSION_SOFT_DELETED if head.deleted else Kind.VERSION_REGISTERED
+    return {"kind": kind, "id": head.schema_id, "type": head.schema_type}
 
 
 def _delete_mark(key: DeleteSubjectKey, record: Record) -> _Members:

@@ -143,16 +143,20 @@ def owner(key: bytes | None) -> bytes:
     A context owns the records about itself. Keys that cannot be read belong to the cluster.
     """
     try:
-        subject = _owner(decode_key(key))
+        return owner_of(decode_key(key))
     except UnreadableKey:
         return b""
-    return b"" if subject is None else part(subject.context) + part(subject.name)
 
 
-def _owner(key: Key) -> Subject | None:
-    if isinstance(key, ContextKey | NoopKey):
-        return None if key.context is None else Subject(key.context, "")
-    return key.subject
+def owner_of(key: Key) -> bytes:
+    """Return the owner of a key that was read, as :func:`owner` does."""
+    if not isinstance(key, ContextKey | NoopKey):
+        subject = key.subject
+    elif key.context is not None:
+        subject = Subject(key.context, "")
+    else:
+        return b""
+    return part(subject.context) + part(subject.name)
 
 
 def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[Change]:

@@ -2,22 +2,32 @@
 
 An entry stays when compaction removes its record. Its key is the owner, packed as in row keys, and the
 offset. Its value begins with a hash of the record's key, and holds the event, without what the key tells.
+The cluster's own records have none, because each delivery of a webhook would leave one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 from xxhash import xxh3_64_digest
 
-from registry.domain.events.derivation import event_of
+from registry.domain.events.derivation import event_about
 from registry.domain.events.event import Event, Kind
-from registry.domain.fold.fold import owner
-from registry.domain.log_format.records import Record, UnreadableKey, canonical_key, decode_key
-from registry.domain.model import Subject
+from registry.domain.fold.fast_path import CONTEXT, plain_key
+from registry.domain.fold.fold import owner_of
+from registry.domain.log_format.records import (
+    NoopKey,
+    Record,
+    SchemaKey,
+    UnreadableKey,
+    canonical_key,
+    decode_key,
+)
+from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows.layout import part
 from registry.domain.rows.spans import Span
 
@@ -37,6 +47,7 @@ _KINDS = (
     Kind.EPOCH_STARTED, Kind.SNAPSHOT_REQUESTED, Kind.LOG_RESEEDED, Kind.QUARANTINED,
 )  # fmt: skip
 _CODES = {kind: code for code, kind in enumerate(_KINDS)}
+_members = attrgetter(*_MEMBERS)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Any]).decode
 
@@ -55,8 +66,8 @@ class HistoryEntry(NamedTuple):
     offset: int
     # Equal for records of one key, however it is spelled.
     about: bytes
-    # Without context and subject; ``None`` if the record says nothing to users.
-    event: Event | None
+    # Without context and subject.
+    event: Event
 
 
 def slice_of(begin: int, records: Sequence[Record], end: int) -> Slice:
@@ -66,22 +77,36 @@ def slice_of(begin: int, records: Sequence[Record], end: int) -> Slice:
         if record.offset != since - 1:
             break
         since = record.offset
-    return Slice(Span(begin, since, end), [_packed(each) for each in records])
+    packed = (_packed(each) for each in records)
+    return Slice(Span(begin, since, end), [each for each in packed if each is not None])
 
 
-def _packed(record: Record) -> tuple[bytes, bytes]:
+def _packed(record: Record) -> tuple[bytes, bytes] | None:
+    """Return the entry of a record; ``None`` if it has none."""
+    raw = record.key or b""
+    plain = plain_key(raw)
+    if plain is not None:
+        # Nearly all records: their keys are canonical, and need not be parsed.
+        version = SchemaKey(Subject(DEFAULT_CONTEXT, plain.name.decode()), int(plain.digits))
+        return _entry(CONTEXT + plain.name + b"\0", raw, event_about(version, record))
     try:
-        about = canonical_key(decode_key(record.key))
+        key = decode_key(record.key)
     except UnreadableKey:
-        about = record.key or b""
-    event = event_of(record)
-    said = b"" if event is None else _stored(event)
-    return entry_key(owner(record.key), record.offset), xxh3_64_digest(about)[:_HASH_BYTES] + said
+        return None
+    if isinstance(key, NoopKey):
+        return None
+    return _entry(owner_of(key), canonical_key(key), event_about(key, record))
+
+
+def _entry(owner: bytes, canonical: bytes, event: Event | None) -> tuple[bytes, bytes] | None:
+    if event is None:
+        return None
+    return entry_key(owner, event.offset), xxh3_64_digest(canonical)[:_HASH_BYTES] + _stored(event)
 
 
 def _stored(event: Event) -> bytes:
     """Return an event without its offset, context and subject, which the entry's key tells."""
-    members: list[Any] = [getattr(event, name) for name in _MEMBERS]
+    members: list[Any] = list(_members(event))
     members[0] = _CODES[event.kind]
     while members[-1] is None:
         members.pop()
@@ -101,16 +126,18 @@ def packed_owner(subject: Subject) -> bytes:
 def unpacked(key: bytes, value: bytes) -> HistoryEntry:
     """Return the entry of a key and a value."""
     offset = int.from_bytes(key[-OFFSET_BYTES:], "big")
-    event = None
-    if len(value) > _HASH_BYTES:
-        members = dict(zip(_MEMBERS, _decode(value[_HASH_BYTES:]), strict=False))
-        event = Event(offset=offset, **members | {"kind": _KINDS[members["kind"]]})
+    members = dict(zip(_MEMBERS, _decode(value[_HASH_BYTES:]), strict=False))
+    event = Event(offset=offset, **members | {"kind": _KINDS[members["kind"]]})
     return HistoryEntry(offset, value[:_HASH_BYTES], event)
 
 
-def event_for(entry: HistoryEntry, subject: Subject) -> Event | None:
+def is_of(entry: HistoryEntry, record: Record) -> bool:
+    """Return true unless ``record``, at the entry's offset, is another one, as in a log that was cut."""
+    packed = _packed(record)
+    return packed is not None and packed[1][:_HASH_BYTES] == entry.about and record.ts == entry.event.time
+
+
+def event_for(entry: HistoryEntry, subject: Subject) -> Event:
     """Return the whole event of an entry of this subject or context."""
-    if entry.event is None:
-        return None
     name = None if subject.is_context else subject.qualified
     return replace(entry.event, context=subject.context, subject=name)

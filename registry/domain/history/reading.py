@@ -33,7 +33,7 @@ def entries(history: History, owner: bytes, begin: int = 0) -> Iterator[HistoryE
 
 def walk(
     view: View, subject: Subject, past: int | None = None, *, ascending: bool = False
-) -> Iterator[Event | None]:
+) -> Iterator[Event]:
     """Walk the events of a subject or a context, the newest first, after the one at the offset ``past``."""
     owner = packed_owner(subject)
     key = entry_key(owner, past) if past is not None else owner if ascending else after(owner)

@@ -46,16 +46,16 @@ def lost(entries: Sequence[HistoryEntry], found: Mapping[int, Record]) -> Histor
         upto = _marked_by(entry.event)
         if entry.offset not in found:
             replaced = upto <= marked if upto else last[entry.about] > entry.offset
-            kind = None if entry.event is None else entry.event.kind
+            kind = entry.event.kind
             if kind in _ALWAYS_COUNT or not (replaced or kind in _TOLD):
                 return entry
         marked = max(marked, upto)
     return None
 
 
-def _marked_by(event: Event | None) -> int:
+def _marked_by(event: Event) -> int:
     """Return the highest version that a delete mark names; 0 if the event is none."""
-    return event.version or 0 if event is not None and event.kind is Kind.SUBJECT_SOFT_DELETED else 0
+    return event.version or 0 if event.kind is Kind.SUBJECT_SOFT_DELETED else 0
 
 
 def replayed(
@@ -67,7 +67,7 @@ def replayed(
         record = found.get(entry.offset)
         if record is not None:
             view.commit(apply(view, record))
-        elif entry.event is not None and entry.event.kind in _DELETED_ROW:
+        elif entry.event.kind in _DELETED_ROW:
             view.commit([(_row_key(owner, entry.event), None)])
     return rows_of(view, owner)
 
@@ -89,8 +89,7 @@ def _row_key(owner: bytes, event: Event) -> bytes:
     return table + owner + (layout.number(event.version or 0) if table == layout.VERSION else b"")
 
 
-# Events that need no record: what they delete is known, or is in other tables. A record without an event
-# reserves ids or means nothing.
-_TOLD = frozenset((*_DELETED_ROW, Kind.ASSOCIATION_SET, Kind.ASSOCIATION_DELETED, None))
+# Events that need no record: what they delete is known, or is in other tables.
+_TOLD = frozenset((*_DELETED_ROW, Kind.ASSOCIATION_SET, Kind.ASSOCIATION_DELETED))
 # Events that also count if a later record has the same key: they may restore what a delete mark has deleted.
 _ALWAYS_COUNT = frozenset((Kind.SUBJECT_RESTORED, Kind.QUARANTINED))

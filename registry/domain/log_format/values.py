@@ -50,6 +50,14 @@ class SchemaContent(NamedTuple):
     deleted: bool
 
 
+class SchemaHead(NamedTuple):
+    """The part of a ``SCHEMA`` value that events tell."""
+
+    schema_id: int
+    schema_type: str
+    deleted: bool
+
+
 def schema_value(
     subject: Subject,
     version: int,
@@ -144,21 +152,41 @@ decode_schema = msgspec.json.Decoder(_SchemaValue).decode
 
 def read_schema(raw: bytes) -> SchemaContent:
     """Return a version's content. Text and id are required, ``md5`` must fit, a missing type is AVRO."""
+    value = _decoded(raw)
+    schema, references, metadata, rule_set, md5 = value.schema, *_members(value)
+    stored = md5 is not None
+    if md5 is None:
+        md5 = identity(schema, references, metadata, rule_set)
+    kind, deleted = value.schemaType or "AVRO", value.deleted or False
+    return SchemaContent(value.id, md5, stored, kind, references, metadata, rule_set, schema, deleted)
+
+
+def read_schema_head(raw: bytes) -> SchemaHead:
+    """Return the head of a version; as strict as :func:`read_schema`, without computing the guid."""
+    value = _decoded(raw)
+    _members(value)
+    return SchemaHead(value.id, value.schemaType or "AVRO", value.deleted or False)
+
+
+def _decoded(raw: bytes) -> _SchemaValue:
     try:
-        value = decode_schema(raw)
+        return decode_schema(raw)
     except (ValueError, RecursionError) as error:
         raise BadValue(str(error)) from None
-    schema, references, metadata, rule_set = value.schema, value.references or [], None, None
+
+
+def _members(
+    value: _SchemaValue,
+) -> tuple[list[Reference], Metadata | None, RuleSet | None, bytes | None]:
+    """Return the members that most versions lack; the md5 only if it is stored."""
+    references, metadata, rule_set = value.references or [], None, None
     if references:
         _check_versions(references)
     if value.metadata is not None:
         metadata = convert("metadata", value.metadata, model.metadata)
     if value.ruleSet is not None:
         rule_set = convert("ruleSet", value.ruleSet, model.rule_set)
-    stored = value.md5 is not None
-    md5 = _read_md5(value.md5) if value.md5 is not None else identity(schema, references, metadata, rule_set)
-    kind, deleted = value.schemaType or "AVRO", value.deleted or False
-    return SchemaContent(value.id, md5, stored, kind, references, metadata, rule_set, schema, deleted)
+    return references, metadata, rule_set, None if value.md5 is None else _read_md5(value.md5)
 
 
 def read_integer(fields: dict[str, Any], name: str, least: int, most: int) -> int:

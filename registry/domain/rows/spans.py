@@ -13,7 +13,7 @@ from typing import NamedTuple
 # With more spans, the lowest are forgotten and filled again.
 SPANS_MAX = 16
 # The first byte of packed spans: another format is another history, which is filled again from the log.
-_FORMAT = b"\x02"
+_FORMAT = b"\x03"
 _SPAN = struct.Struct(">QQQ")
 
 

@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 
 from registry.domain.errors import BAD_REQUEST, PAST_LOST, UNAVAILABLE, UNPROCESSABLE, RegistryError
 from registry.domain.history import reading
-from registry.domain.history.entries import HistoryEntry
+from registry.domain.history.entries import HistoryEntry, is_of
 from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows
 from registry.domain.history.replay import Row, lost, replayed, rows_of
 from registry.domain.log_format.records import Record
@@ -140,10 +140,10 @@ class Teller:
 
     def _records(self, entries: Sequence[HistoryEntry], hurry: Callable[[], None]) -> dict[int, Record]:
         """Return those records that the log still has."""
-        wanted = {each.offset for each in entries}
+        wanted = {each.offset: each for each in entries}
         found: dict[int, Record] = {}
         reached = size = 0
-        for offset in (each.offset for each in entries):
+        for offset in wanted:
             if offset < reached:
                 continue
             hurry()
@@ -152,7 +152,12 @@ class Teller:
                 raise LogError(f"it does not give its records from {offset} on")
             reached = fetched.next
             for record in fetched.records:
-                if record.offset in wanted:
+                entry = wanted.get(record.offset)
+                if entry is not None:
+                    if not is_of(entry, record):
+                        raise LogError(
+                            f"its record at offset {record.offset} is not the one that was applied"
+                        )
                     found[record.offset] = record
                     size += len(record.key or b"") + len(record.value or b"")
             if size > BYTES_MAX:

@@ -153,15 +153,6 @@ def test_a_whole_log_tells_everything(past: Past) -> None:
     assert examined(past, random.Random(1)) == (60, [])
 
 
-def test_snapshots_tell_the_same_and_save_reading(past: Past) -> None:
-    past.append(said(150, SUBJECTS))
-    past.snapshot()
-    past.append(said(150, SUBJECTS))
-    past.snapshot()
-    past.append(said(50, SUBJECTS))
-    assert examined(past, random.Random(2)) == (60, [])
-
-
 def test_what_compaction_removed_is_lost_except_after_a_snapshot(past: Past) -> None:
     past.append(said(200, SUBJECTS))
     past.snapshot()
@@ -254,6 +245,18 @@ def test_a_snapshot_of_records_that_the_log_lost_is_passed_over(past: Past, tmp_
     )
     past.append(said(50, SUBJECTS))
     assert examined(past, random.Random(6)) == (60, [])
+
+
+def test_a_log_with_other_records_at_the_same_offsets_tells_nothing(past: Past, tmp_path: Path) -> None:
+    past.append(said(50, 1))
+    other = Past(tmp_path / "other")
+    other.at = past.at
+    other.append(said(50, 1))
+    teller = Teller(other.log, past.store, Bases(other.log, list), now_ms)
+    with pytest.raises(RegistryError, match="is not the one that was applied") as refused:
+        teller.tell(Moment(20), [b".\0subject-0\0"], no_hurry)
+    assert refused.value.status == 503
+    other.close()
 
 
 def test_while_the_history_is_filled_the_past_is_to_be_asked_for_again(past: Past) -> None:

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import msgspec
 from hypothesis import given
 
 from registry.domain.events.derivation import event_of
 from registry.domain.events.event import Event, Kind
-from registry.domain.fold.fold import owner
 from registry.domain.history import entries
-from registry.domain.history.entries import event_for, packed_owner, slice_of, unpacked
-from registry.domain.log_format.records import Record, schema_key
+from registry.domain.history.entries import OFFSET_BYTES, event_for, packed_owner, slice_of, unpacked
+from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Record, position_key, schema_key
 from registry.domain.log_format.values import schema_value
+from registry.domain.log_format.webhook_values import position_value
 from registry.domain.model import Subject
 from registry.domain.rows.spans import Span
-from tests.unit.random_logs import logs
+from tests.unit.random_logs import logs, meaning
 
 
 @given(logs)
-def test_every_event_is_read_as_it_was_derived(log: list[Record]) -> None:
+def test_every_event_about_a_subject_or_a_context_is_read_as_it_was_derived(log: list[Record]) -> None:
+    told = [event for event in map(event_of, log) if event is not None and event.owner is not None]
     packed = slice_of(0, log, 200).entries
-    for record, (key, value) in zip(log, packed, strict=True):
-        found, event = unpacked(key, value), event_of(record)
-        assert found.offset == record.offset
-        subject = None if event is None else event.owner
-        if subject is not None:
-            assert packed_owner(subject) == owner(record.key)
-            assert event_for(found, subject) == event
-        elif event is None:
-            assert found.event is None
+    for event, (key, value) in zip(told, packed, strict=True):
+        assert event.owner is not None
+        assert key[:-OFFSET_BYTES] == packed_owner(event.owner)
+        found = unpacked(key, value)
+        assert found.offset == event.offset
+        assert event_for(found, event.owner) == event
+
+
+@given(logs)
+def test_records_of_one_key_are_about_the_same_however_it_is_spelled(log: list[Record]) -> None:
+    found = {(entry := unpacked(*each)).offset: entry.about for each in slice_of(0, log, 200).entries}
+    meanings = {each.offset: (type(key := meaning(each.key)), key) for each in log}
+    for one, two in combinations(found, 2):
+        assert (found[one] == found[two]) == (meanings[one] == meanings[two])
+
+
+def test_deliveries_of_webhooks_and_records_of_the_cluster_leave_no_entries() -> None:
+    said = [(position_key("hook"), position_value(7)), (BARRIER_KEY, b"{}"), (NOOP_KEY, None), (b"?", b"?")]
+    part = slice_of(5, [Record(5 + at, 1000, *each) for at, each in enumerate(said)], 9)
+    assert part == (Span(5, 5, 9), [])
 
 
 def test_every_kind_and_member_of_events_can_be_stored() -> None:
