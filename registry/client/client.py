@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 import orjson
 
 from .addresses import Address
@@ -21,8 +22,9 @@ _PAGE = 1000
 class RegistryClient:
     """Sends requests to one registry, for a ``with`` block.
 
-    Paths are quoted already. Parameters that are ``None`` or false are not sent. Every request raises
-    :class:`.errors.RegistryError`; a read of the past also if the answer tells the present.
+    Paths are quoted already. Parameters that are ``None`` or false are not sent. ``kind``: the type of the
+    answer, or of the items of a list, as in :mod:`.shapes`; the answer is returned as it is. Every request
+    raises :class:`.errors.RegistryError`; a read of the past also if the answer tells the present.
     """
 
     def __init__(self, addresses: Sequence[Address], tls: TlsFiles, timeout_s: float) -> None:
@@ -35,23 +37,23 @@ class RegistryClient:
         """The address that is asked first, without credentials."""
         return self._transport.address.url
 
-    def get(self, path: str, **params: Any) -> Any:
+    def get(self, path: str, kind: Any = Any, /, **params: Any) -> Any:
         """Return the JSON of a resource."""
-        return _json(path, self._got(path, params, past=asks_for_past(params)))
+        return _json(path, self._got(path, params, past=asks_for_past(params)), kind)
 
-    def post(self, path: str, body: Any, **params: Any) -> Any:
+    def post(self, path: str, body: Any, kind: Any = Any, /, **params: Any) -> Any:
         """Send JSON to a resource that looks something up or registers it; return the JSON of the answer."""
-        return _json(path, self._transport.send(Request("POST", path, params, body)))
+        return _json(path, self._transport.send(Request("POST", path, params, body)), kind)
 
-    def put(self, path: str, body: Any, **params: Any) -> Any:
+    def put(self, path: str, body: Any, kind: Any = Any, /, **params: Any) -> Any:
         """Replace a resource; return the JSON of the answer."""
-        return _json(path, self._transport.send(Request("PUT", path, params, body)))
+        return _json(path, self._transport.send(Request("PUT", path, params, body)), kind)
 
     def delete(self, path: str, **params: Any) -> Any:
         """Delete a resource; return the JSON of the answer."""
         return _json(path, self._transport.send(Request("DELETE", path, params)))
 
-    def pages(self, path: str, **params: Any) -> Iterator[Any]:
+    def pages(self, path: str, kind: Any = Any, /, **params: Any) -> Iterator[Any]:
         """Yield the items of a list, page by page.
 
         Registrar links its pages; with other registries items are counted until there are no more, because
@@ -61,7 +63,7 @@ class RegistryClient:
         begin: Any = None
         past = asks_for_past(params)
         while target:
-            page, target = self._page(path, target, query, past=past)
+            page, target = self._page(path, target, query, kind, past=past)
             if not page or page[0] == begin:  # the offset was ignored
                 return
             begin = page[0] if begin is None else begin
@@ -79,12 +81,12 @@ class RegistryClient:
             check_past(answer)
         return answer
 
-    def _page(self, path: str, target: str, query: dict[str, Any], *, past: bool) -> tuple[list[Any], str]:
+    def _page(
+        self, path: str, target: str, query: dict[str, Any], kind: Any, *, past: bool
+    ) -> tuple[list[Any], str]:
         """Return a page and the target that it links as the next one, empty if none."""
         answer = self._got(target, query, past=past)
-        page = _json(path, answer)
-        if not isinstance(page, list):
-            raise NotARegistry(not_a_registry(path, answer))
+        page: list[Any] = _json(path, answer, list[kind])
         return page, answer.next_page
 
     def __enter__(self) -> Self:
@@ -96,9 +98,9 @@ class RegistryClient:
         self._transport.close()
 
 
-def _json(path: str, answer: Answer) -> Any:
+def _json(path: str, answer: Answer, kind: Any = Any) -> Any:
     """Return the JSON of an answer, ``None`` if it is empty; raise the error that it tells."""
-    if answer.is_success and not answer.content:
+    if answer.is_success and not answer.content and kind is Any:
         return None
     try:
         # Lone surrogates are refused: they can be neither printed nor written to files.
@@ -106,6 +108,10 @@ def _json(path: str, answer: Answer) -> Any:
     except orjson.JSONDecodeError:
         found = None
     if answer.is_success and found is not None:
+        try:
+            msgspec.convert(found, kind)
+        except msgspec.ValidationError as error:
+            raise NotARegistry(not_a_registry(path, answer, str(error))) from None
         return found
     if isinstance(found, dict) and "message" in found:
         given = found.get("error_code", found.get("code"))

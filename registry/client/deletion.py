@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import ErrorAnswer
 from .paths import LATEST, VersionName, scope_path, version_path
+from .shapes import Mode, Place, Version
 from .versions import listed_versions
 
 if TYPE_CHECKING:
@@ -55,8 +56,10 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
     """Find out what deleting a version or a whole subject would do. Raises :class:`.errors.RegistryError`."""
     known = listed_versions(registry, name.subject, deleted=True)
     if name.version:
-        found = registry.get(version_path(name.subject, name.version), deleted=name.version != LATEST)
-        wanted = [int(found["version"])]
+        found = registry.get(
+            version_path(name.subject, name.version), Version, deleted=name.version != LATEST
+        )
+        wanted = [found["version"]]
     else:
         wanted = [number for number, gone in known.items() if permanent or not gone]
     doomed = [
@@ -76,7 +79,7 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
     ]
     if doomed:
         path = version_path(name.subject, wanted[0])
-        real = registry.get(path, deleted=True).get("subject", name.subject)
+        real = registry.get(path, Version, deleted=True)["subject"]
         if real != name.subject.removeprefix(":.:"):
             obstacles.append(f"{name.subject} is an alias of {real}: name that one to delete it")
     else:
@@ -90,7 +93,7 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
 def _mode(registry: RegistryClient, subject: str) -> tuple[str, str]:
     """Return the mode in force, or why it is not known."""
     try:
-        return str(registry.get(scope_path("mode", subject), defaultToGlobal=True)["mode"]), ""
+        return registry.get(scope_path("mode", subject), Mode, defaultToGlobal=True)["mode"], ""
     except ErrorAnswer as error:
         if error.status in (403, 404, 405):  # of other registries, and where few may see it
             return "", f"the registry does not show its mode, which may forbid the deletion: {error}"
@@ -102,9 +105,9 @@ def _doomed(
     permanent: bool, whole: bool,
 ) -> DoomedVersion:  # fmt: skip
     path = version_path(subject, number)
-    schema_id = int(registry.get(path, deleted=True)["id"])
+    schema_id = registry.get(path, Version, deleted=True)["id"]
     try:
-        using = {int(each) for each in registry.get(f"{path}/referencedby", deleted=permanent)}
+        using = set(registry.get(f"{path}/referencedby", list[int], deleted=permanent))
     except ErrorAnswer as error:
         if error.status != 404:
             raise
@@ -112,7 +115,7 @@ def _doomed(
     holders = _holders(registry, schema_id, subject) if permanent else []
     if whole and using:
         # References from within the subject go with it.
-        own = {int(registry.get(version_path(subject, each), deleted=True)["id"]) for each in wanted}
+        own = {registry.get(version_path(subject, each), Version, deleted=True)["id"] for each in wanted}
         using -= own
     others = [
         each for each in holders if each != (subject, number) and each not in {(subject, n) for n in wanted}
@@ -124,5 +127,5 @@ def _doomed(
 
 def _holders(registry: RegistryClient, schema_id: int, subject: str) -> list[tuple[str, int]]:
     """Return the versions with an id."""
-    found = registry.pages(f"/schemas/ids/{schema_id}/versions", subject=subject, deleted=True)
-    return [(each["subject"], int(each["version"])) for each in found]
+    found = registry.pages(f"/schemas/ids/{schema_id}/versions", Place, subject=subject, deleted=True)
+    return [(each["subject"], each["version"]) for each in found]

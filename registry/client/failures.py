@@ -61,8 +61,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def not_a_registry(path: str, answer: Answer) -> str:
-    """Return a sentence about an answer that no registry gives."""
+def not_a_registry(path: str, answer: Answer, reason: str = "") -> str:
+    """Return a sentence about an answer that no registry gives; ``reason``: what is wrong with its JSON."""
     url = answer.address.url
     if httpx.codes.is_redirect(answer.status):
         where = answer.headers.get("location", "nowhere")[:200]
@@ -71,6 +71,10 @@ def not_a_registry(path: str, answer: Answer) -> str:
         return f"{url} serves TLS at this port: write https://"
     if answer.is_success and _SURROGATE.search(answer.content):
         return f"{url} answered {path} with text that is not Unicode: half of a surrogate pair"
+    if reason:
+        return (
+            f"{url} is not a schema registry, or damaged: it answered {path} with unexpected JSON: {reason}"
+        )
     kind = answer.media_type[:60] or "no content type"
     return (
         f"{url} is not a schema registry: it answered {path} with status {answer.status} and {kind}; "

@@ -22,10 +22,10 @@ def listed_versions(
     """
     path = f"{subject_path(subject)}/versions"
     if not deleted:
-        return dict.fromkeys(registry.pages(path, **moment), False)
-    everything = list(registry.pages(path, deleted=True, **moment))
+        return dict.fromkeys(registry.pages(path, int, **moment), False)
+    everything = list(registry.pages(path, int, deleted=True, **moment))
     try:
-        active = set(registry.pages(path, **moment))
+        active = set(registry.pages(path, int, **moment))
     except ErrorAnswer as error:
         if error.status != 404 or error.is_unknown_resource:
             raise

@@ -13,6 +13,7 @@ import click
 
 from registry.client.errors import ErrorAnswer, Unreachable
 from registry.client.paths import subject_path
+from registry.client.shapes import Changes, History
 from registry.command_line.exit_status import OK
 from registry.command_line.output import json_option, note, print_json, print_lines, printable
 from registry.command_line.registry_flags import with_registry
@@ -65,7 +66,7 @@ def _events(
     answered = True
     while True:
         try:
-            found = registry.get("/changes", **wanted, after=after, wait_ms=wait_ms)
+            found = registry.get("/changes", Changes, **wanted, after=after, wait_ms=wait_ms)
         except (Unreachable, ErrorAnswer) as error:
             if not follow or (isinstance(error, ErrorAnswer) and error.status < _UNAVAILABLE):
                 raise
@@ -93,7 +94,7 @@ def _events(
 def history(registry: RegistryClient, *, subject: str, limit: int, oldest: bool, as_json: bool) -> int:
     """Print what happened to SUBJECT, also after it was deleted: newest first."""
     order = "asc" if oldest else "desc"
-    found = registry.get(f"{subject_path(subject)}/history", limit=limit, order=order)
+    found = registry.get(f"{subject_path(subject)}/history", History, limit=limit, order=order)
     if as_json:
         print_json(found)
     else:

@@ -10,6 +10,7 @@ import msgspec
 from registry.client.client import RegistryClient
 from registry.client.errors import ErrorAnswer
 from registry.client.paths import context_prefix, version_path
+from registry.client.shapes import Schema
 from registry.decoding.decoded import Options
 from registry.decoding.errors import CannotDecode
 from registry.decoding.frame import Headers, SchemaName, framed
@@ -70,13 +71,11 @@ class SchemasById:
 
     def _answer(self, place: str, missing: str, **params: Any) -> Answer:
         try:
-            found = self._registry.get(place, **params)
+            found: Answer = self._registry.get(place, Schema, **params)
         except ErrorAnswer as error:
             if error.is_verdict:
                 raise CannotDecode(f"{missing}: {error.message}") from None
             raise
-        if not isinstance(found, dict):
-            raise CannotDecode(f"the registry's answer to {place} is no object")
         return found
 
 

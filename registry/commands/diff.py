@@ -11,6 +11,7 @@ import click
 
 from registry.client.errors import ErrorAnswer
 from registry.client.paths import LATEST, VersionName, version_path
+from registry.client.shapes import Explanation, Version
 from registry.command_line.exit_status import OK, REFUSED, Failure
 from registry.command_line.output import json_option, note, print_json, print_lines, print_styled
 from registry.command_line.registry_flags import with_registry
@@ -94,7 +95,7 @@ def _is_file(name: str) -> bool:
 
 def _version(registry: RegistryClient, wanted: VersionName) -> dict[str, Any]:
     path = version_path(wanted.subject, wanted.version or LATEST)
-    found: dict[str, Any] = registry.get(path, deleted=bool(wanted.version))
+    found: dict[str, Any] = registry.get(path, Version, deleted=bool(wanted.version))
     return found
 
 
@@ -139,7 +140,7 @@ def _explained(registry: RegistryClient, old: _Side, new: _Side) -> dict[str, An
         "new": {"schema": new.text, "references": new.references},
     }
     try:
-        found = registry.post("/compatibility/explain", body)
+        found = registry.post("/compatibility/explain", body, Explanation)
     except ErrorAnswer as error:
         if not error.is_unknown_resource:
             raise

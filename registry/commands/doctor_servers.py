@@ -15,6 +15,7 @@ from cryptography import x509
 from registry.client.client import RegistryClient
 from registry.client.connect import Connection
 from registry.client.errors import ErrorAnswer, RegistryError
+from registry.client.shapes import Node
 from registry.doctor.findings import Finding
 from registry.doctor.servers import Seen, at_one_offset, examine_servers
 
@@ -38,13 +39,13 @@ def examine(connection: Connection, environment: Mapping[str, str]) -> Iterator[
 
 def _node(client: RegistryClient) -> Seen:
     try:
-        found = client.get("/node")
+        found = client.get("/node", Node)
     except ErrorAnswer as error:
         is_up = error.is_unknown_resource or error.status in (401, 403)
         return Seen(client.url, failure=str(error), is_up=is_up)
     except RegistryError as error:
         return Seen(client.url, failure=str(error))
-    return Seen(client.url, node=found if isinstance(found, dict) else {})
+    return Seen(client.url, node=found)
 
 
 def _more(seen: Seen, client: RegistryClient) -> Seen:
@@ -52,14 +53,14 @@ def _more(seen: Seen, client: RegistryClient) -> Seen:
     seen = seen._replace(certificate_ends=_certificate_ends(client.url))
     if seen.node is None:
         return seen
-    version = _answer(client, "/v1/metadata/version") or {}
-    quarantine = _answer(client, "/quarantine", clashes=True) or []
+    version = _answer(client, "/v1/metadata/version", dict[str, Any]) or {}
+    quarantine = _answer(client, "/quarantine", list[dict[str, Any]], clashes=True) or []
     return seen._replace(version=str(version.get("version", "")), quarantine=quarantine)
 
 
-def _answer(client: RegistryClient, path: str, **params: Any) -> Any:
+def _answer(client: RegistryClient, path: str, kind: Any, **params: Any) -> Any:
     try:
-        return client.get(path, **params)
+        return client.get(path, kind, **params)
     except RegistryError:
         return None
 

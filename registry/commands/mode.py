@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from registry.client.paths import scope_path
+from registry.client.shapes import Mode
 from registry.command_line.exit_status import OK
 from registry.command_line.moment_options import moment_options, moment_params
 from registry.command_line.output import json_option, print_json, print_lines
@@ -74,7 +75,9 @@ def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool)
 
 
 def _print(registry: RegistryClient, subject: str, *, as_json: bool, own: bool = False, **moment: Any) -> int:
-    found = registry.get(scope_path("mode", subject), defaultToGlobal=bool(subject) and not own, **moment)
+    found = registry.get(
+        scope_path("mode", subject), Mode, defaultToGlobal=bool(subject) and not own, **moment
+    )
     if as_json:
         print_json({"mode": found["mode"]})
     else:

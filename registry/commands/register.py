@@ -8,6 +8,7 @@ import click
 
 from registry.client.errors import ErrorAnswer
 from registry.client.paths import subject_path
+from registry.client.shapes import Found, Registered
 from registry.command_line.exit_status import OK, Failure
 from registry.command_line.output import json_option, print_json, print_lines
 from registry.command_line.registry_flags import with_registry
@@ -52,9 +53,10 @@ def register(
     path = subject_path(subject)
     known = _lookup(registry, path, body, normalize=normalize)
     if known is None:
-        answer = registry.post(f"{path}/versions", body, normalize=normalize)
+        answer = registry.post(f"{path}/versions", body, Registered, normalize=normalize)
         # Older registries answer only the id.
-        answer = answer if "version" in answer else registry.post(path, body, normalize=normalize)
+        if answer.get("version") is None:
+            answer = registry.post(path, body, Found, normalize=normalize)
     else:
         answer = known
     found = {
@@ -78,7 +80,7 @@ def _lookup(
 ) -> dict[str, Any] | None:
     """Return the version that has this schema; ``None`` if there is none, or this may not be asked."""
     try:
-        found: dict[str, Any] = registry.post(path, body, normalize=normalize)
+        found: dict[str, Any] = registry.post(path, body, Found, normalize=normalize)
     except ErrorAnswer as error:
         if error.status in (403, 404):
             return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from registry.client.paths import scope_path
+from registry.client.shapes import Config
 from registry.command_line.exit_status import OK
 from registry.command_line.moment_options import moment_options, moment_params
 from registry.command_line.output import json_option, print_json, print_lines
@@ -42,7 +43,7 @@ def _get(
     """Print the config in force for SUBJECT (or a context, as ":.ctx:"); without SUBJECT, for everything."""
     path = scope_path("config", subject)
     moment = moment_params(at_offset, at_time)
-    _print(registry.get(path, defaultToGlobal=bool(subject) and not own, **moment), as_json=as_json)
+    _print(registry.get(path, Config, defaultToGlobal=bool(subject) and not own, **moment), as_json=as_json)
     return OK
 
 
@@ -100,7 +101,7 @@ def _set(
         raise click.UsageError("give what to set, such as --level FULL", click.get_current_context())
     path = scope_path("config", subject)
     registry.put(path, body)
-    _print(registry.get(path), as_json=as_json)
+    _print(registry.get(path, Config), as_json=as_json)
     return OK
 
 
@@ -117,7 +118,7 @@ def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool)
     confirm_everything(subject, "Remove the config of the whole registry?", yes=yes)
     path = scope_path("config", subject)
     registry.delete(path)
-    _print(registry.get(path, defaultToGlobal=bool(subject)), as_json=as_json)
+    _print(registry.get(path, Config, defaultToGlobal=bool(subject)), as_json=as_json)
     return OK
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from registry.client.paths import LATEST, VersionName, context_prefix, quoted, version_path
+from registry.client.shapes import Schema, Version
 from registry.command_line.exit_status import OK
 from registry.command_line.moment_options import moment_options, moment_params
 from registry.command_line.output import json_option, print_json, print_lines, print_styled
@@ -54,7 +55,9 @@ def show(
     scope = context_prefix(context) or None
     moment = moment_params(at_offset, at_time)
     shape = "resolved" if resolved else None
-    found = registry.get(path, subject=scope, format=shape, deleted=deleted, **moment)
+    found = registry.get(
+        path, Version if name else Schema, subject=scope, format=shape, deleted=deleted, **moment
+    )
     if schema_id is not None:
         found.setdefault("id", schema_id)
     if raw:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from registry.client.errors import ErrorAnswer, RegistryError
+from registry.client.shapes import Node
 from registry.command_line.exit_status import FAILED, OK, REFUSED
 from registry.command_line.output import json_option, note, print_json, print_table
 from registry.command_line.registry_flags import errors_told, with_connection
@@ -49,7 +50,7 @@ def _asked(client: RegistryClient) -> dict[str, Any]:
     try:
         with client:
             try:
-                found = client.get("/node")
+                found = client.get("/node", Node)
             except ErrorAnswer as error:
                 if not error.is_unknown_resource:
                     raise
@@ -57,8 +58,8 @@ def _asked(client: RegistryClient) -> dict[str, Any]:
                 return {**node, "ready": True}
     except RegistryError as error:
         return {**node, "error": str(error)}
-    known = {name: found.get(name) for name in (*unknown, "ready", "reasons")}
-    return {**node, **known}
+    known = {name: found.get(name) for name in (*unknown, "ready")}
+    return {**node, **known, "reasons": found.get("reasons") or []}
 
 
 def _problems(nodes: list[dict[str, Any]]) -> list[str]:

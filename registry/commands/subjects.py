@@ -25,9 +25,9 @@ def subjects(registry: RegistryClient, *, prefix: str, deleted: bool, as_json: b
 
     The prefix ":.staging:" lists those of a context.
     """
-    found = registry.pages("/subjects", subjectPrefix=prefix or ":*:", deleted=deleted)
+    found = registry.pages("/subjects", str, subjectPrefix=prefix or ":*:", deleted=deleted)
     if as_json:
         print_json(list(found))
     else:
-        print_lines(map(str, found))
+        print_lines(found)
     return OK

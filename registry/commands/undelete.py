@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from registry.client.paths import VersionName, subject_path, version_path
+from registry.client.shapes import Found, Version
 from registry.client.versions import listed_versions
 from registry.command_line.exit_status import OK, Refusal
 from registry.command_line.output import json_option, print_json, print_lines
@@ -64,7 +65,7 @@ def _lost(registry: RegistryClient, wanted: VersionName) -> list[dict[str, Any]]
     gone = [number for number, deleted in known.items() if deleted and wanted.version in ("", str(number))]
     if not gone:
         raise Refusal(f"{wanted} has no version that is soft-deleted")
-    return [registry.get(version_path(wanted.subject, number), deleted=True) for number in gone]
+    return [registry.get(version_path(wanted.subject, number), Version, deleted=True) for number in gone]
 
 
 def _told(found: dict[str, Any]) -> str:
@@ -79,7 +80,7 @@ def _register(
     body = {name: version[name] for name in _MEMBERS if version.get(name)}
     exact = {"version": version["version"], "id": version["id"]} if as_it_was else {}
     registry.post(f"{subject_path(subject)}/versions", {**body, **exact})
-    found: dict[str, Any] = registry.post(subject_path(subject), body)
+    found: dict[str, Any] = registry.post(subject_path(subject), body, Found)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from registry.client.paths import quoted
+from registry.client.shapes import Delivery
 from registry.command_line.exit_status import OK, REFUSED
 from registry.command_line.output import json_option, note, print_json, print_lines, print_table
 from registry.command_line.registry_flags import with_registry
@@ -31,7 +32,7 @@ def webhook() -> None:
 @with_registry
 def _list(registry: RegistryClient, *, as_json: bool) -> int:
     """List the webhooks, and how their deliveries go."""
-    found = registry.get(_WEBHOOKS)
+    found = registry.get(_WEBHOOKS, list[dict[str, Any]])
     if as_json:
         print_json(found)
     else:
@@ -57,12 +58,12 @@ def _add(
 ) -> int:  # fmt: skip
     """Register a webhook, and print the secret that its receiver needs; or change one."""
     body = {"url": receiver, "kinds": [*kinds], "subjectPrefix": prefix}
-    made = registry.put(_path(name), body if start is None else {**body, "from": start})
+    made = registry.put(_path(name), body if start is None else {**body, "from": start}, dict[str, Any])
     if as_json:
         print_json(made)
     elif "secret" in made:
         note("this secret is not shown again: give it to the receiver")
-        print_lines([made["secret"]])
+        print_lines([str(made["secret"])])
     else:
         note(f"{name} was changed; its secret is the same")
     return OK
@@ -83,13 +84,13 @@ def _remove(registry: RegistryClient, *, name: str) -> int:
 @with_registry
 def _test(registry: RegistryClient, *, name: str, as_json: bool) -> int:
     """Send a test event to a webhook, and say what came back."""
-    found: dict[str, Any] = registry.post(f"{_path(name)}/test", {})
+    found: dict[str, Any] = registry.post(f"{_path(name)}/test", {}, Delivery)
     if as_json:
         print_json(found)
     elif found["delivered"]:
-        print_lines([f"the receiver answered {found['status']} within {found['took_ms']} ms"])
+        print_lines([f"the receiver answered {found.get('status')} within {found['took_ms']} ms"])
     else:
-        print_lines([found["error"]])
+        print_lines([found.get("error") or "the receiver did not answer"])
     return OK if found["delivered"] else REFUSED
 
 

@@ -13,6 +13,7 @@ import msgspec
 from registry.client.client import RegistryClient
 from registry.client.errors import ErrorAnswer
 from registry.client.paths import scope_path
+from registry.client.shapes import Mode
 from registry.processes import file_lock
 
 _IMPORT = "IMPORT"
@@ -98,7 +99,7 @@ class ImportJournal:
 def own_mode(client: RegistryClient, subject: str) -> str | None:
     """Return the mode of exactly this subject, ``None`` if it has none."""
     try:
-        found: str = client.get(scope_path("mode", subject))["mode"]
+        found: str = client.get(scope_path("mode", subject), Mode)["mode"]
     except ErrorAnswer as error:
         if error.is_verdict:
             return None

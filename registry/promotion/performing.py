@@ -9,6 +9,7 @@ import msgspec
 
 from registry.client.client import RegistryClient
 from registry.client.paths import scope_path, subject_path, version_path
+from registry.client.shapes import Found, Registered
 from registry.domain.commands import (
     Command,
     DeleteMode,
@@ -54,7 +55,7 @@ def perform(client: RegistryClient, steps: Sequence[Step]) -> Iterator[Step]:
 def _send(client: RegistryClient, command: Command) -> Any:
     match command:
         case Register():
-            return client.post(f"{subject_path(command.subject)}/versions", _body(command))
+            return client.post(f"{subject_path(command.subject)}/versions", _body(command), Registered)
         case PutConfig():
             body = {_SENT_AS.get(name, name): value for name, value in command.patch.items()}
             return client.put(scope_path("config", command.subject or ""), body)
@@ -74,7 +75,7 @@ def _number(client: RegistryClient, command: Register, answer: Any) -> int:
     """Return the number that a schema got; registries of others do not answer with it."""
     found = answer.get("version")
     if found is None:
-        found = client.post(subject_path(command.subject), _body(command)).get("version")
+        found = client.post(subject_path(command.subject), _body(command), Found)["version"]
     return int(found)
 
 

@@ -11,6 +11,7 @@ import msgspec
 from registry.client.client import RegistryClient
 from registry.client.errors import ErrorAnswer, NotARegistry, RegistryError
 from registry.client.paths import scope_path, subject_path, version_path
+from registry.client.shapes import Config, Place
 from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.subject_patterns import Pattern
 from registry.folder.contents import Contents, Version
@@ -56,7 +57,7 @@ class RegistryReader:
         """Return the subjects that any pattern covers, sorted; ``deleted``: also soft-deleted ones."""
         found: set[str] = set()
         for pattern in patterns:
-            names = self._client.pages("/subjects", subjectPrefix=_prefix(pattern), deleted=deleted)
+            names = self._client.pages("/subjects", str, subjectPrefix=_prefix(pattern), deleted=deleted)
             found |= {each.qualified for each in map(Subject.parse, names) if pattern.covers(each)}
         if deleted:
             self._named += [(pattern, found) for pattern in patterns]
@@ -104,8 +105,10 @@ class RegistryReader:
         """Return the numbers of a subject's versions, and of those that are soft-deleted."""
         if subject not in self._numbers:
             path = f"{subject_path(subject)}/versions"
-            everything = [] if self._is_absent(subject) else self._optional(path, deleted=True) or []
-            live = self._optional(path) or [] if everything else []
+            everything = (
+                [] if self._is_absent(subject) else self._optional(path, list[int], deleted=True) or []
+            )
+            live = self._optional(path, list[int]) or [] if everything else []
             self._numbers[subject] = (sorted(everything), sorted(set(everything) - set(live)))
             if everything:
                 self.version(subject, max(everything))  # sees if these are the numbers of another subject
@@ -201,7 +204,9 @@ class RegistryReader:
             for scope, config in self._stored("config", scopes).items()
         }
         modes = {
-            scope: mode["mode"] for scope, mode in self._stored("mode", scopes).items() if mode.get("mode")
+            scope: str(mode["mode"])
+            for scope, mode in self._stored("mode", scopes).items()
+            if mode.get("mode")
         }
         return Contents({}, configs, modes)
 
@@ -217,13 +222,13 @@ class RegistryReader:
     def holders(self, context: str, schema_id: int) -> list[tuple[str, int]]:
         """Return the places of the versions that have an id in a context."""
         scope = Subject(context, "").qualified
-        found = self._optional(f"/schemas/ids/{schema_id}/versions", subject=scope, deleted=True)
+        found = self._optional(f"/schemas/ids/{schema_id}/versions", list[Place], subject=scope, deleted=True)
         places = ((each["subject"], each["version"]) for each in found or ())
         return [place for place in places if Subject.parse(place[0]).context == context]
 
-    def _optional(self, path: str, **params: Any) -> Any:
+    def _optional(self, path: str, kind: Any = Any, **params: Any) -> Any:
         try:
-            return self._client.get(path, **params)
+            return self._client.get(path, kind, **params)
         except ErrorAnswer as error:
             if error.is_verdict:  # not found, in the words of each registry
                 return None
@@ -232,7 +237,7 @@ class RegistryReader:
     def _permitted(self, kind: str, scope: str) -> Any:
         """Return a config or mode; nothing if the client may not read it, as few clients may everywhere."""
         try:
-            return self._optional(scope_path(kind, scope), defaultToGlobal="false")
+            return self._optional(scope_path(kind, scope), Config, defaultToGlobal="false")
         except ErrorAnswer as error:
             if error.status == _FORBIDDEN or error.is_unknown_resource:
                 self._warn(kind, error)

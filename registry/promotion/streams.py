@@ -11,6 +11,7 @@ import msgspec
 from registry.client.client import RegistryClient
 from registry.client.errors import ErrorAnswer, NotARegistry
 from registry.client.paths import scope_path, version_path
+from registry.client.shapes import Config
 from registry.client.versions import listed_versions
 from registry.domain.model import EVERYWHERE, TOP, Subject
 from registry.folder.exported import version_of
@@ -42,7 +43,7 @@ class RegistryStreams:
     @cached_property
     def subjects(self) -> list[str]:
         """The qualified names of all subjects."""
-        return list(self._client.pages("/subjects", subjectPrefix=_ALL, deleted=True))
+        return list(self._client.pages("/subjects", str, subjectPrefix=_ALL, deleted=True))
 
     def versions(self) -> Iterator[dict[str, Any]]:
         """Yield all versions as ``GET /schemas`` shows them, with those that the list leaves out."""
@@ -104,15 +105,13 @@ class RegistryStreams:
         for scope in self._scopes():
             path = scope_path(kind, scope.qualified)
             try:
-                yield scope, msgspec.convert(self._client.get(path), dict[str, Any])
-            except msgspec.ValidationError as error:
-                raise self._nonsense(path, error) from None
+                yield scope, self._client.get(path, Config)
             except ErrorAnswer as error:
                 if error.status != _NOT_FOUND:
                     raise
 
     def _scopes(self) -> Iterator[Subject]:
-        contexts = {str(name) for name in self._client.pages("/contexts")}
+        contexts = set(self._client.pages("/contexts", str))
         for name in self.subjects:
             subject = Subject.parse(name)
             contexts.add(subject.context)

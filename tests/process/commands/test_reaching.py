@@ -211,14 +211,6 @@ def test_all_that_a_registry_holds_is_read_with_the_same_credentials(site: Site,
     assert "does not allow this with the password of 'alice' in the URL" in forbidden.err
 
 
-def test_a_list_of_something_else_than_versions_is_told(tmp_path: Path) -> None:
-    with answering(http_answer("200 OK", b'[{"subject":"a","version":"b"}]')) as url:
-        for words in (("duplicates", url), ("snapshot", "diff", url, url)):
-            done = verb(*words, "--data", str(tmp_path))
-            assert (done.status, done.out) == (2, "")
-            assert "/schemas was answered with something unexpected" in done.err
-
-
 def test_what_a_user_may_not_do_is_told(site: Site) -> None:
     done = verb("config", "set", "--level", "FULL", "--url", with_user(site.plain, "alice:secret"))
     assert done.status == 2
