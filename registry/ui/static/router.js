@@ -2,6 +2,8 @@
 import { useEffect, useState } from "./vendor.js";
 import { ROUTES, START } from "./routes.js";
 
+let shown; // the address of the page that is shown; after a click on a link the browser's is ahead of it for a moment
+
 /** The address of a page: href`/subjects/${name}`; with a query: href(to("/subjects", { q: "x" })). */
 export function href(literals, ...values) {
   return `#${to(literals, ...values)}`;
@@ -16,15 +18,15 @@ export function to(first, ...values) {
   return query.size ? `${first}?${query}` : first;
 }
 
-/** Go to a page. replace: without an entry in the history, for what changes as one types. */
+/**
+ * Go to a page. replace: without an entry in the history, for what changes as one types; it does nothing if the user has
+ * just left the page.
+ */
 export function navigate(target, { replace = false } = {}) {
-  if (`#${target}` === location.hash) return;
-  if (replace) {
-    history.replaceState(null, "", `#${target}`);
-    dispatchEvent(new Event("hashchange"));
-  } else {
-    location.hash = target;
-  }
+  if (`#${target}` === location.hash || (replace && location.hash !== shown)) return;
+  const change = replace ? "replaceState" : "pushState";
+  history[change](null, "", `#${target}`);
+  dispatchEvent(new Event("hashchange"));
 }
 
 /** The current page: { route, params, query, path }; route is undefined for an unknown address. */
@@ -39,6 +41,7 @@ export function useLocation() {
 }
 
 function parsed() {
+  shown = location.hash;
   const [where, search] = split(location.hash.slice(1) || START);
   const segments = where.split("/").slice(1).map(decoded);
   const query = Object.fromEntries(new URLSearchParams(search));

@@ -1,5 +1,5 @@
 // A grid of any number of rows of one height, of which only the visible ones are in the page.
-import { html, useEffect, useId, useLayoutEffect, useRef, useState } from "../vendor.js";
+import { html, useEffect, useId, useRef, useState } from "../vendor.js";
 
 const OVERSCAN = 8;
 
@@ -20,7 +20,7 @@ export function VirtualList({ label, count, rowHeight, row, head, current = -1, 
     const end = Math.ceil((scrollTop + clientHeight) / rowHeight) + OVERSCAN;
     setRange((before) => (before[0] === first && before[1] === end ? before : [first, end]));
   };
-  useLayoutEffect(measure, [rowHeight, count]);
+  useEffect(measure, [rowHeight, count]);
   useEffect(() => {
     const observer = new ResizeObserver(measure);
     observer.observe(scroller.current);
@@ -31,7 +31,7 @@ export function VirtualList({ label, count, rowHeight, row, head, current = -1, 
   const end = Math.min(range[1], count);
   useEffect(() => { onVisible?.(first, end); });
 
-  useLayoutEffect(() => {
+  useEffect(() => {
     if (current < 0) return;
     // The header is sticky and covers the first row's height.
     const element = scroller.current;

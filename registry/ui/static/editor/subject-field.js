@@ -1,5 +1,5 @@
 // The field for a subject, with suggestions by prefix.
-import { html, useEffect, useId, useState } from "../vendor.js";
+import { html, useEffect, useId, useRef, useState } from "../vendor.js";
 import { get } from "../api.js";
 
 const PAUSE_MS = 250;
@@ -10,12 +10,14 @@ export function SubjectField({ value, onChange }) {
   const [text, setText] = useState(value);
   const [names, setNames] = useState([]);
   const id = useId();
+  const change = useRef();
+  change.current = onChange;
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text === value && !text) return undefined;
     const controller = new AbortController();
     const timer = setTimeout(() => {
-      if (text !== value) onChange(text);
+      if (text !== value) change.current(text);
       const query = { subjectPrefix: text, limit: SUGGESTED };
       get("/subjects", { query, signal: controller.signal }).then(setNames, () => {}); // only suggestions
     }, PAUSE_MS);

@@ -13,12 +13,12 @@ export function TextEditor({ text, loaded, type, label, onText, marks, checked, 
   const element = useRef();
   const editor = useRef(null);
   const latest = useRef({});
-  latest.current = { onText, marks };
+  latest.current = { text, onText, marks };
   useEffect(() => {
     let gone = false;
     codemirror().then((modules) => {
       if (gone) return;
-      const view = made(modules, element.current, { text, type, label, onChange: (changed) => latest.current.onText(changed) });
+      const view = made(modules, element.current, { text: latest.current.text, type, label, onChange: (changed) => latest.current.onText(changed) });
       editor.current = { modules, view };
       control.current = controlOf(modules, view);
       show(editor.current, latest.current.marks);

@@ -138,11 +138,11 @@ function useChecks(draft, target) {
   const [state, setState] = useState({ result: {}, busy: true });
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
+    setState((before) => ({ ...before, busy: true }));
     if (draft.subject && target === undefined) return undefined;
     const controller = new AbortController();
     const { signal } = controller;
     const show = (next) => signal.aborted || setState(next);
-    setState((before) => ({ ...before, busy: true }));
     const timer = setTimeout(() => {
       check(draft, target, (result) => show({ result, busy: true }), signal)
         .then((result) => show({ result: { ...result }, busy: false }), (error) => show({ result: {}, error, busy: false }));
