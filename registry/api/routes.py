@@ -26,6 +26,7 @@ from . import (
     scopes,
     server_info,
     snapshots,
+    subject_list,
     subjects,
     tags,
     webhooks,
@@ -44,6 +45,7 @@ def operations(
     ``hub`` serves the listeners of the change feed; without one, the table only describes it.
     """
     found = [
+        *_tagged("Subjects", subject_list.OPERATIONS),
         *_tagged("Subjects", subjects.OPERATIONS),
         *_tagged("Subjects", registration.OPERATIONS),
         *_tagged("Subjects", tags.OPERATIONS),

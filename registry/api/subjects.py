@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
-
-import orjson
 
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion
-from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import formatted
-from registry.domain.queries import by_subject, entities, lists, subject_details
+from registry.domain.queries import by_subject, entities, lists
 from registry.domain.queries.sorting import Search
-from registry.domain.queries.subject_details import SubjectDetails
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import Skip, View
 from registry.security.access import Permission
@@ -42,73 +37,10 @@ from .parameters import (
     PERMANENT,
     REFERENCE_FORMAT,
     flag,
-    word,
     words,
 )
 from .past import PAST, PAST_ERRORS
-from .permissions import SHOWN, on_subject
-
-DETAILS_MAX = 1000  # subjects with details in one page
-NAMED_MAX = 200  # subjects that one request can name
-DETAIL_FILTERS = (
-    word("schemaType", "With detail: only subjects whose latest version has this type"),
-    word("compatibilityLevel", "With detail: only subjects for which this level is in force"),
-    word("mode", "With detail: only subjects for which this mode is in force"),
-    words("subject", "With detail: only this subject, by its qualified name"),
-)
-
-
-def list_subjects(call: Call, view: View) -> Listing[Any]:
-    """``GET /subjects``: names, or with ``detail`` an object each."""
-    if call.args["detail"]:
-        return _list_details(call)
-    if any(call.args[each.name] for each in DETAIL_FILTERS):
-        raise e.UNPROCESSABLE("schemaType, compatibilityLevel, mode and subject need detail=true")
-    prefix = call.args["subjectPrefix"]
-    shown = {"deleted": call.args["deleted"], "deleted_only": call.args["deletedOnly"]}
-
-    def walk(view: View, mark: tuple[str] | None, skip: Skip | None = None) -> Iterator[Subject | None]:
-        after = Subject.parse(mark[0]) if mark else None
-        return lists.subjects(view, prefix, after, skip, **shown)
-
-    def printed(each: Subject) -> bytes:
-        return orjson.dumps(each.qualified)
-
-    return page(call, walk, printed, lambda each: (each.qualified,), (str,), leaping=walk)
-
-
-def _list_details(call: Call) -> Listing[tuple[Subject, SubjectDetails | None]]:
-    args, defaults = call.args, call.settings.defaults
-    if len(args["subject"]) > NAMED_MAX:
-        raise e.UNPROCESSABLE(f"more than {NAMED_MAX} subjects are named; ask for them in several requests")
-    chosen = subject_details.Filter(
-        args["subjectPrefix"],
-        args["deleted"],
-        args["deletedOnly"],
-        args["schemaType"].upper(),
-        args["compatibilityLevel"].upper(),
-        args["mode"].upper(),
-        tuple(dict.fromkeys(map(Subject.parse, args["subject"]))),
-    )
-
-    def walk(
-        view: View, mark: tuple[str] | None, skip: Skip | None = None
-    ) -> Iterator[tuple[Subject, SubjectDetails | None] | None]:
-        return chosen.walk(view, defaults, Subject.parse(mark[0]) if mark else None, skip)
-
-    def printed(each: tuple[Subject, SubjectDetails | None]) -> bytes:
-        assert each[1] is not None  # only skipped ones have no details, and they are not printed
-        return each[1].printed()
-
-    return page(
-        call,
-        walk,
-        printed,
-        lambda each: (each[0].qualified,),
-        (str,),
-        limit_max=DETAILS_MAX,
-        leaping=walk,
-    )
+from .permissions import on_subject
 
 
 def delete_subject(call: Call, view: View) -> Command:
@@ -197,23 +129,6 @@ def _version(call: Call) -> Callable[[View], Search[Registered]]:
 
 
 OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/subjects",
-        summary="List the subjects of all contexts, sorted",
-        permission=SHOWN,
-        handler=list_subjects,
-        response_schema="Subjects",
-        parameters=(
-            word("subjectPrefix", "Prefix of the qualified name", ":*:"),
-            DELETED,
-            DELETED_ONLY,
-            flag("detail", "An object for each subject, with its latest version, counts, level and mode"),
-            *DETAIL_FILTERS,
-            *PAGE,
-        ),
-        errors=(e.UNPROCESSABLE,),
-    ),
     Operation(
         method="DELETE",
         path="/subjects/{subject}",

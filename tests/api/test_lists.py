@@ -42,6 +42,14 @@ LISTS = [
     "/subjects?detail=true",
     "/subjects?detail=true&deleted=true&subjectPrefix=:*:",
     "/subjects?detail=true&compatibilityLevel=NONE&schemaType=AVRO",
+    "/subjects?sort=-name",
+    "/subjects?sort=-name&deleted=true&subjectPrefix=:*:s",
+    "/subjects?sort=id&subjectPrefix=:*:",
+    "/subjects?sort=-id&deleted=true",
+    "/subjects?sort=-id&deletedOnly=true&detail=true",
+    "/subjects?detail=true&sort=-id&schemaType=AVRO",
+    "/subjects?detail=true&sort=id",
+    "/contexts/.c/subjects?sort=-id",
     "/contexts/.c/subjects",
     "/contexts/.c/subjects?detail=true",
     "/schemas?subjectPrefix=:*:",
@@ -212,6 +220,17 @@ def test_a_cursor_belongs_to_a_list_and_its_filter(filled: Api) -> None:
     following = successor(filled.get("/subjects?limit=1")) or ""
     for other in (paged(following, deleted="true"), following.replace("/subjects", "/contexts")):
         assert filled.get(other).status == 422
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**31, -(2**63), 2**64 - 1, 2**63])
+def test_a_cursor_with_numbers_of_nobody_leads_to_a_page(filled: Api, number: int) -> None:
+    link = successor(filled.get("/subjects?limit=1&sort=-id")) or ""
+    given = Cursor.parse(link.rpartition("=")[2])
+    assert given.mark is not None
+    for place in range(1, len(given.mark)):
+        mark = (*given.mark[:place], number, *given.mark[place + 1 :])
+        target = link.replace(given.text(), given._replace(mark=mark).text())
+        assert filled.get(target).status == 200
 
 
 @pytest.mark.parametrize("mark", [[], [1], ["a", 1], [None]])
@@ -397,7 +416,9 @@ def test_pages_of_counted_lists_joined_are_the_whole_list(
     [
         "/subjects",
         "/subjects?deleted=true",
+        "/subjects?sort=-name",
         "/subjects?detail=true",
+        "/subjects?detail=true&sort=-name",
         "/schemas",
         "/schemas?latestOnly=true",
     ],

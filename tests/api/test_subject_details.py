@@ -121,6 +121,39 @@ def test_filters_without_details_are_422_and_not_ignored(api: Api, query: str) -
     assert message == "schemaType, compatibilityLevel, mode and subject need detail=true"
 
 
+@pytest.mark.parametrize("query", ["", "&deleted=true", "&deletedOnly=true", "&subjectPrefix=:.c:"])
+@pytest.mark.parametrize("sort", ["name", "-name", "id", "-id"])
+def test_every_order_is_that_of_the_plain_list(filled: Api, sort: str, query: str) -> None:
+    plain = filled.get(f"/subjects?sort={sort}{query}").json
+    assert [each["subject"] for each in details(filled, f"&sort={sort}{query}")] == plain
+
+
+def test_ids_are_sorted_by_context_and_then_the_newest_first(filled: Api) -> None:
+    assert filled.get("/subjects?sort=-id&deleted=true").json == ["json", "base", "orders", ":.c:uses"]
+    assert filled.get("/subjects?sort=id").json == ["orders", "base", ":.c:uses"]
+    filled.register("orders", record("R", "z"))
+    assert filled.get("/subjects?sort=-id").json == ["orders", "base", ":.c:uses"]
+
+
+def test_a_subject_stands_at_its_latest_version_that_is_not_deleted(filled: Api) -> None:
+    assert filled.delete("/subjects/orders/versions/3").status == 200
+    found = [(each["subject"], each["id"]) for each in details(filled, "&sort=-id&subjectPrefix=:.:")]
+    assert [name for name, _ in found] == ["base", "orders"]
+    assert found[1][1] == filled.get("/subjects/orders/versions/1").json["id"]
+
+
+@pytest.mark.parametrize("sort", ["", "ID", "--id", "+id", "version", "id,name"])
+def test_an_unknown_order_is_422(filled: Api, sort: str) -> None:
+    error = (422, 422, "sort must be one of name, -name, id, -id")
+    assert filled.get(f"/subjects?sort={sort}").error == error
+    assert filled.get(f"/subjects?detail=true&sort={sort}").error == error
+
+
+def test_named_subjects_cannot_be_sorted(filled: Api) -> None:
+    assert filled.get("/subjects?detail=true&subject=orders&sort=-id").status == 422
+    assert filled.get("/subjects?detail=true&subject=orders&sort=name").status == 200
+
+
 def test_an_alias_is_shown_with_the_subject_that_has_it(filled: Api) -> None:
     filled.put("/config/base", {"alias": "orders"})
     shown = {each["subject"]: each.get("alias") for each in details(filled)}

@@ -35,6 +35,7 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
 }
 NUMBERS = st.sampled_from(["-1", "0", "1", "2", "-2", "", "x", "2147483647", "99999999999", "1e3"])
 FLAGS = st.sampled_from(["true", "true", "false", "TRUE", "1", ""])
+SORTS = st.sampled_from(["name", "-name", "id", "-id", "-id", "ID", "+id", ""])
 WORDS = st.sampled_from(["", "resolved", "qualified", "*", "owner", "me", "topic", ".c"]) | SUBJECTS
 SCHEMAS = st.sampled_from(
     ['"string"', '"int"', record("R", "a"), record("R", "a", "b", "c"), record("Q"), '["null","int"]']
@@ -212,7 +213,8 @@ def _request(draw: st.DrawFn, operation: tuple[str, str, dict[str, Any]]) -> tup
         if parameter["in"] == "path":
             path = path.replace("{" + name + "}", quote(draw(VALUES.get(name, SUBJECTS)), safe=":"))
         elif parameter["in"] == "query" and draw(st.booleans()):
-            value = draw({"integer": NUMBERS, "boolean": FLAGS}.get(kind, WORDS))
+            words = SORTS if name == "sort" else WORDS
+            value = draw({"integer": NUMBERS, "boolean": FLAGS}.get(kind, words))
             pairs.append(f"{name}={quote(value)}")
     if draw(st.integers(0, 5)) == 0:
         path = "/contexts/" + quote(draw(VALUES["context"]), safe=":") + path

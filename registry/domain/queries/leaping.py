@@ -50,6 +50,31 @@ class Leap:
         return block.end
 
 
+class LeapBack:
+    """The same for a walk that goes back, down to the key ``begin``."""
+
+    def __init__(self, leaps: Leaps, begin: bytes) -> None:
+        self._leaps = leaps
+        self._begin = begin
+        self._at: bytes | None = None
+
+    def over(self, view: View, end: bytes, key: bytes) -> bytes | None:
+        """Return the beginning of a skipped block; ``None`` if none was skipped.
+
+        Nothing was listed before ``end`` so far, and the last row there has the key ``key``.
+        """
+        if self._at is not None and key >= self._at:
+            return None
+        block = view.block(key)
+        if block is None:
+            return None
+        suits = self._begin <= block.begin and block.end <= end and block.whole
+        if suits and self._leaps.over(block):
+            return block.begin
+        self._at = block.begin
+        return None
+
+
 def scan_leaping(view: View, prefix: bytes, start: bytes, leaps: Leaps | None) -> Iterator[Row | None]:
     """Yield the rows whose key begins with ``prefix``, from ``start`` on; ``None`` for a skipped block."""
     leap = None if leaps is None else Leap(leaps, after(prefix))

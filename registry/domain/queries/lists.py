@@ -19,6 +19,7 @@ from .associations import Association, Filter
 from .leaping import Leaps, scan_leaping
 from .sorting import Search, held_and_sorted, ordered
 from .subject_order import Prefix, SubjectEntry
+from .subject_order_back import subjects_back
 from .versions import Registered
 
 _NO_FILTER = Filter()
@@ -32,8 +33,9 @@ def subjects(
     *,
     deleted: bool = False,
     deleted_only: bool = False,
+    descending: bool = False,
 ) -> Iterator[Subject | None]:
-    """Walk the subjects under a prefix; a subject counts as deleted if all its versions are.
+    """Walk the subjects under a prefix by name; a subject counts as deleted if all its versions are.
 
     ``skip``: how many items need not be listed.
     """
@@ -43,7 +45,8 @@ def subjects(
         return listed - counts.live_subjects if deleted_only else listed
 
     leaps = None if skip is None else Leaps(skip, items)
-    for found in subject_order.subjects(view, Prefix.parse(prefix), after, leaps):
+    walk = subjects_back if descending else subject_order.subjects
+    for found in walk(view, Prefix.parse(prefix), after, leaps):
         if found is None:
             yield None
             continue
@@ -54,8 +57,8 @@ def subjects(
 
 def _live(view: View, found: SubjectEntry) -> Search[bool | None]:
     """Search for the result of :func:`.versions.is_live`."""
-    subject, first = found
-    return True if not version_row.is_deleted(first) else (yield from versions.is_live(view, subject))
+    subject, row = found
+    return True if not version_row.is_deleted(row) else (yield from versions.is_live(view, subject))
 
 
 class Listed(NamedTuple):

@@ -11,9 +11,11 @@ from registry.domain.model import Subject
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.view import Skip, View, scan
 
-from . import entities, lists, scope, versions
+from . import entities, scope, versions
 from .scope import Defaults
-from .sorting import Search, first
+from .sorting import Search
+from .subject_ids import Place
+from .subject_list import SubjectList
 from .subject_order import Prefix
 from .versions import Registered
 
@@ -50,51 +52,49 @@ class SubjectDetails(NamedTuple):
         return b"".join((row.head, b',"id":%d' % row.schema_id, row.kind, row.tail[:-1], b",", more[1:]))
 
 
+class Details(NamedTuple):
+    """An item of the list: a subject, or its place among ids, and its details unless it is skipped."""
+
+    item: Subject | Place
+    found: SubjectDetails | None
+
+
 class Filter(NamedTuple):
     """The subjects to show; empty texts admit all, and so do no names."""
 
-    prefix: str
-    deleted: bool = False
-    deleted_only: bool = False
+    subjects: SubjectList
     schema_type: str = ""
     level: str = ""
     mode: str = ""
     named: tuple[Subject, ...] = ()  # only these, in this order
 
     def walk(
-        self, view: View, defaults: Defaults, after: Subject | None = None, skip: Skip | None = None
-    ) -> Iterator[tuple[Subject, SubjectDetails | None] | None]:
-        """Walk the subjects by name; those that ``skip`` skips come without details."""
+        self, view: View, defaults: Defaults, after: Subject | Place | None = None, skip: Skip | None = None
+    ) -> Iterator[Details | None]:
+        """Walk the subjects in the order of the list; those that ``skip`` skips come without details."""
         filtered = self.schema_type or self.level or self.mode or self.named
-        found: Iterator[Subject | None] = (
-            self._named(after)
-            if self.named
-            else lists.subjects(
-                view,
-                self.prefix,
-                after,
-                None if filtered else skip,
-                deleted=self.deleted,
-                deleted_only=self.deleted_only,
-            )
+        walk: Iterator[Subject | Place | None] = (
+            self._named(after) if self.named else self.subjects.walk(view, after, None if filtered else skip)
         )
-        for subject in found:
-            if subject is None:
+        for item in walk:
+            if item is None:
                 yield None
             elif not filtered and skip is not None and skip.left:
-                yield subject, None
+                yield Details(item, None)
             else:
+                subject = item.subject if isinstance(item, Place) else item
                 details = yield from _details(view, subject, defaults)
-                yield (subject, details) if details is not None and self._admits(details) else None
+                yield Details(item, details) if details is not None and self._admits(details) else None
 
-    def _named(self, after: Subject | None) -> Iterator[Subject]:
-        prefix = Prefix.parse(self.prefix)
-        rest = self.named[self.named.index(after) + 1 :] if after in self.named else self.named
+    def _named(self, after: Subject | Place | None) -> Iterator[Subject]:
+        prefix = Prefix.parse(self.subjects.prefix)
+        known = isinstance(after, Subject) and after in self.named
+        rest = self.named[self.named.index(after) + 1 :] if known else self.named
         return (subject for subject in rest if prefix.admits(subject))
 
     def _admits(self, found: SubjectDetails) -> bool:
         return (
-            (not self.deleted_only if found.live else self.deleted or self.deleted_only)
+            self.subjects.admits(not found.live)
             and self.level in ("", found.level)
             and self.mode in ("", found.mode)
             and self.schema_type in ("", entities.schema_type(found.latest.row))
@@ -102,10 +102,7 @@ class Filter(NamedTuple):
 
 
 def _details(view: View, subject: Subject, defaults: Defaults) -> Search[SubjectDetails | None]:
-    newest = versions.walk(view, subject, newest_first=True)
-    latest = (yield from first(newest)) or (
-        yield from first(versions.walk(view, subject, deleted=True, newest_first=True))
-    )
+    latest = yield from versions.find_latest(view, subject)
     if latest is None:
         return None
     live, deleted = yield from _count(view, subject)

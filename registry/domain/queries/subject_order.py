@@ -21,12 +21,12 @@ from . import versions
 from .leaping import Leap, Leaps
 from .sorting import ordered
 
-_DEFAULT = DEFAULT_CONTEXT.encode()
-_QUALIFIED = b":."  # sorts after some bare names, before those from _BEYOND on
-_BEYOND = b":/"
-_COLON = ord(":")  # ends a context in a qualified name; no context contains one
+DEFAULT = DEFAULT_CONTEXT.encode()
+QUALIFIED = b":."  # sorts after some bare names, before those from BEYOND on
+BEYOND = b":/"
+COLON = ord(":")  # ends a context in a qualified name; no context contains one
 
-# A subject and the value of its first version row.
+# A subject and the value of one of its version rows.
 SubjectEntry = tuple[Subject, bytes]
 
 
@@ -68,7 +68,7 @@ def _whole(subject: Subject) -> tuple[str, bool, str]:
     return subject.context, True, subject.name
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
     """The names of one context from ``start`` up to, but not including, ``end``, as raw parts of keys."""
 
     context: bytes
@@ -78,8 +78,8 @@ class _Span(NamedTuple):
 
 def rank(subject: Subject) -> bytes:
     """Return the sort key of a subject: the qualified name, with the context as in keys."""
-    context, name = _raw(subject.context), subject.name.encode()
-    if context == _DEFAULT and not name.startswith(_QUALIFIED):
+    context, name = raw_part(subject.context), subject.name.encode()
+    if context == DEFAULT and not name.startswith(QUALIFIED):
         return name
     return b":%b:%b" % (context, name)
 
@@ -94,32 +94,32 @@ def subjects(
     if leaps is not None and not prefix.shown_by_keys:
         leaps = None
     for span in _spans(view, prefix, after):
-        begin = after if after is not None and _raw(after.context) == span.context else None
+        begin = after if after is not None and raw_part(after.context) == span.context else None
         for found in _in_span(view, span, prefix.name, begin, leaps):
             yield found if found is not None and prefix.admits(found[0]) else None
 
 
-def _spans(view: View, prefix: Prefix, after: Subject | None) -> Iterator[_Span]:
+def _spans(view: View, prefix: Prefix, after: Subject | None) -> Iterator[Span]:
     if prefix.whole:
-        yield _Span(_raw(prefix.context))
+        yield Span(raw_part(prefix.context))
         return
     default = DEFAULT_CONTEXT.startswith(prefix.context)
     name = b"" if after is None or after.context != DEFAULT_CONTEXT else after.name.encode()
-    bare = after is not None and after.context == DEFAULT_CONTEXT and not name.startswith(_QUALIFIED)
-    if default and (after is None or (bare and name < _QUALIFIED)):
-        yield _Span(_DEFAULT, b"", _QUALIFIED)
+    bare = after is not None and after.context == DEFAULT_CONTEXT and not name.startswith(QUALIFIED)
+    if default and (after is None or (bare and name < QUALIFIED)):
+        yield Span(DEFAULT, b"", QUALIFIED)
         after = None
     if after is None or not bare:
         yield from _contexts(view, layout.part_prefix(prefix.context), after)
     if default:
-        yield _Span(_DEFAULT, _BEYOND)
+        yield Span(DEFAULT, BEYOND)
 
 
-def _contexts(view: View, beginning: bytes, after: Subject | None) -> Iterator[_Span]:
+def _contexts(view: View, beginning: bytes, after: Subject | None) -> Iterator[Span]:
     """Yield the spans of all contexts with this prefix; the default one's are its names like ``:.x``."""
-    context = _first_from(view, beginning, beginning) if after is None else _raw(after.context)
+    context = _first_from(view, beginning, beginning) if after is None else raw_part(after.context)
     while context is not None:
-        yield _Span(_DEFAULT, _QUALIFIED, _BEYOND) if context == _DEFAULT else _Span(context)
+        yield Span(DEFAULT, QUALIFIED, BEYOND) if context == DEFAULT else Span(context)
         context = _next(view, context, beginning)
 
 
@@ -129,33 +129,34 @@ def _next(view: View, context: bytes, beginning: bytes) -> bytes | None:
     for length in range(len(context) - 1, max(len(beginning), 1) - 1, -1):
         # The prefix of this length, as a context, sorts after ``context``: its colon is greater than this
         # character.
-        # later.
-        if context[length] < _COLON and _exists(view, context[:length]):
+        if context[length] < COLON and context_exists(view, context[:length]):
             shorter = context[:length]
-            earlier = found is not None and found.startswith(shorter) and found[length] < _COLON
+            earlier = found is not None and found.startswith(shorter) and found[length] < COLON
             return found if earlier else shorter
     return found
 
 
 def _first_from(view: View, start: bytes, beginning: bytes) -> bytes | None:
     """Return the first context at or after ``start``; among common prefixes, the one that sorts first."""
-    found = _context_at(view, start)
+    found = context_at(view, start)
     if found is None or not found.startswith(beginning):
         return None
     while True:
-        further = _context_at(view, found + b"\x01")
-        if further is None or not further.startswith(found) or further[len(found)] > _COLON:
+        further = context_at(view, found + b"\x01")
+        if further is None or not further.startswith(found) or further[len(found)] > COLON:
             return found
         found = further
 
 
-def _context_at(view: View, start: bytes) -> bytes | None:
+def context_at(view: View, start: bytes) -> bytes | None:
+    """Return the first context with version rows, as in keys, from ``start`` on."""
     row = view.seek(layout.VERSION + start)
     return row[0][1 : row[0].index(b"\0")] if row is not None and row[0].startswith(layout.VERSION) else None
 
 
-def _exists(view: View, context: bytes) -> bool:
-    if context == _DEFAULT:
+def context_exists(view: View, context: bytes) -> bool:
+    """Return true if a context, as in keys, has version rows; the default one always counts."""
+    if context == DEFAULT:
         return True
     prefix = layout.VERSION + context + b"\0"
     row = view.seek(prefix)
@@ -163,7 +164,7 @@ def _exists(view: View, context: bytes) -> bool:
 
 
 def _in_span(
-    view: View, span: _Span, name: str, after: Subject | None, leaps: Leaps | None
+    view: View, span: Span, name: str, after: Subject | None, leaps: Leaps | None
 ) -> Iterator[SubjectEntry | None]:
     base = layout.VERSION + span.context + b"\0"
     raw = layout.part_prefix(name)
@@ -172,9 +173,9 @@ def _in_span(
         end = min(end, base + span.end)
     start = max(base + raw, base + span.start)
     if after is not None:
-        last = base + _raw(after.name)
+        last = base + raw_part(after.name)
         group = last[: len(base) + layout.PART_CUT]
-        if last == group or not (layout.is_cut(last) or _has_cut(view, group)):
+        if last == group or not (layout.is_cut(last) or has_cut(view, group)):
             start = max(start, last + b"\x01")
         elif start <= group < end:
             yield from _group(view, group, after.name)
@@ -193,7 +194,7 @@ def _in_span(
                 continue
         ended = key.index(b"\0", len(base))
         group = key[: len(base) + layout.PART_CUT]
-        if ended > len(group) and _has_cut(view, group):
+        if ended > len(group) and has_cut(view, group):
             yield from _group(view, group, None)
             start = layout.after(group)
         else:
@@ -206,7 +207,7 @@ def _in_span(
         row = view.seek(start)
 
 
-def _has_cut(view: View, group: bytes) -> bool:
+def has_cut(view: View, group: bytes) -> bool:
     """Return true if some names with this beginning are cut, so that keys do not show their order."""
     row = view.seek(group + layout.CUT_MARK)
     return row is not None and row[0].startswith(group + layout.CUT_MARK)
@@ -225,5 +226,6 @@ def _group(view: View, group: bytes, after: str | None) -> Iterator[SubjectEntry
     return ordered(members, lambda found: found[0].name, after)
 
 
-def _raw(text: str) -> bytes:
+def raw_part(text: str) -> bytes:
+    """Return a context or name as in keys, without its terminator."""
     return layout.part(text)[:-1]

@@ -132,6 +132,12 @@ def newest(view: View, subject: Subject) -> Registered | None:
     return next(versions(view, subject, deleted=True, newest_first=True), None)
 
 
+def find_latest(view: View, subject: Subject) -> Search[Registered | None]:
+    """Search for the newest version that is not soft-deleted, else for the newest soft-deleted one."""
+    live = yield from first(walk(view, subject, newest_first=True))
+    return live or (yield from first(walk(view, subject, deleted=True, newest_first=True)))
+
+
 def exists(view: View, subject: Subject, *, deleted: bool = False) -> bool:
     """Return true if the subject has any version with this visibility."""
     return finished(find_any(view, subject, deleted=deleted))

@@ -101,8 +101,9 @@ class PermittedView:
     """A view without the rows of subjects that may not be read.
 
     A seek looks no further than the table in which it begins; among the index rows of one content, referenced
-    version or resource it ends with them. The rows of an id come in the order of their subjects, not of
-    their records, because only that order leads from one permitted subject to the next.
+    version or resource it ends with them. If not all of a context may be read, the rows of its ids come only
+    one id after the other, each in the order of its subjects, not of their records, because only that order
+    leads from one permitted subject to the next; and :meth:`seek_back` finds none.
     """
 
     def __init__(self, base: View, spans: Spans) -> None:
@@ -214,9 +215,18 @@ class PermittedView:
         return None
 
     def _seek_id(self, key: bytes) -> Row | None:
-        """Return the first permitted row of an id, or the one after the subject and version in ``key``."""
+        """Return the next row of a context of which all may be read.
+
+        Otherwise the first permitted row of an id, or the one after the subject and version in ``key``.
+        """
         end = key.find(b"\0") + 1 + _NUMBER_BYTES
-        if end == _NUMBER_BYTES or len(key) < end:
+        if end == _NUMBER_BYTES:
+            return None
+        packed = key[1 : end - _NUMBER_BYTES]
+        if self._spans.whole(packed):
+            row = self._base.seek(key)
+            return row if row is not None and row[0].startswith(layout.ID + packed) else None
+        if len(key) < end:
             return None
         prefix, last = key[:end], key[end + _OFFSET_BYTES : -1]
         context = prefix[1:-_NUMBER_BYTES]

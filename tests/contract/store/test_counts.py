@@ -122,6 +122,8 @@ WALKS: list[Callable[[View, str, Skip], Iterator[Any]]] = [
     lambda view, prefix, skip: lists.subjects(view, prefix, None, skip),
     lambda view, prefix, skip: lists.subjects(view, prefix, None, skip, deleted=True),
     lambda view, prefix, skip: lists.subjects(view, prefix, None, skip, deleted_only=True),
+    lambda view, prefix, skip: lists.subjects(view, prefix, None, skip, descending=True),
+    lambda view, prefix, skip: lists.subjects(view, prefix, None, skip, descending=True, deleted_only=True),
     lambda view, prefix, skip: lists.Schemas(prefix).walk(view, None, skip),
     lambda view, prefix, skip: lists.Schemas(prefix, deleted=True).walk(view, None, skip),
     lambda view, prefix, skip: lists.Schemas(prefix, latest_only=True).walk(view, None, skip),
