@@ -175,6 +175,54 @@ def test_filters_narrow_the_list_and_are_in_the_address(subjects) -> None:
     expect(count(page)).to_have_text(f"{LIVE:,} subjects")
 
 
+def test_headers_sort_the_list_by_keyboard_too_and_the_order_is_in_the_address(subjects) -> None:
+    page = subjects()
+    expect(count(page)).to_have_text(f"{LIVE:,} subjects")
+    by_name, by_id = (page.get_by_role("columnheader", name=name) for name in ("Subject", "Id"))
+    expect(by_name).to_have_attribute("aria-sort", "ascending")
+    by_id.get_by_role("button").focus()
+    page.keyboard.press("Enter")
+    expect(by_id).to_have_attribute("aria-sort", "descending")
+    expect(by_name).not_to_have_attribute("aria-sort", re.compile(""))
+    expect(page.get_by_role("row").nth(1)).to_contain_text(filled.HOSTILE[-1].replace("\u200b", "U+200B"))
+    expect(by_id.get_by_role("button")).to_be_focused()
+    expect(page).to_have_url(re.compile("sort=-id"))
+    expect(count(page)).to_have_text(f"{LIVE:,} subjects")
+    page.keyboard.press("Space")
+    expect(by_id).to_have_attribute("aria-sort", "ascending")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("billing.cancelled-000000-value")
+    by_name.get_by_role("button").click()
+    expect(page).not_to_have_url(re.compile("sort="))
+    by_name.get_by_role("button").click()
+    expect(page).to_have_url(re.compile("sort=-name"))
+    expect(by_name).to_have_attribute("aria-sort", "descending")
+    page.reload()
+    expect(by_name).to_have_attribute("aria-sort", "descending")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("emoji")
+    check_accessible(page)
+
+
+def test_an_order_goes_with_filters_and_search_and_shows_the_first_row(subjects) -> None:
+    page = subjects("/subjects?type=AVRO&q=billing")
+    grid = page.get_by_role("grid")
+    grid.evaluate("(grid) => { grid.scrollTop = 4000; }")
+    expect(page.get_by_role("row").nth(1)).not_to_have_attribute("aria-rowindex", "2")
+    page.get_by_role("columnheader", name="Id").get_by_role("button").click()
+    first = page.get_by_role("row").nth(1)
+    newest = max(each for each in range(0, COUNT, 8) if filled.TYPES[(each + 1) % 5] == "AVRO")
+    expect(first).to_contain_text(f"-{newest:06}-value")
+    expect(first).to_have_attribute("aria-rowindex", "2")
+    assert grid.evaluate("(grid) => grid.scrollTop") == 0
+
+
+def test_a_narrow_screen_offers_the_orders_among_the_filters(subjects) -> None:
+    page = subjects(viewport=NARROW)
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("Order").select_option("Newest id")
+    expect(page).to_have_url(re.compile("sort=-id"))
+    expect(page.get_by_role("row").filter(has=page.get_by_role("gridcell", name="1000014"))).to_be_visible()
+
+
 def test_a_filtered_list_is_loaded_as_far_as_it_is_seen(subjects) -> None:
     page = subjects("/subjects?type=AVRO")
     status = count(page)

@@ -6,9 +6,9 @@ const OVERSCAN = 8;
 /**
  * count: number of rows. row(index): its cells, as elements with role="gridcell". head: the header row's cells.
  * current: index of the chosen row, or -1; onCurrent(index) and onOpen(index) are called by pointer.
- * onVisible(first, end) tells which rows are shown. rowHeight in pixels.
+ * onVisible(first, end) tells which rows are shown. rowHeight in pixels. When the order changes, the first row is shown.
  */
-export function VirtualList({ label, count, rowHeight, row, head, current = -1, onCurrent, onOpen, onVisible, rowKey }) {
+export function VirtualList({ label, count, rowHeight, row, head, current = -1, onCurrent, onOpen, onVisible, rowKey, order }) {
   const scroller = useRef();
   const id = useId();
   const [range, setRange] = useState([0, 40]);
@@ -20,7 +20,8 @@ export function VirtualList({ label, count, rowHeight, row, head, current = -1, 
     const end = Math.ceil((scrollTop + clientHeight) / rowHeight) + OVERSCAN;
     setRange((before) => (before[0] === first && before[1] === end ? before : [first, end]));
   };
-  useEffect(measure, [rowHeight, count]);
+  useEffect(() => { scroller.current.scrollTop = 0; }, [order]);
+  useEffect(measure, [rowHeight, count, order]);
   useEffect(() => {
     const observer = new ResizeObserver(measure);
     observer.observe(scroller.current);

@@ -25,9 +25,10 @@ export class Names {
     this.error = null;
     this.#changed = changed;
     this.#onDetails = onDetails;
-    const { type, level } = filter;
+    const { type, level, sort } = filter;
+    this.sort = sort ?? "";
     this.filtered = Boolean(type || level);
-    const query = listQuery(filter);
+    const query = { ...listQuery(filter), sort };
     this.#pages = this.filtered
       ? pages("/subjects", { query: { ...query, detail: true, schemaType: type, compatibilityLevel: level }, limit: () => FILTERED, signal: this.#aborted.signal })
       : pages("/subjects", { query, limit: (page) => (page ? LATER : FIRST), signal: this.#aborted.signal });
@@ -59,6 +60,11 @@ export class Names {
     } finally {
       this.#loading = false;
     }
+  }
+
+  /** True once there is something to show. */
+  get begun() {
+    return this.names.length > 0 || this.done || this.error !== null;
   }
 
   /** Stop; what is loaded stays. */

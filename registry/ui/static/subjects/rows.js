@@ -12,8 +12,25 @@ const TYPES = { AVRO: "Avro", JSON: "JSON", PROTOBUF: "Protobuf" };
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
 
-export function head() {
-  return COLUMNS.map(([id, title]) => html`<span key=${id} role="columnheader" class=${`cell ${id}`}>${title}</span>`);
+// The orders of a column, the first one at first.
+const ORDERS = {
+  subject: [["", "ascending", "▲", "From A to Z"], ["-name", "descending", "▼", "From Z to A"]],
+  id: [["-id", "descending", "▼", "Newest first, by context"], ["id", "ascending", "▲", "Oldest first, by context"]],
+};
+
+/** The header's cells; sort: the order of the list, "" or a value of the API's parameter. onSort(sort) changes it. */
+export function head(sort, onSort) {
+  return COLUMNS.map(([id, title]) => {
+    const orders = ORDERS[id];
+    if (!orders) return html`<span key=${id} role="columnheader" class=${`cell ${id}`}>${title}</span>`;
+    const at = orders.findIndex(([value]) => value === sort);
+    const [next, , , effect] = orders[(at + 1) % orders.length];
+    const [, direction, sign] = orders[at] ?? [];
+    return html`
+      <span key=${id} role="columnheader" class=${`cell ${id}`} aria-sort=${direction}>
+        <button class="sort" title=${effect} onClick=${() => onSort(next)}>${title}${sign && html` <span aria-hidden="true">${sign}</span>`}</button>
+      </span>`;
+  });
 }
 
 /** details: undefined while they are loading, null if the subject does not exist any more. */

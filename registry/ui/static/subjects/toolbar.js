@@ -23,7 +23,7 @@ export function Toolbar({ state, change, search, onEnter, onDown, children }) {
     event.preventDefault();
   };
   const choice = (name, label, options) => html`
-    <label class="filter"><span>${label}</span>
+    <label class=${`filter by-${name}`}><span>${label}</span>
       <select value=${state[name] ?? ""} onChange=${(event) => change({ [name]: event.currentTarget.value })}>
         ${options.map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}
       </select>
@@ -46,6 +46,7 @@ export function Toolbar({ state, change, search, onEnter, onDown, children }) {
         ${choice("level", "Compatibility", [["", "Any"], ...LEVELS.map((each) => [each, each])])}
         ${(known.length > 1 || state.context) && choice("context", "Context", [["", "All"], ...known.map((each) => [each, each === "." ? "Default" : each])])}
         ${choice("deleted", "Deleted", [["", "Hidden"], ["with", "Shown too"], ["only", "Only these"]])}
+        ${choice("sort", "Order", [["", "Name"], ["-name", "Name, from Z"], ["-id", "Newest id"], ["id", "Oldest id"]])}
       </div>
     </div>`;
 }

@@ -19,11 +19,11 @@ export default function Subjects({ query }) {
   const [attempt, again] = useReducer((count) => count + 1, 0);
   const wanted = JSON.stringify(FILTERS.map((name) => state[name] || undefined));
   const filter = useSettled(wanted);
-  const { list, details } = useList(state, filter, attempt);
+  const { list, shown, details } = useList(state, filter, attempt);
   const news = useNews(list, details, again);
-  const rows = useMemo(() => matching(list.names, state.q ?? ""), [list, list.names.length, state.q]);
+  const rows = useMemo(() => matching(shown.names, state.q ?? ""), [shown, shown.names.length, state.q]);
   const search = useRef();
-  const [current, setCurrent] = useCurrent(rows, list, state.at, change);
+  const [current, setCurrent] = useCurrent(rows, state.at, change);
   const page = useRef({ first: 0, end: 0, height: 20 });
 
   const open = (index) => {
@@ -55,7 +55,7 @@ export default function Subjects({ query }) {
       <h1 class="unseen">Subjects</h1>
       <${Toolbar} state=${state} change=${change} search=${search} onEnter=${() => open(Math.max(0, current))}
         onDown=${() => { search.current.blur(); setCurrent(Math.max(0, current)); }}>
-        <${Count} list=${list} rows=${rows} searched=${Boolean(state.q?.trim())} />
+        <${Count} list=${shown} rows=${rows} searched=${Boolean(state.q?.trim())} />
         ${news > 0 && html`<button class="small" onClick=${again}>${news.toLocaleString()} new: show</button>`}
         <button class="plain" onClick=${again} title="Load again (r)" aria-label="Load again">⟳</button>
       <//>
@@ -63,7 +63,7 @@ export default function Subjects({ query }) {
       ${details.error && !list.error && html`<${Failure} error=${details.error} onRetry=${() => details.clear()} />`}
       ${list.error && html`<${Failure} error=${list.error} onRetry=${again} />`}
       ${rows.length > 0
-        ? html`<${VirtualList} label="Subjects" count=${rows.length} rowHeight=${height} head=${head()} current=${current}
+        ? html`<${VirtualList} label="Subjects" count=${rows.length} rowHeight=${height} head=${head(state.sort ?? "", (sort) => change({ sort }))} order=${shown.sort} current=${current}
             onCurrent=${setCurrent} onOpen=${open} onVisible=${visible} rowKey=${(index) => rows[index]}
             row=${(index) => html`<${SubjectRow} name=${rows[index]} details=${details.of(rows[index])} />`} />`
         : !list.error && html`<${Nothing} list=${list} settled=${filter === wanted} state=${state} change=${change} more=${() => list.load(enough(list, 0, state.q))} />`}
@@ -75,21 +75,28 @@ function enough(list, end, text = "") {
   return ({ names, filtered }) => filtered && matching(names, text).length >= end + AHEAD;
 }
 
-/** The list and its details; both are new when a filter changes, or the user asks again. */
+/**
+ * The list and its details; both are new when a filter changes, or the user asks again. In another order the list is new;
+ * the one before is shown until it has begun, so that the page does not flicker and the focus stays.
+ */
 function useList(state, filter, attempt) {
   const [, changed] = useReducer((count) => count + 1, 0);
   const held = useRef({});
-  if (held.current.filter !== filter || held.current.attempt !== attempt) {
-    held.current.list?.close();
-    held.current.details?.close();
-    const details = new Details(changed);
-    const list = new Names(state, { changed, onDetails: (found) => details.add(found) });
-    held.current = { filter, attempt, list, details };
+  const sort = state.sort || undefined;
+  const same = held.current.filter === filter && held.current.attempt === attempt;
+  if (!same || held.current.sort !== sort) {
+    const before = held.current;
+    before.list?.close();
+    if (!same) before.details?.close();
+    const details = same ? before.details : new Details(changed);
+    const list = new Names({ ...state, sort }, { changed, onDetails: (found) => details.add(found) });
+    held.current = { filter, attempt, sort, list, details, before: same ? (before.list.begun ? before.list : before.before) : undefined };
   }
   const { list, details } = held.current;
+  if (list.begun) held.current.before = undefined;
   useEffect(() => { list.load(enough(list, 0, state.q)); }, [list]);
   useEffect(() => () => { held.current.list.close(); held.current.details.close(); held.current = {}; }, []);
-  return { list, details };
+  return { list, details, shown: held.current.before ?? list };
 }
 
 /** Keep the details of the rows current; returns the number of subjects that are new since the list was loaded. */
@@ -145,8 +152,8 @@ function useSettled(value) {
 }
 
 /** The chosen row. It is known by its name, so that it stays when the list changes. */
-function useCurrent(rows, list, name, change) {
-  const index = useMemo(() => (name === undefined ? -1 : rows.indexOf(name)), [rows, list.names.length, name]);
+function useCurrent(rows, name, change) {
+  const index = useMemo(() => (name === undefined ? -1 : rows.indexOf(name)), [rows, rows.length, name]);
   return [index, (chosen) => rows.length && change({ at: rows[chosen] })];
 }
 
