@@ -112,13 +112,17 @@ async def send_answer(
         headers.append((b"content-length", b"%d" % len(body)))
     start: Message = {"type": "http.response.start", "status": answer.status, "headers": headers}
     await send(start)
-    if answer.hold is not None and scope["method"] != "HEAD":
-        await send({"type": "http.response.hold", "hold": answer.hold})
-        return
-    if scope["method"] == "HEAD" or rest is None:
+    if scope["method"] == "HEAD":
         if rest is not None:
             await rest.aclose()
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+        if answer.hold is not None or rest is not None:
+            # The length is not known; without this, the server would take it for 0.
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    elif answer.hold is not None:
+        await send({"type": "http.response.hold", "hold": answer.hold})
+    elif rest is None:
+        await send({"type": "http.response.body", "body": body})
     else:
         assert receive is not None
         await _send_pieces(body, rest, packer, send, receive)

@@ -18,6 +18,8 @@ class Page(msgspec.Struct, frozen=True, array_like=True):
     events: list[bytes]
     # The position after them; the requested one if the log ends there.
     next: int
+    # The identity of the log: positions in another one mean other records.
+    log: str = ""
 
 
 NO_EVENTS = Page([], 0)

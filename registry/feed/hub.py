@@ -10,23 +10,23 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import deque
 from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from registry.domain.errors import BAD_REQUEST, EVENTS_DELETED, UNAVAILABLE, RegistryError
+from registry.domain.errors import BAD_REQUEST, UNAVAILABLE
 from registry.security.gate import Gate
 
+from .catching_up import CatchingUp
 from .contract import Source, Stream
 from .listener import Listener, Sight, State, Subscription
-from .live import SLICE, LiveListeners
-from .printing import beginning, printed
+from .live import LiveListeners, in_slices
+from .printing import beginning, heartbeat
 from .ring import Entry
 from .senders import Senders
 from .tail import Tail
 
-_WORKERS = 4
+HEARTBEAT_S = 15.0
 # Pages that one request without a stream may examine.
 _POLL_PAGES_MAX = 16
 # Clients connect again after about so long, not all at once.
@@ -44,12 +44,11 @@ class Hub:
         self._listeners: set[Listener] = set()
         self._live = LiveListeners(on_behind=partial(self._leave, state=State.BEHIND))
         self._senders = Senders(
-            gate, suspend=partial(self._leave, state=State.UNVERIFIED), resume=self._enqueue
+            gate, suspend=partial(self._leave, state=State.UNVERIFIED), resume=self._resume
         )
-        self._ahead: set[Listener] = set()
-        self._queue: deque[Listener] = deque()  # bounded by the number of listeners
+        self._catching_up = CatchingUp(self._tail, self._live, self._senders)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._working = 0
+        self._beating = False
         self._stopping = False
         # Requests that wait for events.
         self._polls = 0
@@ -96,7 +95,10 @@ class Hub:
             stream.end()
             return
         self._start()
-        self._enqueue(listener)
+        if not self._beating:
+            self._beating = True
+            self._begin(self._beat())
+        self._catching_up.add(listener)
 
     async def poll(
         self, subscription: Subscription, position: int, *, limit: int, wait_s: float
@@ -149,10 +151,10 @@ class Hub:
         """End all streams and requests that wait: clients resume elsewhere."""
         self._stopping = True
         self._senders.stop()
+        self._catching_up.stop()
         for task in self._tasks:
             task.cancel()
-        for listener in tuple(self._listeners):
-            listener.stream.end()
+        self.on_break()
         self._tail.wake()
 
     def _start(self) -> None:
@@ -165,6 +167,17 @@ class Hub:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _beat(self) -> None:
+        """Tell the listeners where they are, so that those who see little do not resume far back."""
+        try:
+            while self._listeners:
+                await asyncio.sleep(HEARTBEAT_S)
+                async for listener in in_slices(self._listeners):
+                    if not listener.stream.behind:
+                        listener.stream.write(listener.stream.framed(heartbeat(listener.position)))
+        finally:
+            self._beating = False
+
     # --- called by the tail
 
     def is_present(self) -> bool:
@@ -174,91 +187,38 @@ class Hub:
     def before_events(self) -> None:
         """Look up what senders may see now, and try again to advance those who were ahead of the feed."""
         self._senders.check_all()
-        ahead, self._ahead = self._ahead, set()
-        for listener in ahead:
-            self._enqueue(listener)
+        self._catching_up.try_ahead()
 
     async def on_events(self, found: Sequence[Entry], begin: int, end: int) -> None:
         """Send new events to all who were sent everything before."""
         await self._live.send(found, begin, end)
 
-    async def on_heartbeat(self) -> None:
-        """Tell the listeners where they are."""
-        await self._live.beat()
-
     def on_gap(self) -> None:
         """Let all listeners find out what they lack."""
         for listener in self._live:
             self._leave(listener, State.CATCHING_UP)
-            self._enqueue(listener)
+            self._catching_up.add(listener)
 
-    # --- catching up
+    def on_break(self) -> None:
+        """End all streams: clients resume, or find out why they cannot."""
+        self._catching_up.clear()
+        for listener in tuple(self._listeners):
+            listener.stream.end()
 
-    def _enqueue(self, listener: Listener) -> None:
-        """Send the listener what it lacks, in turn with others."""
-        listener.state = State.CATCHING_UP
-        self._queue.append(listener)
-        if self._working < _WORKERS:
-            self._working += 1
-            self._begin(self._work())
+    # --- called by streams and senders
 
-    async def _work(self) -> None:
-        served = 0
-        try:
-            while self._queue:
-                listener = self._queue.popleft()
-                if listener.state is State.CATCHING_UP:
-                    await self._advance(listener)
-                served += 1
-                if served % SLICE == 0:
-                    await asyncio.sleep(0)
-        finally:
-            self._working -= 1
-
-    async def _advance(self, listener: Listener) -> None:
-        """Send a listener the next page of what it lacks."""
-        begin = listener.position
-        try:
-            found, end = await self._tail.after(begin)
-        except RegistryError as error:
-            if error.code == EVENTS_DELETED.code:
-                listener.stream.end()  # it gets the error when it resumes
-            elif listener.state is State.CATCHING_UP:
-                self._wait_ahead(listener)
-            return
-        if listener.state is not State.CATCHING_UP or listener.position != begin:
-            return  # it has closed, or another worker was faster
-        if not self._senders.check(listener.sender):
-            return
-        sight = listener.sight
-        text = b"".join(printed(each) for each in found if sight.shows(each))
-        if text:
-            listener.stream.write(listener.stream.framed(text))
-        listener.position = end
-        if self._tail.pulling and end == self._tail.end:
-            self._live.join(listener)
-        elif end == begin:
-            self._wait_ahead(listener)
-        elif listener.stream.behind:
-            listener.state = State.BEHIND
-        else:
-            self._queue.append(listener)
-
-    def _wait_ahead(self, listener: Listener) -> None:
-        listener.state = State.AHEAD
-        self._ahead.add(listener)
+    def _resume(self, listener: Listener) -> None:
+        self._catching_up.add(listener)
 
     def _drained(self, listener: Listener) -> None:
         if listener.state is State.BEHIND:
-            self._enqueue(listener)
-
-    # --- leaving
+            self._catching_up.add(listener)
 
     def _leave(self, listener: Listener, state: State) -> None:
         """Take a listener out of where it waits."""
         if listener.state is State.LIVE:
             self._live.leave(listener)
-        self._ahead.discard(listener)
+        self._catching_up.leave(listener)
         listener.state = state
 
     def _closed(self, listener: Listener) -> None:

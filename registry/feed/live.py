@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
 
 from .listener import Listener, Sight, State
-from .printing import heartbeat, printed
+from .printing import printed
 from .ring import Entry
 
 # Listeners written to before others get their turn on the event loop.
@@ -42,9 +42,9 @@ class LiveListeners:
         for (sight, _), group in tuple(self._groups.items()):
             text = b"".join(line for each, line in lines if sight.shows(each))
             framed = b""
-            async for listener in _in_slices(group):
-                if listener.position != begin:
-                    continue  # it has joined meanwhile
+            async for listener in in_slices(group):
+                if listener.state is not State.LIVE or listener.position != begin:
+                    continue  # it has left or joined meanwhile
                 if text and listener.stream.behind:
                     self._on_behind(listener)
                     continue
@@ -53,22 +53,14 @@ class LiveListeners:
                     framed = framed or listener.stream.framed(text)
                     listener.stream.write(framed)
 
-    async def beat(self) -> None:
-        """Tell the listeners where they are, so that those who see little do not resume far back."""
-        for group in tuple(self._groups.values()):
-            async for listener in _in_slices(group):
-                if not listener.stream.behind:
-                    listener.stream.write(listener.stream.framed(heartbeat(listener.position)))
-
 
 def _group_of(listener: Listener) -> tuple[Sight, Hashable]:
     return listener.sight, listener.stream.framing
 
 
-async def _in_slices(group: Iterable[Listener]) -> AsyncIterator[Listener]:
-    """Yield the listeners that are still live; others get their turn after each slice."""
-    for count, listener in enumerate(tuple(group), 1):
-        if listener.state is State.LIVE:
-            yield listener
+async def in_slices(listeners: Iterable[Listener]) -> AsyncIterator[Listener]:
+    """Yield listeners; others get their turn on the event loop after each slice."""
+    for count, listener in enumerate(tuple(listeners), 1):
+        yield listener
         if count % SLICE == 0:
             await asyncio.sleep(0)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
 
-from .contract import Page, Source
+from .contract import Page
 from .ring import Entry, entries_of
 
 _PAGES_MAX = 32
@@ -16,10 +18,10 @@ Entries = tuple[list[Entry], int]
 
 
 class Pages:
-    """Asks the source for pages, a few at a time, and remembers the last ones."""
+    """Asks for pages, a few at a time, and remembers the last ones."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, ask: Callable[[int], Coroutine[Any, Any, Page]]) -> None:
+        self._ask = ask
         self._pages: OrderedDict[int, Entries] = OrderedDict()
         self._asking: dict[int, asyncio.Task[Page]] = {}
         self._room = asyncio.Semaphore(_AT_ONCE_MAX)
@@ -32,7 +34,7 @@ class Pages:
             return found
         asking = self._asking.get(position)
         if asking is None:
-            asking = self._asking[position] = asyncio.create_task(self._ask(position))
+            asking = self._asking[position] = asyncio.create_task(self._in_turn(position))
             asking.add_done_callback(partial(self._answered, position))
         # Others wait for the same answer: one that is cancelled must not end it.
         page = await asyncio.shield(asking)
@@ -52,6 +54,6 @@ class Pages:
         """Forget all pages: the log may have changed."""
         self._pages.clear()
 
-    async def _ask(self, position: int) -> Page:
+    async def _in_turn(self, position: int) -> Page:
         async with self._room:
-            return await self._source.events(position, 0.0)
+            return await self._ask(position)

@@ -8,19 +8,19 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from registry.domain.errors import EVENTS_DELETED, RegistryError
+from registry.domain.errors import EVENTS_DELETED, UNAVAILABLE, RegistryError
 
-from .contract import Source
-from .pages import Pages
+from .contract import Page, Source
+from .pages import Entries, Pages
 from .ring import Entry, Ring, entries_of
 
-HEARTBEAT_S = 15.0
 # A pull ends at least this often, so that listeners' credentials are looked up again.
 _PULL_S = 2.0
 # The events of so many offsets before the present are fetched first, because most clients that connect
 # resume: all of them after a restart.
 _LOOK_BACK = 2_000
 _RETRY_S = 0.2
+_FAILED_S = 1.0
 # Events are pulled for so long after the last listener has gone.
 _IDLE_S = 10.0
 _log = logging.getLogger(__name__)
@@ -41,8 +41,8 @@ class Audience(Protocol):
         """Take the events from ``begin`` to ``end``, which follow those before."""
         ...
 
-    async def on_heartbeat(self) -> None:
-        """Tell those who wait that nothing was lost."""
+    def on_break(self) -> None:
+        """Let everyone begin again: the log is another one, or something unexpected happened."""
         ...
 
     def on_gap(self) -> None:
@@ -57,7 +57,8 @@ class Tail:
         self._source = source
         self._audience = audience
         self._ring = Ring(0)
-        self._pages = Pages(source)
+        self._pages = Pages(self._ask)
+        self._log = ""  # its identity, once it is known
         self._used_at = 0.0
         self.pulling = False
         # Set with the next events, and then replaced.
@@ -91,18 +92,14 @@ class Tail:
 
     async def run(self) -> None:
         """Pull events until nobody wants them any more."""
-        beats_at = time.monotonic() + HEARTBEAT_S
         try:
             while self._is_used():
                 try:
-                    await self._pull(min(_PULL_S, max(0.0, beats_at - time.monotonic())))
-                    if time.monotonic() >= beats_at:
-                        beats_at = time.monotonic() + HEARTBEAT_S
-                        await self._audience.on_heartbeat()
+                    await self._pull()
                 except Exception:
-                    _log.exception("unexpected error in the feed; retrying")
-                    self._audience.on_gap()
-                    await asyncio.sleep(_RETRY_S)
+                    _log.exception("unexpected error in the feed; ending its streams, whose clients resume")
+                    self._audience.on_break()
+                    await asyncio.sleep(_FAILED_S)
         finally:
             self.pulling = False
             self._pages.clear()
@@ -118,26 +115,39 @@ class Tail:
             self._used_at = time.monotonic()
         return time.monotonic() < self._used_at + _IDLE_S
 
-    async def _pull(self, wait_s: float) -> None:
-        found: list[Entry] = []
-        end = self._ring.end
-        try:
-            began = time.monotonic()
-            page = await self._source.events(end, wait_s)
-            found, end = entries_of(page), page.next
-            if end == self._ring.end and time.monotonic() - began < wait_s / 2:
-                await asyncio.sleep(_RETRY_S)  # it is too busy to wait
-        except RegistryError as error:
-            self._pages.clear()
-            if error.code == EVENTS_DELETED.code:
-                end = self._source.applied()
-                self._ring.reset(end)
-                self._audience.on_gap()
-            else:
-                await asyncio.sleep(_RETRY_S)
+    async def _pull(self) -> None:
+        found, end = await self._next()
         self._audience.before_events()
         if end > self._ring.end:
             begin = self._ring.end
             self._ring.add(found, end)
             await self._audience.on_events(found, begin, end)
             self.wake()
+
+    async def _next(self) -> Entries:
+        """Wait for the next events; return none if there are none yet, or they cannot be read now."""
+        end, began = self._ring.end, time.monotonic()
+        try:
+            page = await self._ask(end, _PULL_S)
+        except RegistryError as error:
+            self._pages.clear()
+            if error.code == EVENTS_DELETED.code:
+                self._ring.reset(self._source.applied())
+                self._audience.on_gap()
+            else:
+                await asyncio.sleep(_RETRY_S)
+            return [], self._ring.end
+        if page.next == end and time.monotonic() - began < _PULL_S / 2:
+            await asyncio.sleep(_RETRY_S)  # it is too busy to wait
+        return entries_of(page), page.next
+
+    async def _ask(self, position: int, wait_s: float = 0.0) -> Page:
+        """Ask the source. If its log has been replaced, all begin again."""
+        page = await self._source.events(position, wait_s)
+        known, self._log = self._log, page.log
+        if known not in ("", page.log):
+            self._pages.clear()
+            self._ring.reset(max(0, self._source.applied() - _LOOK_BACK))
+            self._audience.on_break()
+            raise UNAVAILABLE("The log has been replaced; try again")
+        return page

@@ -33,6 +33,11 @@ _READ_RECORDS, _READ_BYTES = PAGE_EVENTS, 256 << 10
 class Records(Protocol):
     """The part of :class:`registry.log.contract.Log` that the feed needs."""
 
+    @property
+    def identity(self) -> str:
+        """The log's identity."""
+        ...
+
     def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """Return records from ``offset`` on, in any thread."""
         ...
@@ -107,10 +112,10 @@ class NodeFeed:
         """Return a page from memory; ``None`` if the events are older."""
         with self._lock:
             if position > self._ring.end:
-                return Page([], position)  # the store was built again and has not got there yet
+                return self._page([], position)  # the store was built again and has not got there yet
             if not self._ring.covers(position):
                 return None
-            return _page(*self._ring.since(position))
+            return self._page(*self._ring.since(position))
 
     async def _older(self, position: int) -> Page:
         if self._reading >= _WAITING_MAX:
@@ -125,6 +130,9 @@ class NodeFeed:
         finally:
             self._reading -= 1
 
+    def _page(self, entries: Sequence[Entry], end: int) -> Page:
+        return Page([each.data for each in entries], end, self._log.identity)
+
     def _read(self, position: int) -> Page:
         """Read a page from the log, no further than the rows that are visible."""
         fetched = self._log.read_again(position, _READ_RECORDS, _READ_BYTES)
@@ -134,12 +142,8 @@ class NodeFeed:
                 raise EVENTS_DELETED(position - 1, oldest, oldest - 1)
         end = min(fetched.next, self._ring.end)
         found = _entries(each for each in fetched.records if each.offset < end)
-        return _page(*cut(list(found), max(end, position)))
+        return self._page(*cut(list(found), max(end, position)))
 
 
 def _entries(records: Iterable[Record]) -> Iterable[Entry]:
     return (entry_of(event) for event in map(event_of, records) if event is not None)
-
-
-def _page(entries: Sequence[Entry], end: int) -> Page:
-    return Page([each.data for each in entries], end)

@@ -190,6 +190,14 @@ def test_head_has_the_headers_of_get(client: RawClient) -> None:
     assert client.send(get("/schemas/types")).reply().status == 200
 
 
+def test_head_tells_no_length_of_a_stream(client: RawClient) -> None:
+    request = get("/changes", "Accept: text/event-stream").replace(b"GET", b"HEAD")
+    reply = client.send(request).reply(bodiless=True)
+    assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert "content-length" not in reply.headers
+    assert client.send(get("/schemas/types")).reply().status == 200
+
+
 @pytest.mark.parametrize("target", ["/schemas/ids/1", "/subjects", "/nowhere"])
 def test_the_request_id_is_the_clients_own_or_a_new_uuid(client: RawClient, target: str) -> None:
     assert client.send(get(target, "X-Request-ID: mine")).reply().headers["x-request-id"] == "mine"

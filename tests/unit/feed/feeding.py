@@ -23,18 +23,29 @@ class ListSource:
 
     def __init__(self, end: int = 0) -> None:
         self.begin, self.end = 0, end
+        self.log = "first"
         self.fails = False
+        # Raised by the next call.
+        self.error: Exception | None = None
+        # Older events are told only when this is set.
+        self.readable = asyncio.Event()
+        self.readable.set()
         self.asked: list[int] = []
         self._changed = asyncio.Event()
 
     async def events(self, position: int, wait_s: float) -> Page:
         await until_next_turn()
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        if wait_s == 0:
+            await self.readable.wait()
         if wait_s > 0 and position >= self.end and not self.fails:
             try:
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()
             except TimeoutError:
-                return Page([], position)
+                return Page([], position, self.log)
         self.asked.append(position)
         if self.fails:
             raise UNAVAILABLE("the log is away")
@@ -42,7 +53,7 @@ class ListSource:
             raise EVENTS_DELETED(position - 1, self.begin, self.begin - 1)
         begin = max(self.begin, position)
         end = max(begin, min(self.end, begin + PAGE_EVENTS))
-        return Page([encode_event(event(each)) for each in range(begin, end)], end)
+        return Page([encode_event(event(each)) for each in range(begin, end)], end, self.log)
 
     async def confirm(self) -> bool:
         return True

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,8 @@ from registry.domain.events.event import Kind
 from registry.domain.events.filter import Filter
 from registry.domain.queries.subject_order import Prefix
 from registry.domain.subject_patterns import parse_pattern
+from registry.feed import hub as hub_module
+from registry.feed import tail as tail_module
 from registry.feed.live import SLICE
 from registry.security.access import FULL_ACCESS, NO_ACCESS, Permission
 from registry.security.authorization.rules import RuleAccess
@@ -33,14 +37,13 @@ ADMINISTRATOR = RuleAccess([(frozenset({Permission.ADMIN}), (parse_pattern("*"),
 READS_A = RuleAccess([(frozenset({Permission.READ}), (parse_pattern("a"),))])
 
 
-def in_loop(scenario: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+def in_loop(scenario: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """Run a test on an event loop."""
 
-    def test() -> None:
-        asyncio.run(scenario())  # type: ignore[arg-type]
+    @wraps(scenario)
+    def test(**fixtures: object) -> None:
+        asyncio.run(scenario(**fixtures))
 
-    test.__name__ = scenario.__name__
-    test.__doc__ = scenario.__doc__
     return test
 
 
@@ -265,6 +268,129 @@ async def test_a_listener_that_joins_while_an_event_is_being_sent_gets_it_once()
         source.append(2)
         await until_seen(joining, begin, begin + 2)
         assert joining.offsets == [begin, begin + 2]
+
+
+@in_loop
+async def test_a_listener_that_waits_for_a_page_twice_gets_it_once() -> None:
+    """Its credentials are verified again while a worker waits, so that a second one takes it up."""
+    source, gate = ListSource(5000), ListGate(one=FULL_ACCESS)
+    source.readable.clear()
+    with feeding(source, gate) as hub:
+        stream = ListStream()
+        hub.attach(stream, subscription(name="one"), 0)
+        await until_async(lambda: source.asked, "the feed to begin")
+        gate.expired.add("one")
+        source.append()
+        await until_async(lambda: gate.verified, "the credentials to be verified")
+        for _ in range(5):
+            await until_next_turn()
+        source.readable.set()
+        await until_seen(stream, 5000)
+        assert stream.offsets == [*range(5001)]
+
+
+@in_loop
+async def test_listeners_that_catch_up_share_what_is_printed() -> None:
+    source = ListSource(5000)
+    with feeding(source) as hub:
+        streams = [await listen(hub, 10) for _ in range(3)]
+        some = [await listen(hub, 10, subscription(ONLY_A)) for _ in range(2)]
+        for stream in streams:
+            await until_seen(stream, 4999)
+        for stream in some:
+            await until_seen(stream, 4998)
+        for same in (streams, some):
+            assert len({tuple(map(id, stream.written[1:])) for stream in same}) == 1
+
+
+@in_loop
+async def test_listeners_that_catch_up_leave_the_event_loop_to_others() -> None:
+    source, written, most = ListSource(5000), 0, 0
+
+    def on_write() -> None:
+        nonlocal written, most
+        written += 1
+        most = max(most, written)
+
+    with feeding(source, listeners_max=1000) as hub:
+        streams = [ListStream() for _ in range(500)]
+        for stream in streams:
+            hub.attach(stream, subscription(), 10)
+            stream.on_write = on_write
+        while any(not stream.offsets for stream in streams[-5:]):
+            written = 0
+            await until_next_turn()
+        assert 0 < most <= 100
+
+
+@in_loop
+async def test_all_listeners_are_told_where_they_are_also_while_the_feed_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hub_module, "HEARTBEAT_S", 0.01)
+    source = ListSource(5000)
+    with feeding(source) as hub:
+        live, waits = await listen(hub, None), ListStream()
+        source.fails = True
+        source.wake()
+        hub.attach(waits, subscription(), 10)
+        written = len(live.written), len(waits.written)
+        await until_async(lambda: len(live.written) > written[0] + 1, "heartbeats")
+        await until_async(lambda: len(waits.written) > written[1] + 1, "heartbeats")
+        assert (live.position, waits.position) == (4999, 9)
+        assert live.offsets == waits.offsets == []
+
+
+@in_loop
+async def test_streams_end_when_the_log_is_replaced_and_clients_resume_in_the_new_one() -> None:
+    source = ListSource(5000)
+    with feeding(source) as hub:
+        streams = [await listen(hub, None), await listen(hub, 10), await listen(hub, -1)]
+        await until_seen(streams[-1], 4999)
+        source.log, source.end = "second", 20
+        source.wake()
+        await until_async(lambda: all(stream.ended for stream in streams), "the streams to end")
+        with pytest.raises(RegistryError, match="its last offset is 19"):
+            await hub.locate(4999)
+        resumed = await listen(hub, -1)
+        await until_seen(resumed, 19)
+        source.append()
+        await until_seen(resumed, 20)
+        assert resumed.offsets == [*range(21)]
+
+
+@in_loop
+async def test_an_unexpected_error_ends_the_streams_whose_clients_resume(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail_module, "_FAILED_S", 0.01)
+    source = ListSource(5)
+    with feeding(source) as hub:
+        stream = await listen(hub, 3)
+        await until_seen(stream, 4)
+        source.error = ValueError("unexpected")
+        source.append()
+        await until_async(lambda: stream.ended, "the stream to end")
+        assert "unexpected error in the feed" in caplog.text
+        resumed = await listen(hub, 4)
+        await until_seen(resumed, 5)
+
+
+@in_loop
+async def test_an_unexpected_error_in_older_events_ends_only_the_streams_that_lack_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = ListSource(5000)
+    with feeding(source) as hub:
+        live = await listen(hub, 4998)
+        await until_seen(live, 4999)
+        source.error = ValueError("unexpected")
+        lacking = ListStream()
+        hub.attach(lacking, subscription(), 10)
+        await until_async(lambda: lacking.ended, "the stream to end")
+        assert "unexpected error in the feed" in caplog.text
+        source.append()
+        await until_seen(live, 5000)
 
 
 # --- permissions

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain.events.event import Event, Kind
-from registry.feed.contract import PAGE_BYTES, PAGE_EVENTS
+from registry.feed.contract import PAGE_BYTES, PAGE_EVENTS, Page
 from registry.feed.ring import Entry, Ring, entries_of, entry_of
-from registry.node.feed import _page
 
 
 def events(*offsets: int, subject: str = "a") -> list[Entry]:
@@ -80,4 +79,4 @@ def test_an_event_that_is_larger_than_a_page_is_a_page_of_its_own() -> None:
 
 def test_a_page_is_read_again_as_it_was_made() -> None:
     entries = events(3, 7, subject=":.c:\u00e9")
-    assert entries_of(_page(entries, 9)) == entries
+    assert entries_of(Page([each.data for each in entries], 9)) == entries

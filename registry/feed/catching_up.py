@@ -1,0 +1,137 @@
+"""The listeners that lack events: they take turns with a few workers, and share what is printed for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Sequence
+
+from registry.domain.errors import EVENTS_DELETED, RegistryError
+
+from .listener import Listener, Sight, State
+from .live import LiveListeners
+from .printing import printed
+from .ring import Entry
+from .senders import Senders
+from .tail import Tail
+
+_WORKERS = 4
+# A worker lets others have the event loop after so long, or so many listeners.
+_TURN_S, _TURN_LISTENERS = 0.002, 20
+# Pages whose text is remembered: clients that resume after a restart lack the same ones.
+_TEXTS_MAX = 16
+_log = logging.getLogger(__name__)
+
+
+class CatchingUp:
+    """Sends listeners what they lack, page by page, until they are live."""
+
+    def __init__(self, tail: Tail, live: LiveListeners, senders: Senders) -> None:
+        self._tail = tail
+        self._live = live
+        self._senders = senders
+        self._queue: deque[Listener] = deque()  # bounded by the number of listeners
+        self._ahead: set[Listener] = set()
+        self._workers: set[asyncio.Task[None]] = set()
+        # Those that will look at the queue again.
+        self._working = 0
+        self._texts: OrderedDict[tuple[int, int, Sight, Hashable], bytes] = OrderedDict()
+
+    def add(self, listener: Listener) -> None:
+        """Send a listener what it lacks, in turn with others."""
+        listener.state = State.CATCHING_UP
+        self._queue.append(listener)
+        if self._working < _WORKERS:
+            self._working += 1
+            worker = asyncio.create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    def leave(self, listener: Listener) -> None:
+        """Forget a listener that no longer waits for the feed."""
+        self._ahead.discard(listener)
+
+    def try_ahead(self) -> None:
+        """Try again to advance those who were ahead of the feed."""
+        ahead, self._ahead = self._ahead, set()
+        for listener in ahead:
+            self.add(listener)
+
+    def clear(self) -> None:
+        """Forget what was printed: the log may have changed."""
+        self._texts.clear()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        for worker in self._workers:
+            worker.cancel()
+
+    async def _work(self) -> None:
+        try:
+            while self._queue:
+                await self._turn()
+                await asyncio.sleep(0)
+        finally:
+            self._working -= 1
+
+    async def _turn(self) -> None:
+        until = time.monotonic() + _TURN_S
+        for _ in range(min(_TURN_LISTENERS, len(self._queue))):
+            listener = self._queue.popleft()
+            if listener.state is State.CATCHING_UP:
+                await self._advance_safely(listener)
+            if time.monotonic() > until or not self._queue:
+                break
+
+    async def _advance_safely(self, listener: Listener) -> None:
+        try:
+            await self._advance(listener)
+        except Exception:
+            _log.exception("unexpected error in the feed; ending a stream, whose client resumes")
+            listener.stream.end()
+
+    async def _advance(self, listener: Listener) -> None:
+        """Send a listener the next page of what it lacks."""
+        begin = listener.position
+        try:
+            found, end = await self._tail.after(begin)
+        except RegistryError as error:
+            if error.code == EVENTS_DELETED.code:
+                listener.stream.end()  # it gets the error when it resumes
+            elif listener.state is State.CATCHING_UP:
+                self._wait_ahead(listener)
+            return
+        if listener.state is not State.CATCHING_UP or listener.position != begin:
+            return  # it has closed, or another worker was faster
+        if not self._senders.check(listener.sender):
+            return
+        framed = self._framed(listener, found, end)
+        if framed:
+            listener.stream.write(framed)
+        listener.position = end
+        if self._tail.pulling and end == self._tail.end:
+            self._live.join(listener)
+        elif end == begin:
+            self._wait_ahead(listener)
+        elif listener.stream.behind:
+            listener.state = State.BEHIND
+        else:
+            self._queue.append(listener)
+
+    def _framed(self, listener: Listener, found: Sequence[Entry], end: int) -> bytes:
+        """Return the events of a page that a listener sees, as they are written."""
+        stream, sight = listener.stream, listener.sight
+        key = listener.position, end, sight, stream.framing
+        framed = self._texts.get(key)
+        if framed is None:
+            text = b"".join(printed(each) for each in found if sight.shows(each))
+            framed = self._texts[key] = stream.framed(text) if text else b""
+            if len(self._texts) > _TEXTS_MAX:
+                self._texts.popitem(last=False)
+        return framed
+
+    def _wait_ahead(self, listener: Listener) -> None:
+        listener.state = State.AHEAD
+        self._ahead.add(listener)
