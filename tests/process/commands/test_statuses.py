@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import jsonschema
 import pytest
 
+from registry.commands.table import VERBS
 from tests.process.commands.running_verbs import Done, verb
 from tests.process.folder.places import running
+from tests.receiver import Receiver
 from tests.running import ROOT, free_port
 
 SHAPES = ROOT / "docs" / "json"
@@ -51,7 +55,16 @@ CASES = {
     "decode": Case("decode NEW/message", "decode BAD/message", "decode"),
     "doctor": Case("doctor URL", "doctor URL,OTHER", "doctor"),
     "snapshot diff": Case("snapshot diff URL URL", "snapshot diff URL OTHER", "snapshot-diff"),
+    "webhook list": Case("webhook list", "", "webhook-list"),
+    "webhook add": Case("webhook add new RECEIVER", "webhook add new ftp://x", "webhook"),
+    "webhook test": Case("webhook test hook", "webhook test lost", "webhook-test"),
 }
+# Verbs whose shapes other tests check, and those that print what another verb prints.
+ELSEWHERE = {"changes": "changes", "snapshot list": "snapshot-list"}
+LIKE = {
+    "config get": "config", "config set": "config", "config delete": "config", "mode get": "mode",
+    "mode set": "mode", "mode delete": "mode", "schemas duplicates": "duplicates",
+}  # fmt: skip
 # These name their registries without --url.
 WITHOUT_URL = {"promote", "duplicates", "doctor", "snapshot diff"}
 # The one asks no registry; to the other, a server that does not answer is a finding.
@@ -61,14 +74,29 @@ WITHOUT_ANSWER = {"lint", "doctor"}
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     folder = tmp_path_factory.mktemp("statuses")
-    with running(folder / "data") as one, running(folder / "other") as other:
+    (folder / "secret").write_text("a secret of this test only, long enough")
+    hooks = (
+        "--webhooks-secret-file",
+        str(folder / "secret"),
+        "--webhooks-http",
+        "--webhooks-allow",
+        "localhost",
+    )
+    with (
+        running(folder / "data", *hooks) as one,
+        running(folder / "other") as other,
+        Receiver() as receiver,
+    ):
         one.register("r", OLD)
         for number, text in enumerate(('{"type":"object","title":"t"}', '{"title":"t","type":"object"}')):
             one.register(f"equal-{number}", text, schemaType="JSON")
         one.register("gone", OLD)
         one.ask("DELETE", "/subjects/gone")
+        for name, port in (("hook", receiver.url.rpartition(":")[2]), ("lost", free_port())):
+            one.ask("PUT", f"/admin/webhooks/{name}", {"url": f"http://localhost:{port}"})
         other.register("r", NEW.replace('"a"', '"c"'))
         found = {"URL": one.url, "OTHER": other.url, "DEAD": f"http://127.0.0.1:{free_port()}"}
+        found["RECEIVER"] = receiver.url
         for name, text in (("GOOD", OLD), ("BAD", NEW), ("NEW", OLD)):
             (folder / name).mkdir()
             (folder / name / "r.avsc").write_text(text)
@@ -126,5 +154,24 @@ def test_the_list_of_snapshots_has_its_shape(tmp_path: Path, places: dict[str, s
 
 
 def test_every_shape_of_the_docs_is_used() -> None:
-    used = {case.shape for case in CASES.values()} | {"snapshot-list", "changes"}
+    used = {case.shape for case in CASES.values()} | {*ELSEWHERE.values()}
     assert {path.name.removesuffix(".schema.json") for path in SHAPES.glob("*.json")} == used
+
+
+def verbs(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    for word, each in command.commands.items():
+        yield from verbs(f"{name} {word}", each)
+
+
+def test_every_verb_that_prints_json_has_a_shape() -> None:
+    printing = set()
+    for row in VERBS:
+        module, _, name = row.place.partition(":")
+        for verb_name, command in verbs(row.name, getattr(import_module(module), name)):
+            if any("--json" in each.opts for each in command.params):
+                printing.add(verb_name)
+    assert printing == {*CASES, *ELSEWHERE, *LIKE} - {"config", "mode"}
+    assert all((SHAPES / f"{LIKE[each]}.schema.json").is_file() for each in LIKE)

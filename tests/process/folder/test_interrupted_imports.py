@@ -14,22 +14,10 @@ from threading import Event, Thread
 import pytest
 
 from tests.process.commands.running_verbs import verb
-from tests.process.folder.places import Place, running
+from tests.process.folder.places import Place
 from tests.running import ROOT
 
 INT, LONG, STRING = '"int"', '"long"', '"string"'
-
-
-@pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with running(tmp_path_factory.mktemp("one") / "data") as place:
-        yield place
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with running(tmp_path_factory.mktemp("other") / "data") as place:
-        yield place
 
 
 def register(place: Place, subject: str, *texts: str) -> None:

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.process.as_confluent import as_confluent
 from tests.process.commands.running_verbs import verb
-from tests.process.folder.places import Place, running
+from tests.process.folder.places import Place
 
 INT, LONG, STRING = '"int"', '"long"', '"string"'
-
-
-@pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with running(tmp_path_factory.mktemp("one") / "data") as place:
-        yield place
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with running(tmp_path_factory.mktemp("other") / "data") as place:
-        yield place
 
 
 def aliased(one: Place, subject: str) -> None:

@@ -42,12 +42,6 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield place
 
 
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with running(tmp_path_factory.mktemp("other") / "data") as place:
-        yield place
-
-
 def write(folder: Path, **files: str) -> Path:
     for name, text in files.items():
         path = folder / (MANIFEST if name == "manifest" else name)
