@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 from click.shell_completion import shell_complete
 
-from .exit_status import BROKEN_PIPE, INTERRUPTED, OK
+from .exit_status import BROKEN_PIPE, FAILED, INTERRUPTED, OK
 from .output import printable
 
 NAME = "registrar"
 # Set by the scripts that "registrar completion" prints.
 COMPLETE_VARIABLE = f"_{NAME.upper()}_COMPLETE"
+_ESCAPED = "registrar-escaped"
 
 
 def run(program: click.Command, arguments: Sequence[str] | None = None) -> int:
@@ -22,6 +26,7 @@ def run(program: click.Command, arguments: Sequence[str] | None = None) -> int:
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         return shell_complete(program, {}, NAME, COMPLETE_VARIABLE, instruction)
     words = sys.argv[1:] if arguments is None else [*arguments]
+    _prepare_streams()
     try:
         with program.make_context(NAME, words) as context:
             status = program.invoke(context)
@@ -34,10 +39,38 @@ def run(program: click.Command, arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except BrokenPipeError:
-        # Python would complain once more when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         status = BROKEN_PIPE
+    except OSError as error:  # such as a full disk behind standard output
+        _drop_output()
+        click.echo(f"{NAME}: {printable(str(error))}", err=True)
+        status = FAILED
     return status if isinstance(status, int) else OK
+
+
+def _prepare_streams() -> None:
+    """Make standard output and error exist, and take every character."""
+    if sys.stdout is None:  # closed by the shell; the next file or socket would get its number
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - open until the end
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error(_ESCAPED, _escaped)
+        sys.stdout.reconfigure(errors=_ESCAPED)
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Replace what a terminal's encoding lacks by escapes of JSON, which a schema may hold as well."""
+    assert isinstance(error, UnicodeEncodeError)
+    utf_16 = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    units = (utf_16[at : at + 2].hex() for at in range(0, len(utf_16), 2))
+    return "".join(f"\\u{unit}" for unit in units), error.end
+
+
+def _drop_output() -> None:
+    """Throw away what could not be written: Python would complain once more when it closes the stream."""
+    with suppress(io.UnsupportedOperation):  # a stream of a test
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show(error: click.ClickException) -> None:
