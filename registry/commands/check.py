@@ -76,14 +76,14 @@ def check(
     """
     from registry.folder import report  # noqa: PLC0415 - the help needs none of it
 
-    from .folder_source import folders_told  # noqa: PLC0415 - as above
+    from .folder_source import folder_of, folders_told  # noqa: PLC0415 - as above
 
     with errors_told(), folders_told():
         found = _checked(connection, path, against, level, subject, offline=offline)
     if as_json:
         print_json(report.verdict_json(found))
     elif form == "github":
-        print_lines(report.plan_annotations(found))
+        print_lines(report.plan_annotations(found, folder_of(path)))
     else:
         print_lines(report.verdict_lines(found, details=details))
     return OK if found.possible else REFUSED
@@ -157,7 +157,7 @@ def lint(
     from registry.promotion.reading import RegistryReader  # noqa: PLC0415
     from registry.promotion.selection import present_for  # noqa: PLC0415
 
-    from .folder_source import folders_told, source  # noqa: PLC0415
+    from .folder_source import folder_of, folders_told, source  # noqa: PLC0415
 
     if policies is not None and (rules is not None or warn is not None):
         raise click.UsageError("--policies names the rules: leave out --rules and --warn")
@@ -174,7 +174,9 @@ def lint(
     if as_json:
         print_json(report.lint_json(found))
     else:
-        print_lines(report.lint_annotations(found) if form == "github" else report.lint_lines(found))
+        print_lines(
+            report.lint_annotations(found, folder_of(path)) if form == "github" else report.lint_lines(found)
+        )
     return REFUSED if any(each.failed for each in found) else OK
 
 

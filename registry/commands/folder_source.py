@@ -34,6 +34,11 @@ def folders_told() -> Iterator[None]:
         raise Failure(str(error)) from None
 
 
+def folder_of(path: Path) -> Path:
+    """Return the folder that the names of files are relative to."""
+    return path if path.is_dir() else path.parent
+
+
 def source(path: Path, subject: str = "") -> Source:
     """Read a folder, or a file as the only version of a subject, by default the one it is named after."""
     tree = on_disk(path) if path.is_dir() else {path.name: file_on_disk(path)}
@@ -44,7 +49,7 @@ def earlier(where: str, path: Path, subject: str) -> Contents:
     """Read what ``path`` is compared with: ``git:REVISION``, a folder or a file."""
     single = not path.is_dir()
     if where.startswith(GIT):
-        tree = at_revision(path.parent if single else path, where.removeprefix(GIT))
+        tree = at_revision(folder_of(path), where.removeprefix(GIT))
         if single:
             tree = {name: data for name, data in tree.items() if name == path.name}
         return _source(tree, subject, single=single).contents

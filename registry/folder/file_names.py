@@ -40,7 +40,7 @@ def subject_of(name: str) -> str | None:
         return None
     try:
         return unquote_to_bytes(name).decode()
-    except UnicodeDecodeError:
+    except UnicodeError:  # also of a name on disk that is not UTF-8
         return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import Any, Final
 
 from registry.domain.compatibility.results import change_entity, change_lines
@@ -96,8 +97,8 @@ def plan_json(plan: Plan, done: int) -> dict[str, Any]:
     return {"possible": plan.possible, "steps": steps, **verdict_json(plan)}
 
 
-def plan_annotations(plan: Plan) -> Iterator[str]:
-    """Yield an annotation of GitHub for each refusal."""
+def plan_annotations(plan: Plan, folder: PurePath = PurePath()) -> Iterator[str]:
+    """Yield an annotation of GitHub for each refusal; ``folder``: where the files are in the repository."""
     for each in plan.refused:
         changes = [] if each.result is None else each.result.changes
         fixes = [
@@ -105,10 +106,10 @@ def plan_annotations(plan: Plan) -> Iterator[str]:
             for one in changes
             if not one.change.compatible
         ]
-        text = "\n".join([each.message.partition("\n")[0][:300], *fixes])
-        yield _annotation("error", each.version.origin, f"{each.subject} is refused", text)
+        text = "\n".join([_said(each).partition("\n")[0], *fixes])
+        yield _annotation("error", folder, each.version.origin, f"{each.subject} is refused", text)
     for problem in plan.problems:
-        yield _annotation("error", "", problem.subject, problem.message)
+        yield _annotation("error", folder, "", problem.subject, problem.message)
 
 
 def lint_lines(found: Sequence[Linted]) -> Iterator[str]:
@@ -142,19 +143,20 @@ def lint_json(found: Iterable[Linted]) -> dict[str, Any]:
     return {"accepted": not any(each.failed for each in found), "schemas": schemas}
 
 
-def lint_annotations(found: Iterable[Linted]) -> Iterator[str]:
-    """Yield an annotation of GitHub for each finding."""
+def lint_annotations(found: Iterable[Linted], folder: PurePath = PurePath()) -> Iterator[str]:
+    """Yield an annotation of GitHub for each finding; ``folder``: where the files are in the repository."""
     for each in found:
         if each.invalid:
-            yield _annotation("error", each.version.origin, f"{each.subject} is not valid", each.invalid)
+            title = f"{each.subject} is not valid"
+            yield _annotation("error", folder, each.version.origin, title, each.invalid)
         for word, findings in (("error", each.errors), ("warning", each.warnings)):
             for one in findings:
                 text = f"{one.path}: {one.message}; {one.fix}"
-                yield _annotation(word, each.version.origin, one.rule, text)
+                yield _annotation(word, folder, each.version.origin, one.rule, text)
 
 
-def _annotation(kind: str, file: str, title: str, text: str) -> str:
-    place = f"file={_escaped(file, ',:')},title=" if file else "title="
+def _annotation(kind: str, folder: PurePath, file: str, title: str, text: str) -> str:
+    place = f"file={_escaped((folder / file).as_posix(), ',:')},title=" if file else "title="
     return f"::{kind} {place}{_escaped(title, ',:')}::{_escaped(text, '')}"
 
 

@@ -95,7 +95,9 @@ def write(folder: Path, tree: Tree, replaced: Collection[str] = (), *, prune: bo
 def _replace(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name[:200]}.part")
-    part.write_bytes(data)
+    part.unlink(missing_ok=True)  # of an interrupted run, or a link that leads out of the folder
+    with part.open("xb") as file:
+        file.write(data)
     part.replace(path)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from registry.folder import trees
 from registry.folder.contents import MANIFEST, FolderError
+from registry.folder.reading import read
 from registry.folder.trees import at_revision, file_on_disk, on_disk, write
 
 
@@ -90,6 +91,16 @@ def test_symbolic_links_are_not_followed(repository: Path, tmp_path: Path) -> No
         on_disk(repository / "schemas")
 
 
+def test_a_name_that_is_not_utf_8_names_no_subject(repository: Path) -> None:
+    folder = repository / "schemas"
+    (folder / os.fsdecode(b"bad\xff.avsc")).write_text('"int"')
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "bad")
+    for tree in (on_disk(folder), at_revision(folder, "HEAD")):
+        with pytest.raises(FolderError, match="cannot tell the subject"):
+            read(tree)
+
+
 def test_pipes_and_huge_files_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.avsc")
     with pytest.raises(FolderError, match="not a regular file"):
@@ -134,3 +145,8 @@ def test_nothing_is_written_through_a_symbolic_link(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="b is a symbolic link"):
         write(folder, {"b/1.avsc": b"1"})
     assert list(outside.iterdir()) == []
+    (folder / "b").unlink()
+    (outside / "victim").write_text("precious")
+    (folder / ".a.avsc.part").symlink_to(outside / "victim")  # the name of the file while it is written
+    assert write(folder, {"a.avsc": b"1"}) == ["a.avsc"]
+    assert ((outside / "victim").read_text(), (folder / "a.avsc").is_symlink()) == ("precious", False)

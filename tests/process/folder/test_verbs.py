@@ -115,10 +115,14 @@ def test_check_compares_a_work_tree_with_git_revisions(tmp_path: Path) -> None:
     write(folder, **{"r.avsc": record("R", "a", "b")})
     done = verb("check", str(folder), "--against", "git:HEAD", "--format", "github")
     assert done.status == 1
-    assert done.out.startswith("::error file=r.avsc,title=r is refused::")
+    place = f"{folder}/r.avsc"
+    assert done.out.startswith(f"::error file={place},title=r is refused::incompatible at BACKWARD%0A")
     assert "give `b` a default" in done.out
     assert verb("check", str(folder), "--against", "git:HEAD", "--level", "FORWARD").status == 0
-    assert verb("check", str(folder / "r.avsc"), "--against", "git:HEAD").status == 1
+    one = verb("check", str(folder / "r.avsc"), "--against", "git:HEAD", "--format", "github")
+    assert (one.status, one.out) == (1, done.out)
+    linted = verb("lint", str(folder), "--warn", "docs", "--format", "github").out.splitlines()
+    assert {line.partition(",")[0] for line in linted} == {f"::warning file={place}"}
     write(folder, **{"r.avsc": record("R", "a", "b").replace('"name": "b"', '"name": "b", "default": 0')})
     git(tmp_path, "commit", "-qam", "second")
     write(folder, **{"r.avsc": record("R", "a", "b")})
