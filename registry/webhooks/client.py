@@ -8,21 +8,22 @@ from the environment: through one, the address could not be checked.
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urljoin
 
 import httpcore
 
 from .destinations import Destinations, NotAllowed
+from .name_resolution import Resolver
+from .network import CheckedNetwork
 from .retries import retry_after_s
 
-# Bytes of an answer that are read; none of them is kept.
+# Bytes of a body that are read; none of them is kept.
 ANSWER_BYTES_MAX = 64 << 10
-_ADDRESSES_MAX = 4
+_REASON_CHARACTERS_MAX = 500
 _IDLE_CONNECTIONS_MAX = 20
 _IDLE_S = 30.0
 # Redirects that keep the method and the body.
@@ -34,7 +35,8 @@ class Undelivered(Exception):
 
     def __init__(self, reason: str, *, status: int = 0, retry_after_s: float = 0.0) -> None:
         """``status`` is 0 without an answer."""
-        super().__init__(reason)
+        # It may hold what the receiver sent.
+        super().__init__(reason[:_REASON_CHARACTERS_MAX])
         self.status = status
         self.retry_after_s = retry_after_s
 
@@ -52,7 +54,13 @@ class Client:
     """
 
     def __init__(
-        self, destinations: Destinations, *, tls: ssl.SSLContext, timeout_s: float, redirects: int
+        self,
+        destinations: Destinations,
+        *,
+        tls: ssl.SSLContext,
+        timeout_s: float,
+        redirects: int,
+        resolver: Resolver | None = None,
     ) -> None:
         self._destinations = destinations
         self._timeout_s = timeout_s
@@ -62,7 +70,7 @@ class Client:
             max_connections=None,
             max_keepalive_connections=_IDLE_CONNECTIONS_MAX,
             keepalive_expiry=_IDLE_S,
-            network_backend=_CheckedNetwork(destinations),
+            network_backend=CheckedNetwork(destinations, resolver or Resolver()),
         )
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
@@ -109,45 +117,6 @@ class Client:
     async def close(self) -> None:
         """Close all connections."""
         await self._pool.aclose()
-
-
-class _CheckedNetwork(httpcore.AsyncNetworkBackend):
-    """Connects only to addresses that are allowed."""
-
-    def __init__(self, destinations: Destinations) -> None:
-        self._destinations = destinations
-        self._network = httpcore.AnyIOBackend()
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 (the signature is httpcore's)
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        """Connect to an address of ``host``. Raises :class:`.destinations.NotAllowed` if none is allowed."""
-        refused: NotAllowed | None = None
-        failed: Exception | None = None
-        for address in await _resolved(host, port):
-            try:
-                self._destinations.check_address(host, address)
-                return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
-            except NotAllowed as error:
-                refused = error
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failed = error
-        raise failed or refused or httpcore.ConnectError(f"{host} has no address")
-
-
-async def _resolved(host: str, port: int) -> list[str]:
-    """Return the first addresses of a host, IPv6 without its scope."""
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise httpcore.ConnectError(f"cannot resolve {host}: {error}") from None
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))[:_ADDRESSES_MAX]
 
 
 def _words(error: Exception) -> str:

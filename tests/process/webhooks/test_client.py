@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
 
 from registry.webhooks.client import ANSWER_BYTES_MAX, Client, Undelivered, tls_context
 from registry.webhooks.destinations import Destinations
+from registry.webhooks.name_resolution import Resolver
 from tests.certificates import LOOPBACK_NAMES, Authority
 from tests.receiver import Receiver, Reply
-from tests.running import free_port
+from tests.running import free_port, until_async
 
 HEADERS = {"content-type": "application/json", "webhook-signature": "v1,x"}
 BODY = b'{"data":{}}'
@@ -35,12 +39,19 @@ def post(
     timeout_s: float = 10.0,
     redirects: int = 0,
     ca_file: str = "",
+    resolver: Resolver | None = None,
 ) -> int | Undelivered:
     """Return the status of a delivery, or why there was none."""
 
     async def once() -> int:
         destinations = Destinations(allowed, plain_http=plain_http)
-        client = Client(destinations, tls=tls_context(ca_file), timeout_s=timeout_s, redirects=redirects)
+        client = Client(
+            destinations,
+            tls=tls_context(ca_file),
+            timeout_s=timeout_s,
+            redirects=redirects,
+            resolver=resolver,
+        )
         try:
             return await client.post(url, HEADERS, BODY)
         finally:
@@ -137,6 +148,59 @@ def test_a_failure_says_what_the_receiver_asked_for(receiver: Receiver) -> None:
 def test_nobody_there_is_a_failure() -> None:
     assert isinstance(post(f"http://localhost:{free_port()}/"), Undelivered)
     assert "cannot resolve" in str(post(f"http://{'a' * 64}.example/"))
+
+
+def test_names_that_are_never_resolved_delay_no_other_and_not_the_end(receiver: Receiver) -> None:
+    released = threading.Event()
+    looked_up = []
+
+    def look_up(host: str, *given: Any, **more: Any) -> list[Any]:
+        if host != "localhost":
+            looked_up.append(host)
+            released.wait()
+        return socket.getaddrinfo(host, *given, **more)
+
+    async def all_at_once() -> None:
+        client = Client(
+            Destinations(("localhost",), plain_http=True), tls=tls_context(""), timeout_s=60.0, redirects=0,
+            resolver=Resolver(look_up),
+        )  # fmt: skip
+        hung = (f"http://silent-{number // 2}.example/" for number in range(64))
+        tasks = [asyncio.create_task(client.post(url, HEADERS, BODY)) for url in hung]
+        await until_async(lambda: len(looked_up) == 32, "all names to be looked up")
+        assert await client.post(receiver.url, HEADERS, BODY) == 204
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await client.close()
+
+    try:
+        asyncio.run(all_at_once())
+    finally:
+        released.set()
+    assert len(looked_up) == 32, "each name was looked up once for all that wait for it"
+
+
+@pytest.mark.parametrize(
+    "endless", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK\r\nx: " + b"x" * 1000, b"x"]
+)
+def test_a_receiver_that_never_stops_answering_is_given_up(endless: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                while True:
+                    connection.sendall(endless * 1000)
+
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        refused = post(f"http://localhost:{server.getsockname()[1]}/", timeout_s=60.0)
+        serving.join(60.0)
+        assert not serving.is_alive()
+    assert isinstance(refused, Undelivered)
+    assert "no answer" not in str(refused)
 
 
 def test_certificates_are_verified(receiver: Receiver, tmp_path: Path) -> None:
