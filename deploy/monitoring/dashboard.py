@@ -142,6 +142,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         _each("Failures in a row", "registrar_webhook_failures", legend="{{webhook}}"),
         _each("Records to look at", "registrar_webhook_lag_records", legend="{{webhook}}"),
+        _each("Records missed", "registrar_webhook_missed_records", legend="{{webhook}}"),
     ),
     "Security": (
         Panel("Audit entries lost", ((_rate("registrar_audit_lost_total"), _NODE),), "wps"),

@@ -42,6 +42,10 @@ _WEBHOOK: Json = object_of(
     delivered={**LONG, "description": "Since the primary was elected, as the following ones"},
     failed={**LONG, "description": "Failed attempts"},
     failures={**LONG, "description": "Failed attempts since the last success"},
+    missed={
+        **LONG,
+        "description": "Records deleted from the log before it looked at them, since the last change",
+    },
     lastError=TEXT, lastDelivered=LONG, nextAttempt=LONG,
 )  # fmt: skip
 _METHODS = ("basic", "bearer", "certificate")

@@ -156,7 +156,7 @@ OPERATIONS = (
     ),
     _operation(
         "PUT", _ONE, "Create or change a webhook; the answer to a new one shows its secret", put_webhook,
-        e.INVALID_WEBHOOK, e.WEBHOOKS_LIMIT, e.WEBHOOKS_UNSIGNED, *BODY_ERRORS,
+        e.BAD_REQUEST, e.INVALID_WEBHOOK, e.WEBHOOKS_LIMIT, e.WEBHOOKS_UNSIGNED, *BODY_ERRORS,
         request_schema="WebhookRequest", response_schema="Webhook",
     ),
     _operation("DELETE", _ONE, "Delete a webhook", delete_webhook, e.WEBHOOK_NOT_FOUND, status=204),
@@ -166,7 +166,7 @@ OPERATIONS = (
     ),
     _operation(
         "POST", f"{_ONE}/position", "Set which event a webhook gets next", move_webhook,
-        e.WEBHOOK_NOT_FOUND, *BODY_ERRORS, request_schema="WebhookPosition", response_schema="Webhook",
+        e.BAD_REQUEST, e.WEBHOOK_NOT_FOUND, *BODY_ERRORS, request_schema="WebhookPosition", response_schema="Webhook",
     ),
     _operation(
         "POST", f"{_ONE}/test", "Send a test event to a webhook, and say what came back", ping_webhook,

@@ -88,6 +88,10 @@ _OWN = (
         ("webhook",), _WEBHOOKS,
     ),
     Metric(
+        "registrar_webhook_missed_records", GAUGE,
+        "Records that the log lost before a webhook looked at them", ("webhook",), _WEBHOOKS,
+    ),
+    Metric(
         "registrar_certificate_expiry_seconds", GAUGE,
         "Seconds until the first certificate of a file expires; negative after that", ("file",),
         "if settings name certificates",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -9,9 +10,17 @@ from pathlib import Path
 
 import httpx
 import pytest
+from confluent_kafka import TopicPartition
 
 from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
+from registry.domain.log_format import records
+from registry.domain.log_format.records import Entry
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
+from registry.log.kafka.topic import TopicOptions
+from registry.node.webhooks.pages import EventPages
+from tests.kafka_topics import admin, make_topic
 from tests.receiver import Receiver
 from tests.running import PATIENT, until
 
@@ -29,6 +38,30 @@ def cluster(kafka: Broker, tmp_path: Path) -> Iterator[Cluster]:
         yield found.start().wait()
     finally:
         found.stop()
+
+
+def test_pages_tell_from_where_a_log_has_lost_its_head(kafka: Broker) -> None:
+    topic = make_topic(kafka.address, {"cleanup.policy": "compact,delete"})
+    options = TopicOptions(allow_delete_policy=True)
+    log = KafkaLog(
+        Security(), kafka.address, topic, transactional_id=topic, append_timeout_s=20.0, options=options
+    )
+
+    async def asked() -> list[tuple[int, int, int]]:
+        pages = EventPages(log, lambda: 10)
+        found = [await pages.after(offset) for offset in (0, 3, 5, 7)]
+        pages.close()
+        return [(page.start, page.next, page.oldest) for page in found]
+
+    try:
+        log.claim()
+        log.append([Entry(records.context_key(f".c{number}"), b"{}") for number in range(10)])
+        admin(kafka.address).delete_records([TopicPartition(topic, 0, 5)])[TopicPartition(topic, 0)].result(
+            30
+        )
+        assert asyncio.run(asked()) == [(0, 5, 0), (3, 5, 5), (5, 10, 0), (5, 10, 0)]
+    finally:
+        log.close()
 
 
 @pytest.mark.long

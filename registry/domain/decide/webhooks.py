@@ -11,6 +11,7 @@ from registry.domain import errors
 from registry.domain.commands import (
     AdvanceWebhook,
     AskWebhooks,
+    Command,
     DeleteWebhook,
     DisableWebhook,
     MoveWebhook,
@@ -60,6 +61,18 @@ def decide_webhook(view: View, command: WebhookCommand) -> Decision:
         case AskWebhooks() | PingWebhook():
             # The primary answers these before its writer sees them, unless it has just become primary.
             raise errors.NO_PRIMARY()
+
+
+def check_start(command: Command, end: int) -> None:
+    """Raise 400 if a webhook is to begin beyond ``end``, where the log ends: it would be silent until then."""
+    if isinstance(command, PutWebhook):
+        name, offset = "from", command.start
+    elif isinstance(command, MoveWebhook):
+        name, offset = "offset", command.to
+    else:
+        return
+    if offset > end:
+        raise errors.BAD_REQUEST(f"{name} lies beyond the end of the log: its last offset is {end - 1}")
 
 
 def _put(view: View, command: PutWebhook) -> Decision:

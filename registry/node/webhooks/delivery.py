@@ -44,6 +44,12 @@ class Progress:
     # In ms since the epoch; 0: never, or not planned.
     last_delivered: int = 0
     next_attempt: int = 0
+    # Records that were deleted from the log's head before they were looked at, since the last change.
+    missed: int = 0
+
+    def begin(self) -> None:
+        """Forget what no longer counts after the webhook or its position was changed."""
+        self.failures, self.last_error, self.next_attempt, self.missed = 0, "", 0, 0
 
     def members(self, webhook: Webhook, position: int, lag: int, unsigned: str) -> dict[str, Any]:
         """Return what clients see of the deliveries; ``unsigned``: why nothing can be signed."""
@@ -55,6 +61,7 @@ class Progress:
             "lastError": unsigned or self.last_error,
             "lastDelivered": self.last_delivered,
             "nextAttempt": self.next_attempt,
+            "missed": self.missed,
         }
         known = {name: value for name, value in more.items() if value}
         return {"position": position, "lag": lag, "state": state, **counts, **known}
@@ -110,12 +117,22 @@ class Delivery:
     async def _next_event(self) -> Event:
         while True:
             page = await self._outside.pages.after(self.reached)
+            self._count_missed(page)
             for event in page.events:
                 if event.offset >= self.reached and self._filter.admits(event):
                     return event
             self.reached = page.next
             if self.reached - self.position >= SKIPPED_MAX:
                 await self._advance()
+
+    def _count_missed(self, page: Page) -> None:
+        if page.oldest > self.reached:
+            self.progress.missed += page.oldest - self.reached
+            _log.error(
+                "webhook %s: the log no longer has the records from offset %d to %d; none is delivered",
+                self.webhook.name, self.reached, page.oldest - 1,
+            )  # fmt: skip
+            self.reached = page.oldest
 
     async def _deliver(self, event: Event) -> None:
         progress, name = self.progress, self.webhook.name

@@ -41,6 +41,8 @@ class Page(NamedTuple):
     start: int
     next: int
     events: list[Event]
+    # All records before this offset were deleted, whatever their keys; 0 if none is known to be.
+    oldest: int = 0
 
 
 class EventPages:
@@ -101,7 +103,9 @@ class EventPages:
 
     def _page(self, offset: int, end: int) -> Page:
         fetched = self._log.read_again(offset, RECORDS_MAX, BYTES_MAX)
-        if offset and not fetched.records and fetched.next > offset and self._log.query_start() > offset:
-            _log.warning("the log no longer has offset %d; webhooks continue at %d", offset, fetched.next)
+        reached = min(fetched.next, end)
+        # From offset 0 on means from the beginning, wherever that is.
+        jumped = offset > 0 and not fetched.records and reached > offset
+        oldest = min(self._log.query_start(), reached) if jumped else 0
         events = (event_of(record) for record in fetched.records if record.offset < end)
-        return Page(offset, min(fetched.next, end), [event for event in events if event is not None])
+        return Page(offset, reached, [event for event in events if event is not None], oldest)

@@ -19,6 +19,7 @@ from registry.domain.commands import (
 )
 from registry.domain.decide import Decision, decide, repeated
 from registry.domain.decide.ids import Ids
+from registry.domain.decide.webhooks import check_start
 from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.idempotency import pack_header
@@ -151,6 +152,7 @@ class Decider:
                 if before is not None:
                     batch.plans.append(before)
                     continue
+                check_start(command, base + len(batch.entries))
                 decision = self._one(overlay, pending.request, known, bytes_max)
             except RegistryError as error:
                 self.ids.restore(ids)

@@ -213,6 +213,19 @@ def test_a_position_can_be_moved_back_and_to_the_end(webhooks: Webhooks, receive
     assert receiver.subjects == ["moved-1", "moved-2", "moved-1", "moved-2", "moved-4"]
 
 
+def test_a_position_beyond_the_end_of_the_log_is_refused(webhooks: Webhooks, receiver: Receiver) -> None:
+    webhooks.put("beyond", receiver)
+    end = int(webhooks.http.get("/subjects").headers["x-registry-offset"])
+    refused = webhooks.http.post("/admin/webhooks/beyond/position", json={"offset": end + 1})
+    assert (refused.status_code, refused.json()["message"]) == (
+        400,
+        f"offset lies beyond the end of the log: its last offset is {end - 1}",
+    )
+    body = {"url": receiver.url, "from": end + 1}
+    assert webhooks.refusal("PUT", "/further", body) == (400, 400)
+    assert webhooks.answer("POST", "/beyond/position", {"offset": end})["name"] == "beyond"
+
+
 def test_a_rotation_keeps_the_former_secret_valid_for_a_while(webhooks: Webhooks, receiver: Receiver) -> None:
     former = webhooks.put("rotated", receiver)["secret"]
     secret = webhooks.answer("POST", "/rotated/rotate")["secret"]

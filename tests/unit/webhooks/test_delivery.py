@@ -31,6 +31,7 @@ class Place:
     def __init__(self, *events: Event, end: int = 100) -> None:
         self.events = events
         self.end = end
+        self.oldest = 0
         self.done: list[int | Command] = []
         self.stored = 0
         self.refusals: list[Undelivered] = []
@@ -41,7 +42,8 @@ class Place:
         if offset >= self.end:
             self.stopped.set()
             await asyncio.Event().wait()
-        return Page(offset, self.end, [each for each in self.events if each.offset >= offset])
+        events = [each for each in self.events if each.offset >= offset]
+        return Page(offset, self.end, events, self.oldest)
 
     async def post(self, webhook: Webhook, event: Event) -> None:
         self.done.append(event.offset)
@@ -111,6 +113,17 @@ def test_records_that_are_skipped_move_the_position_now_and_then() -> None:
     place = Place(end=SKIPPED_MAX)
     assert delivered(place).position == SKIPPED_MAX
     assert place.done == [advance(0, SKIPPED_MAX)]
+
+
+def test_records_that_the_log_has_lost_are_counted_until_the_webhook_or_its_position_changes() -> None:
+    place = Place(event(60))
+    place.oldest = 50
+    delivery = delivered(place)
+    assert place.done == [60, advance(0, 61)]
+    assert delivery.progress.missed == 50
+    assert delivery.progress.members(HOOK, 61, 0, "")["missed"] == 50
+    delivery.progress.begin()
+    assert "missed" not in delivery.progress.members(HOOK, 61, 0, "")
 
 
 def test_a_position_that_somebody_else_has_moved_meanwhile_is_followed() -> None:
