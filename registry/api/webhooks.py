@@ -166,7 +166,8 @@ OPERATIONS = (
     ),
     _operation(
         "POST", f"{_ONE}/position", "Set which event a webhook gets next", move_webhook,
-        e.BAD_REQUEST, e.WEBHOOK_NOT_FOUND, *BODY_ERRORS, request_schema="WebhookPosition", response_schema="Webhook",
+        e.BAD_REQUEST, e.WEBHOOK_NOT_FOUND, *BODY_ERRORS,
+        request_schema="WebhookPosition", response_schema="Webhook",
     ),
     _operation(
         "POST", f"{_ONE}/test", "Send a test event to a webhook, and say what came back", ping_webhook,

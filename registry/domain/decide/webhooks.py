@@ -64,7 +64,7 @@ def decide_webhook(view: View, command: WebhookCommand) -> Decision:
 
 
 def check_start(command: Command, end: int) -> None:
-    """Raise 400 if a webhook is to begin beyond ``end``, where the log ends: it would be silent until then."""
+    """Raise 400 if a webhook would begin beyond ``end``, where the log ends, and be silent until then."""
     if isinstance(command, PutWebhook):
         name, offset = "from", command.start
     elif isinstance(command, MoveWebhook):

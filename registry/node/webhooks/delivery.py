@@ -126,7 +126,8 @@ class Delivery:
                 await self._advance()
 
     def _count_missed(self, page: Page) -> None:
-        if page.oldest > self.reached:
+        # From offset 0 on means from the beginning, wherever that is.
+        if 0 < self.reached < page.oldest:
             self.progress.missed += page.oldest - self.reached
             _log.error(
                 "webhook %s: the log no longer has the records from offset %d to %d; none is delivered",

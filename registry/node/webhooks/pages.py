@@ -104,8 +104,7 @@ class EventPages:
     def _page(self, offset: int, end: int) -> Page:
         fetched = self._log.read_again(offset, RECORDS_MAX, BYTES_MAX)
         reached = min(fetched.next, end)
-        # From offset 0 on means from the beginning, wherever that is.
-        jumped = offset > 0 and not fetched.records and reached > offset
+        jumped = reached > offset and not fetched.records
         oldest = min(self._log.query_start(), reached) if jumped else 0
         events = (event_of(record) for record in fetched.records if record.offset < end)
         return Page(offset, reached, [event for event in events if event is not None], oldest)

@@ -59,7 +59,7 @@ class Place:
 
     def delivery(self) -> Delivery:
         outside = Outside(self, self.post, self.decide, lambda _: self.stored, lambda: 1_000, 0.001)
-        return Delivery(HOOK, 0, Progress(), outside)
+        return Delivery(HOOK, self.stored, Progress(), outside)
 
 
 def event(offset: int, kind: Kind = Kind.MODE_SET) -> Event:
@@ -117,13 +117,19 @@ def test_records_that_are_skipped_move_the_position_now_and_then() -> None:
 
 def test_records_that_the_log_has_lost_are_counted_until_the_webhook_or_its_position_changes() -> None:
     place = Place(event(60))
-    place.oldest = 50
+    place.oldest, place.stored = 50, 20
     delivery = delivered(place)
-    assert place.done == [60, advance(0, 61)]
-    assert delivery.progress.missed == 50
-    assert delivery.progress.members(HOOK, 61, 0, "")["missed"] == 50
+    assert place.done == [60, advance(20, 61)]
+    assert delivery.progress.missed == 30
+    assert delivery.progress.members(HOOK, 61, 0, "")["missed"] == 30
     delivery.progress.begin()
     assert "missed" not in delivery.progress.members(HOOK, 61, 0, "")
+
+
+def test_a_webhook_from_the_beginning_misses_nothing_wherever_that_is() -> None:
+    place = Place(event(60))
+    place.oldest = 50
+    assert delivered(place).progress.missed == 0
 
 
 def test_a_position_that_somebody_else_has_moved_meanwhile_is_followed() -> None:
