@@ -96,6 +96,7 @@ SCHEMAS: dict[str, Json] = {
         version=INT, id=INT, type=TEXT, level=TEXT, mode=TEXT, resourceName=TEXT, resourceNamespace=TEXT,
         resourceType=TEXT, associationType=TEXT,
         reason={**TEXT, "description": "Why the record is quarantined"},
+        principal={**TEXT, "description": "Whose request wrote the record; absent if unknown"},
     ),
     "History": object_of(
         "completeFrom filling events",

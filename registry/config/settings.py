@@ -436,6 +436,12 @@ class Settings:
         "access",
         "Record each write and each refusal as a line of JSON: a file, stdout, or kafka:TOPIC",
     )
+    record_principals: bool = _setting(
+        True,
+        SWITCH,
+        "access",
+        "Store with each record who sent the request, for the change feed, histories and webhooks",
+    )
     policies: str = _file(
         "TOML file of policies: who creates subjects, lint rules, limits; read again when it changes", "rules"
     )

@@ -96,7 +96,7 @@ class RecordHeaders(NamedTuple):
 
 
 NO_HEADERS: Mapping[int, bytes] = {}
-# A header of this size fits even on the largest record.
+# A header of this size fits even on the largest record, and so does a principal.
 RECORD_HEADER_BYTES = 64
 
 
@@ -208,7 +208,9 @@ class Log(Protocol):
         """Append all entries or none, durably; return the offset of the first.
 
         ``headers`` holds opaque bytes to store with records, by index in ``entries``. A key, its value and
-        its header may take :attr:`record_bytes_max` + :data:`RECORD_HEADER_BYTES` bytes together.
+        its header may take :attr:`record_bytes_max` + :data:`RECORD_HEADER_BYTES` bytes together, and its
+        principal :data:`~registry.domain.log_format.principals.PRINCIPAL_BYTES_MAX` more. Every read returns
+        the principal with the record.
 
         A batch that exceeds the log's batch size is appended in several pieces, one after another;
         :attr:`record_bytes_max` of keys and values always fit one piece. Pieces end at ``cuts`` (indexes into

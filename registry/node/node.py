@@ -114,6 +114,7 @@ class Node:
             Writing(
                 defaults(settings), settings.queue_max, settings.queue_bytes_max,
                 timeout_s=max(0.5, settings.request_timeout_s - 1.0),
+                record_principals=settings.record_principals,
             ),
             follow=self.following.reach,
             deliver=callbacks.deliver,

@@ -41,7 +41,7 @@ class Messages:
     def of(self, event: Event) -> Message:
         """Return the message of an event."""
         members = {"id": str(event.offset), "type": event.kind.value, "time": event.time}
-        about = {} if event.subject is None else {"subject": event.subject}
+        about = {"subject": event.subject, "principal": event.principal}
         return self._message(f"evt_{self._prefix}_{event.offset}", members, about, msgspec.to_builtins(event))
 
     def ping(self, webhook: str, chance: str, now_ms: int) -> Message:
@@ -49,13 +49,16 @@ class Messages:
         members = {"id": f"ping-{chance}", "type": PING, "time": now_ms}
         return self._message(f"ping_{chance}", members, {}, {"webhook": webhook})
 
-    def _message(self, message_id: str, members: dict[str, Any], about: dict[str, str], data: Any) -> Message:
+    def _message(
+        self, message_id: str, members: dict[str, Any], about: dict[str, str | None], data: Any
+    ) -> Message:
         event = {
             "specversion": "1.0",
             "id": members["id"],
             "source": self._source,
             "type": f"registrar.{members['type']}",
-            **about,
+            # An attribute of CloudEvents, and one of our own.
+            **{name: value for name, value in about.items() if value is not None},
             **_time(members["time"]),
             "datacontenttype": "application/json",
             "data": data,

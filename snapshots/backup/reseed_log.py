@@ -108,7 +108,7 @@ def held(log: Log, remaining: Iterator[Entry], progress: RecordProgress) -> Resu
             if _is_noop(record):
                 continue
             entry = next(remaining, None)
-            if entry is None or (record.key, record.value) != entry:
+            if entry is None or (record.key, record.value) != (entry.key, entry.value):
                 raise ForeignRecords(_what_else(record, count))
             count += 1
         offset = fetched.next

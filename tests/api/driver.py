@@ -38,6 +38,7 @@ from registry.domain.fold.fold import apply
 from registry.domain.history.entries import slice_of
 from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, plain_owners
 from registry.domain.history.replay import rows_of
+from registry.domain.log_format.principals import requested_by
 from registry.domain.log_format.records import Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.pending_command import NO_ORIGIN, Origin
@@ -121,11 +122,11 @@ class ListBackend:
             decision = self.parser.run(
                 decide(seen, command, self.ids, self.settings.defaults, self.parser.memory)
             )
-            entries = recorded(decision.entries, self.rows, self.cipher)
+            entries = requested_by(origin.principal.name, recorded(decision.entries, self.rows, self.cipher))
         except RegistryError as error:
             return Refused(error.code, error.message)
         for entry in entries:
-            self.append(entry.key, entry.value)
+            self.append(*entry)
         if isinstance(command, RequestSnapshot):
             return Done(self.announced().dumps(), len(self.log))
         return Done(decision.reply, len(self.log))
@@ -194,8 +195,8 @@ class ListBackend:
         del self.entries[id]
         return None
 
-    def append(self, key: bytes | None, value: bytes | None) -> None:
-        record = Record(len(self.log), self.first_ts + len(self.log), key, value)
+    def append(self, key: bytes | None, value: bytes | None, principal: bytes = b"") -> None:
+        record = Record(len(self.log), self.first_ts + len(self.log), key, value, principal)
         self.log.append(record)
         self.rows.commit(apply(self.rows, record))
 

@@ -171,3 +171,22 @@ def test_a_history_that_no_node_has_begun_is_to_be_asked_for_again() -> None:
     with Api(OlderStore()) as api:
         api.register("orders", record("R", "a"))
         assert api.get("/subjects/orders/history").status == 503
+
+
+def test_a_history_and_the_feed_name_who_made_a_change() -> None:
+    with PermittingApi(rule("alice", "operator", "orders*") + rule("bob", "reader", "orders")) as api:
+        schema = {"schema": '"int"'}
+        assert api.request("POST", "/subjects/orders/versions", schema, user="alice").status == 200
+        assert api.put("/config/orders", {"compatibility": "FULL"}).status == 200
+        assert api.request("DELETE", "/subjects/orders", user="alice").status == 200
+        told = [("version_registered", "alice"), ("config_set", "root"), ("subject_soft_deleted", "alice")]
+        for target in ("/subjects/orders/history?order=asc", "/changes?after=-1"):
+            events = api.request("GET", target, user="bob").json["events"]
+            assert [(each["kind"], each["principal"]) for each in events] == told
+        assert api.request("GET", "/subjects/orders/history", user="mallory").status == 403
+
+
+def test_what_nobody_with_a_name_has_done_names_nobody(api: Api) -> None:
+    api.register("orders", record("R", "a"))
+    (event,) = history(api, "orders")["events"]
+    assert "principal" not in event

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -199,3 +200,18 @@ def test_a_user_without_rights_sees_why_buttons_are_off(opened: Opened, watch: W
     build = page.get_by_role("button", name="Build a snapshot")
     expect(build).to_be_disabled()
     expect(build).to_have_accessible_description("bob may not do this: it needs admin on everything.")
+
+
+def test_activity_and_history_name_who_made_a_change(served: Place, opened: Opened) -> None:
+    page = opened("/activity")
+    sign_in(page, "zoë")
+    expect(page.locator("header .user")).to_contain_text("zoë")
+    url = f"{served.url}/subjects/own-orders/versions"
+    httpx.post(url, json={"schema": '"int"'}, auth=("zoë", "secret")).raise_for_status()
+    row = page.get_by_role("row").filter(has_text="own-orders")
+    expect(row.get_by_role("cell").last).to_have_text("zoë")
+    page.get_by_role("link", name="own-orders").click()
+    page.get_by_role("tab", name="History").click()
+    expect(page.get_by_role("columnheader", name="By")).to_be_visible()
+    expect(page.get_by_role("cell", name="zoë")).to_have_count(1)
+    check_accessible(page)

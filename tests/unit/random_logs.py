@@ -158,12 +158,20 @@ foreign = st.tuples(
 )
 
 
-def _records(said: list[Said]) -> list[Record]:
-    return [Record(3 * index, 1000 + index, key, value) for index, (key, value) in enumerate(said)]
+principals = st.sampled_from([b"", b"", b"alice", "zoë".encode(), b"\xff\n"])
+
+
+def _records(said: list[tuple[Said, bytes]]) -> list[Record]:
+    return [
+        Record(3 * index, 1000 + index, key, value, principal)
+        for index, ((key, value), principal) in enumerate(said)
+    ]
 
 
 # Logs with holes in their offsets.
-logs = st.lists(st.one_of(schemas, schemas, schemas, deletes, others, foreign), max_size=40).map(_records)
+logs = st.lists(
+    st.tuples(st.one_of(schemas, schemas, schemas, deletes, others, foreign), principals), max_size=40
+).map(_records)
 
 
 def covering(log: list[Record]) -> list[Record]:

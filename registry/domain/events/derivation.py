@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from registry.domain.log_format import association_values, config_values, values, webhook_values
+from registry.domain.log_format.principals import unpack_principal
 from registry.domain.log_format.records import (
     BARRIER,
     RESEED,
@@ -45,6 +47,14 @@ def event_of(record: Record) -> Event | None:
     These are reservations of ids, webhooks and their positions, no-ops of other writers, and deletes of keys
     that cannot be read.
     """
+    event = _said(record)
+    if event is None or not record.principal:
+        return event
+    return replace(event, principal=unpack_principal(record.principal))
+
+
+def _said(record: Record) -> Event | None:
+    """Return what key and value say."""
     try:
         key = decode_key(record.key)
     except UnreadableKey as error:

@@ -67,6 +67,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     association_type: str | None = msgspec.field(default=None, name="associationType")
     # Why the record is quarantined.
     reason: str | None = None
+    # The name of the user or service whose request wrote the record.
+    principal: str | None = None
 
     @property
     def owner(self) -> Subject | None:

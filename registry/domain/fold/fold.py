@@ -107,7 +107,7 @@ def _first_rows(view: View, record: Record, *, troubled: bool = True) -> list[Ch
 
     ``troubled``: there may be quarantine rows.
     """
-    offset, ts, raw, value = record
+    offset, ts, raw, value, _ = record
     if raw is None or value is None:
         return None
     plain = plain_key(raw)

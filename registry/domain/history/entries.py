@@ -37,7 +37,7 @@ _HASH_BYTES = 6
 # releases: members and kinds are only ever added, each at the end.
 _MEMBERS = (
     "kind", "time", "version", "id", "type", "level", "mode",
-    "resource_name", "resource_namespace", "resource_type", "association_type", "reason",
+    "resource_name", "resource_namespace", "resource_type", "association_type", "reason", "principal",
 )  # fmt: skip
 _KINDS = (
     Kind.VERSION_REGISTERED, Kind.VERSION_SOFT_DELETED, Kind.VERSION_DELETED,

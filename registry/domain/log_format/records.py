@@ -29,6 +29,8 @@ class Record(NamedTuple):
     ts: int
     key: bytes | None
     value: bytes | None
+    # Whose request wrote it, see :mod:`.principals`; empty if unknown.
+    principal: bytes = b""
 
 
 class Entry(NamedTuple):
@@ -36,6 +38,8 @@ class Entry(NamedTuple):
 
     key: bytes
     value: bytes | None
+    # Whose request it is, see :mod:`.principals`; empty: nobody's, or unknown.
+    principal: bytes = b""
 
 
 class SchemaKey(NamedTuple):

@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import lmdb
 
@@ -14,6 +14,7 @@ from registry.domain.log_format.records import Entry
 from registry.log.contract import LogError, OutcomeUnknown, RecordTooLarge
 
 from . import format as layout
+from .files import Tables
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # Free space required beyond twice the rejected size before the error is cleared, so that it does not recur.
@@ -25,23 +26,22 @@ _ROOM_BYTES = 16 << 20
 class Appender:
     """Appends records to the environment of the log in folder ``path``; the caller serializes the calls.
 
-    ``records`` and ``meta`` are the tables, ``clock`` returns ms since the epoch.
+    ``clock`` returns ms since the epoch.
     """
 
     def __init__(
         self,
         path: Path,
         env: lmdb.Environment,
-        records: Any,
-        meta: Any,
+        tables: Tables,
         *,
         record_bytes_max: int,
         clock: Callable[[], int],
     ) -> None:
         self._path = path
         self._env = env
-        self._records = records
-        self._meta = meta
+        self._tables = tables
+        self._meta = tables.meta
         self._record_bytes_max = record_bytes_max
         self._clock = clock
         self._in_doubt = ""
@@ -77,10 +77,13 @@ class Appender:
         ts = self._clock()
         offset = state.end - len(entries)
         try:
-            with self._env.begin(self._records, write=True) as txn:
+            with self._env.begin(self._tables.records, write=True) as txn:
                 for entry in entries:
                     raw_offset = layout.pack_offset(offset)
                     txn.put(raw_offset, layout.pack(raw_offset, ts, entry), append=True)
+                    if entry.principal:
+                        named = layout.pack_principal(raw_offset, entry.principal)
+                        txn.put(raw_offset, named, db=self._tables.principals, append=True)
                     offset += 1
                 txn.put(layout.META_STATE, state.pack(), db=self._meta)
         except lmdb.Error as error:

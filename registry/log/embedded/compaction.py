@@ -9,11 +9,12 @@ compare it with the end.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import lmdb
 
 from . import format as layout
+from .files import Tables
 from .format import State
 
 
@@ -33,8 +34,9 @@ class Bounds(NamedTuple):
 class Compaction:
     """Compacts the log's tables step by step, in the caller's write transactions."""
 
-    def __init__(self, records: Any, keys: Any, graves: Any) -> None:
-        self._records, self._keys, self._graves = records, keys, graves
+    def __init__(self, tables: Tables) -> None:
+        self._records, self._keys, self._graves = tables.records, tables.keys, tables.graves
+        self._principals = tables.principals
 
     def step(self, txn: lmdb.Transaction[bytes], state: State, bounds: Bounds) -> tuple[State, int]:
         """Return the new state, and how many records were examined or buried; 0 at the end."""
@@ -66,7 +68,7 @@ class Compaction:
         if earlier is None:
             return 0
         txn.delete(earlier, db=self._graves)
-        return int(txn.delete(earlier, db=self._records))
+        return self._delete(txn, earlier)
 
     def _bury(self, txn: lmdb.Transaction[bytes], bounds: Bounds) -> int:
         """Delete old tombstones; the table graves lists those without earlier records of their key."""
@@ -81,5 +83,9 @@ class Compaction:
                 break
             txn.delete(raw_offset, db=self._graves)
             txn.delete(name, db=self._keys)
-            removed += int(txn.delete(raw_offset, db=self._records))
+            removed += self._delete(txn, raw_offset)
         return removed
+
+    def _delete(self, txn: lmdb.Transaction[bytes], raw_offset: bytes) -> int:
+        txn.delete(raw_offset, db=self._principals)
+        return int(txn.delete(raw_offset, db=self._records))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lmdb
 
@@ -14,7 +14,18 @@ from registry.processes import file_lock
 
 from . import format as layout
 
-_TABLES = (layout.RECORDS, layout.KEYS, layout.GRAVES, layout.META)
+
+class Tables(NamedTuple):
+    """The tables of a log."""
+
+    records: Any
+    keys: Any
+    graves: Any
+    meta: Any
+    principals: Any
+
+
+_NAMES = Tables(layout.RECORDS, layout.KEYS, layout.GRAVES, layout.META, layout.PRINCIPALS)
 
 
 def is_absent(path: Path) -> bool:
@@ -42,8 +53,8 @@ def create(path: Path, map_bytes: int) -> None:
     shutil.rmtree(new, ignore_errors=True)
     try:
         env = lmdb.open(str(new), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700)
-        tables = [env.open_db(name) for name in _TABLES]
-        with env.begin(tables[3], write=True) as txn:
+        tables = Tables(*map(env.open_db, _NAMES))
+        with env.begin(tables.meta, write=True) as txn:
             txn.put(layout.META_FORMAT, layout.FORMAT)
             txn.put(layout.META_IDENTITY, secrets.token_hex(16).encode())
             txn.put(layout.META_STATE, layout.State(0, 0, 0).pack())
@@ -54,12 +65,12 @@ def create(path: Path, map_bytes: int) -> None:
         raise LogError(f"cannot create a log in {path}: {error}") from error
 
 
-def open_log(path: Path, map_bytes: int) -> tuple[lmdb.Environment, list[Any]]:
-    """Open the environment and its tables."""
+def open_log(path: Path, map_bytes: int) -> tuple[lmdb.Environment, Tables]:
+    """Open the environment and its tables; a log of an earlier version gets the one that it lacks."""
     try:
         env = lmdb.open(
             str(path), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700, max_spare_txns=1, create=False
         )
-        return env, [env.open_db(name, create=False) for name in _TABLES]
+        return env, Tables(*(env.open_db(each, create=each == layout.PRINCIPALS) for each in _NAMES))
     except lmdb.Error as error:
         raise LogError(f"the log in {path} cannot be opened: {error}") from error

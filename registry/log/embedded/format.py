@@ -1,18 +1,20 @@
 """The layout of the embedded log in its LMDB environment.
 
-======== ==================== =============================================================
-table    key                  value
-======== ==================== =============================================================
-records  offset               header (checksum, time, key length, tombstone?), key, value
-keys     hash(record key)     offset of the key's last record, as far as compaction has examined
-graves   offset               hash(record key) of a tombstone that compaction still has to delete
-meta     ``format`` …         format, identity, the state (end, count, cleaned), and ``room``:
-                              filler, written and deleted to test if a full disk has room again
-======== ==================== =============================================================
+========== ==================== =============================================================
+table      key                  value
+========== ==================== =============================================================
+records    offset               header (checksum, time, key length, tombstone?), key, value
+principals offset               checksum, principal; only of records that have one
+keys       hash(record key)     offset of the key's last record, as far as compaction has examined
+graves     offset               hash(record key) of a tombstone that compaction still has to delete
+meta       ``format`` …         format, identity, the state (end, count, cleaned), and ``room``:
+                                filler, written and deleted to test if a full disk has room again
+========== ==================== =============================================================
 
 Numbers in keys are eight bytes, big-endian. LMDB has no page checksums, so every record carries its own. It
 covers the offset, so that a record under a wrong offset is detected, too. ``cleaned`` is the offset up to
-which compaction has examined records: from there on offsets have no holes.
+which compaction has examined records: from there on offsets have no holes. Principals are in a table of their
+own, which earlier versions do not open: they can still read and write the log.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from zlib import crc32
 from registry.domain.log_format.records import Entry, Record
 
 FORMAT = b"registrar-log 1"
-RECORDS, KEYS, GRAVES, META = b"records", b"keys", b"graves", b"meta"
-TABLES = 4
+RECORDS, KEYS, GRAVES, META, PRINCIPALS = b"records", b"keys", b"graves", b"meta", b"principals"
+TABLES = 5
 META_FORMAT, META_IDENTITY, META_STATE, META_ROOM = b"format", b"identity", b"state", b"room"
 
 _HEAD = struct.Struct(">IqI")
@@ -80,7 +82,7 @@ def unpack_offset(raw: bytes) -> int:
 
 def pack(raw_offset: bytes, ts: int, entry: Entry) -> bytes:
     """Return the value of a row of the table records; ``ts`` is in ms since the epoch."""
-    key, value = entry
+    key, value, _ = entry
     size = len(key) | (_TOMBSTONE if value is None else 0)
     body = b"".join((_REST.pack(ts, size), key, value or b""))
     return crc32(body, crc32(raw_offset)).to_bytes(4, "big") + body
@@ -98,6 +100,16 @@ def unpack(raw_offset: bytes, raw: bytes) -> Record:
         return Record(offset, ts, raw[_HEAD_BYTES:], None)
     cut = _HEAD_BYTES + size
     return Record(offset, ts, raw[_HEAD_BYTES:cut], raw[cut:])
+
+
+def pack_principal(raw_offset: bytes, principal: bytes) -> bytes:
+    """Return the value of a row of the table principals."""
+    return crc32(principal, crc32(raw_offset)).to_bytes(4, "big") + principal
+
+
+def unpack_principal(raw_offset: bytes, raw: bytes) -> bytes:
+    """Return the principal of a row; empty if its checksum is wrong."""
+    return raw[4:] if pack_principal(raw_offset, raw[4:]) == raw else b""
 
 
 def key_hash(key: bytes) -> bytes:

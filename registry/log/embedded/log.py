@@ -33,7 +33,7 @@ from . import format as layout
 from .appender import Appender
 from .check import check
 from .compaction import Bounds, Compaction
-from .reader import divergence, fetched
+from .reader import divergence, fetched, with_principals
 
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
@@ -82,14 +82,12 @@ class EmbeddedLog:
         except BaseException:
             os.close(self._lock_fd)
             raise
-        records, _, _, meta = self._tables
-        self._records = records
-        with self._env.begin(meta) as txn:
+        with self._env.begin(self._tables.meta) as txn:
             self._identity = bytes(txn.get(layout.META_IDENTITY, b"")).decode()
             self._state = layout.State.unpack(bytes(txn.get(layout.META_STATE, b"")))
-        self._compaction = Compaction(*self._tables[:3])
+        self._compaction = Compaction(self._tables)
         self._appender = Appender(
-            path, self._env, records, meta, record_bytes_max=record_bytes_max, clock=clock
+            path, self._env, self._tables, record_bytes_max=record_bytes_max, clock=clock
         )
 
     @property
@@ -137,8 +135,9 @@ class EmbeddedLog:
         """Read records, see :meth:`.contract.Log.read`; a wrong checksum raises :class:`DamagedLog`."""
         self._alive()
         try:
-            with self._env.begin(self._records) as txn:
-                return fetched(txn, offset, records_max, bytes_max)
+            with self._env.begin(self._tables.records) as txn:
+                found = fetched(txn, offset, records_max, bytes_max)
+                return with_principals(txn, self._tables.principals, found)
         except layout.BadRecord as bad:
             raise self._damaged(f"the record at offset {bad.offset} is unreadable") from bad
         except (lmdb.CorruptedError, lmdb.PageNotFoundError) as error:
@@ -234,7 +233,7 @@ class EmbeddedLog:
                 with self._env.begin(write=True) as txn:
                     state, done = self._compaction.step(txn, self._state, bounds)
                     if done:
-                        txn.put(layout.META_STATE, state.pack(), db=self._tables[3])
+                        txn.put(layout.META_STATE, state.pack(), db=self._tables.meta)
             except layout.BadRecord as bad:
                 raise self._damaged(f"the record at offset {bad.offset} is unreadable") from bad
             except lmdb.Error as error:

@@ -124,3 +124,22 @@ def fetched(txn: Any, offset: int, records_max: int, bytes_max: int) -> Fetched:
             if len(found) >= records_max:
                 break
     return Fetched(found, found[-1].offset + 1)
+
+
+def with_principals(txn: Any, principals: Any, fetched: Fetched) -> Fetched:
+    """Return the records with their principals, from the table ``principals``."""
+    records = fetched.records
+    if not records:
+        return fetched
+    found: dict[int, bytes] = {}
+    with txn.cursor(principals) as cursor:
+        positioned = cursor.set_range(layout.pack_offset(records[0].offset))
+        for raw_offset, raw in cursor if positioned else ():
+            offset = layout.unpack_offset(raw_offset)
+            if offset > records[-1].offset:
+                break
+            found[offset] = layout.unpack_principal(raw_offset, raw)
+    if not found:
+        return fetched
+    named = [each._replace(principal=found.get(each.offset, b"")) for each in records]
+    return fetched._replace(records=named)

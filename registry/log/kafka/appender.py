@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from registry.domain.log_format.principals import PRINCIPAL_BYTES_MAX
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import (
     NO_HEADERS,
@@ -84,6 +85,8 @@ class Appender:
             - record_batches.RECORD_OVERHEAD_BYTES
             - record_batches.RECORD_HEADER_EXTRA_BYTES
             - RECORD_HEADER_BYTES
+            - record_batches.PRINCIPAL_EXTRA_BYTES
+            - PRINCIPAL_BYTES_MAX
         )
 
     @property

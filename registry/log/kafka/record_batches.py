@@ -21,12 +21,13 @@ NO_PRODUCER = Claim(-1, -1)
 # Sequence numbers wrap around to 0 at this value.
 SEQUENCES = 1 << 31
 BATCH_HEADER_BYTES = 61
-# An upper bound for what a record takes besides its key, value and header: lengths, deltas, attributes.
+# An upper bound for what a record takes besides its key, value and headers: lengths, deltas, attributes.
 RECORD_OVERHEAD_BYTES = 40
-# The key of this project's record header. Other readers of the log ignore headers.
-RECORD_HEADER_NAME = "registrar"
+# The keys of this project's record headers. Other readers of the log ignore headers.
+RECORD_HEADER_NAME, PRINCIPAL_HEADER_NAME = "registrar", "registrar-principal"
 # An upper bound for what a header takes besides its value: its key and lengths.
 RECORD_HEADER_EXTRA_BYTES = len(RECORD_HEADER_NAME) + 6
+PRINCIPAL_EXTRA_BYTES = len(PRINCIPAL_HEADER_NAME) + 6
 
 _MAGIC = 2
 _MAGIC_AT = 16
@@ -110,7 +111,10 @@ def runs(data: bytes, offset: int, headers: list[tuple[int, bytes]] | None = Non
                 continue
             # tuple.__new__ saves a third of the time that the named tuple's own constructor takes.
             found = list(batch)
-            run = [_new(Record, (each.offset, each.timestamp, each.key, each.value)) for each in found]
+            run = [
+                _new(Record, (each.offset, each.timestamp, each.key, each.value, _principal_of(each.headers)))
+                for each in found
+            ]
             if run and run[0].offset < offset:
                 run = [record for record in run if record.offset >= offset]
             if headers is not None:
@@ -119,7 +123,7 @@ def runs(data: bytes, offset: int, headers: list[tuple[int, bytes]] | None = Non
                     for each in found
                     if each.headers
                     and each.offset >= offset
-                    and (header := _header_of(each.headers)) is not None
+                    and (header := _value_of(RECORD_HEADER_NAME, each.headers)) is not None
                 ]
             if run:
                 at = run[-1].offset + 1
@@ -132,8 +136,15 @@ def runs(data: bytes, offset: int, headers: list[tuple[int, bytes]] | None = Non
         raise DamagedLog(f"a batch at or after offset {at} cannot be read: {error!r}") from error
 
 
-def _header_of(headers: Sequence[tuple[str, bytes | None]]) -> bytes | None:
-    return next((value for name, value in headers if name == RECORD_HEADER_NAME), None)
+def _principal_of(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    return (_value_of(PRINCIPAL_HEADER_NAME, headers) if headers else None) or b""
+
+
+def _value_of(name: str, headers: Sequence[tuple[str, bytes | None]]) -> bytes | None:
+    for key, value in headers:
+        if key == name:
+            return value
+    return None
 
 
 class Batch(NamedTuple):
@@ -165,9 +176,12 @@ def build(
         # The caller has checked sizes against the log's own limits.
         batch_size=1 << 30,
     )
-    for delta, (key, value) in enumerate(entries):
+    for delta, (key, value, principal) in enumerate(entries):
         header = headers.get(delta)
-        builder.append(delta, ts, key, value, [] if header is None else [(RECORD_HEADER_NAME, header)])
+        with_record = [] if header is None else [(RECORD_HEADER_NAME, header)]
+        if principal:
+            with_record.append((PRINCIPAL_HEADER_NAME, principal))
+        builder.append(delta, ts, key, value, with_record)
     return Batch(bytes(builder.build()), sequence)
 
 
@@ -179,6 +193,8 @@ def with_base_offset(data: bytes, offset: int) -> bytes:
 def entry_bytes(entry: Entry, header: bytes | None = None) -> int:
     """Return an upper bound for the size of ``entry`` in a batch."""
     size = RECORD_OVERHEAD_BYTES + len(entry.key) + len(entry.value or b"")
+    if entry.principal:
+        size += PRINCIPAL_EXTRA_BYTES + len(entry.principal)
     return size if header is None else size + RECORD_HEADER_EXTRA_BYTES + len(header)
 
 

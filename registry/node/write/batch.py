@@ -23,6 +23,7 @@ from registry.domain.decide.webhooks import check_start
 from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.idempotency import pack_header
+from registry.domain.log_format.principals import requested_by
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
@@ -43,8 +44,8 @@ from .rates import WriteRates
 BATCH_BYTES_MAX = 8 << 20
 # Bytes of a reply's brief in a record header; enough for the deletion of some ten thousand versions.
 BRIEF_BYTES_MAX = 64 << 10
-# Upper bound on the bytes that a record takes in the log in addition to its key and value.
-RECORD_BYTES = 64
+# Upper bound on the bytes that a record takes in the log in addition to its key, value and principal.
+RECORD_BYTES = 96
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -97,8 +98,8 @@ class Decider:
 
     With ``memory``, a command with an idempotency key is never decided twice: its reply is repeated, or, if
     the key is too old for the cache, the plan is :class:`Forgotten`. With ``postpones``, a command that has
-    to parse or compare much is :class:`Postponed`. ``cipher`` encrypts sensitive metadata. ``policies``
-    returns those in force.
+    to parse or compare much is :class:`Postponed`. With ``record_principals``, records name the sender of
+    their command. ``cipher`` encrypts sensitive metadata. ``policies`` returns those in force.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Decider:
         memory: DedupCache | None = None,
         *,
         postpones: bool = False,
+        record_principals: bool = True,
         cipher: Cipher | None = None,
         policies: Callable[[], Policies] = lambda: NO_POLICIES,
         clock: Callable[[], float] = time.monotonic,
@@ -115,6 +117,7 @@ class Decider:
         self._policies = policies
         self.rates = WriteRates(clock)
         self._postpones = postpones
+        self._record_principals = record_principals
         self._cipher = cipher
         self._memory = memory
         self.ids = Ids(id_batch)
@@ -164,9 +167,9 @@ class Decider:
                 continue
             start = len(batch.entries)
             for entry in decision.entries:
-                unseen.append(Record(base + len(batch.entries), now, entry.key, entry.value))
+                unseen.append(Record(base + len(batch.entries), now, *entry))
                 batch.entries.append(entry)
-                size += len(entry.key) + len(entry.value or b"")
+                size += _bytes_of(entry)
             plan = Planned(decision.reply, start, len(batch.entries))
             batch.plans.append(plan)
             if idempotency_key is not None and self._memory is not None and plan.writes:
@@ -220,7 +223,10 @@ class Decider:
             decision = self._attempted(steps, known)
             if isinstance(decision, Unanswered):
                 return decision
-            decision = decision._replace(entries=recorded(decision.entries, view, self._cipher))
+            entries = recorded(decision.entries, view, self._cipher)
+            if self._record_principals:
+                entries = requested_by(request.principal.name, entries)
+            decision = decision._replace(entries=entries)
         except RegistryError:
             raise
         except Exception:
@@ -251,7 +257,7 @@ class Decider:
 
 def _check_whole(decision: Decision, bytes_max: int) -> None:
     """Refuse associations whose records do not fit one append, because they must be written all or none."""
-    size = sum(RECORD_BYTES + len(each.key) + len(each.value or b"") for each in decision.entries)
+    size = sum(RECORD_BYTES + _bytes_of(each) for each in decision.entries)
     most = bytes_max - _brief_bytes_max(bytes_max)
     if len(decision.entries) > 1 and size > most:
         detail = f"their records exceed the {most} bytes that can be written at once"
@@ -260,3 +266,7 @@ def _check_whole(decision: Decision, bytes_max: int) -> None:
 
 def _brief_bytes_max(bytes_max: int) -> int:
     return min(BRIEF_BYTES_MAX, bytes_max // 8)
+
+
+def _bytes_of(entry: Entry) -> int:
+    return sum(len(each) for each in entry if each)

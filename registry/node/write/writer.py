@@ -50,6 +50,8 @@ class Writing(NamedTuple):
     timeout_s: float = 30.0
     # Number of ids in the first reservation of a context.
     id_batch: int = ID_BATCH
+    # True if records name the principals whose requests wrote them.
+    record_principals: bool = True
 
 
 class WriterStat(NamedTuple):
@@ -91,7 +93,8 @@ class Writer:
     ) -> None:
         self._decider = Decider(
             writing.defaults, writing.id_batch, memory,
-            postpones=workers is not None, cipher=cipher, policies=policies, clock=clock,
+            postpones=workers is not None, record_principals=writing.record_principals,
+            cipher=cipher, policies=policies, clock=clock,
         )  # fmt: skip
         self._queue = Queue(
             deliver, clock, commands_max=writing.queue_max, bytes_max=writing.queue_bytes_max,

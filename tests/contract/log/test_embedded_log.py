@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import lmdb
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from registry.domain.log_format.records import Entry, Record, schema_key
 from registry.domain.model import Subject
 from registry.domain.rows.memory_views import DictView
 from registry.log.contract import DamagedLog, LogError
+from registry.log.embedded import format as layout
 from registry.log.embedded.log import EmbeddedLog
 from registry.processes.child_process import module_command
 
@@ -139,6 +141,57 @@ def test_compaction_keeps_a_tombstone_for_its_retention_and_then_forgets_the_key
     log.append([Entry(b"a", b"again"), Entry(b"z", b""), Entry(b"y", b"")])
     assert compacted(log, 9000, 0, 500) == 1
     assert [record.key for record in everything(log)] == [b"a", b"z", b"y"]
+    log.close()
+
+
+def test_principals_go_with_their_records(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([Entry(b"a", b"1", b"alice"), Entry(b"b", None, b"bob"), Entry(b"a", b"2"), Entry(b"z", b"")])
+    assert compacted(log, 1 << 40, 0, 0) == 2
+    assert everything(log) == [Record(2, 0, b"a", b"2"), Record(3, 0, b"z", b"")]
+    with log._env.begin(log._tables.principals) as txn:
+        assert list(txn.cursor()) == []
+    log.close()
+
+
+def test_a_damaged_principal_is_none_and_the_record_is_whole(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([Entry(b"a", b"1", b"alice"), Entry(b"b", b"2", b"bob")])
+    with log._env.begin(log._tables.principals, write=True) as txn:
+        key = (0).to_bytes(8, "big")
+        txn.put(key, (txn.get(key) or b"")[:-1] + b"a")
+    assert everything(log) == [Record(0, 0, b"a", b"1"), Record(1, 0, b"b", b"2", b"bob")]
+    log.close()
+
+
+def test_an_earlier_version_and_this_one_take_turns_with_a_log(tmp_path: Path) -> None:
+    """Earlier versions know four tables, and open no other."""
+    log = opened(tmp_path)
+    log.append([Entry(b"a", b"1", b"alice")])
+    log.close()
+    earlier = lmdb.open(str(tmp_path / "log"), max_dbs=4, map_size=64 << 20)
+    records, meta = (earlier.open_db(name, create=False) for name in (layout.RECORDS, layout.META))
+    with earlier.begin(write=True) as txn:
+        assert [layout.unpack(*row) for row in txn.cursor(records)] == [Record(0, 0, b"a", b"1")]
+        offset = layout.pack_offset(1)
+        txn.put(offset, layout.pack(offset, 0, Entry(b"b", b"2")), db=records, append=True)
+        txn.put(layout.META_STATE, layout.State(2, 2, 0).pack(), db=meta)
+    earlier.close()
+    log = opened(tmp_path)
+    log.append([Entry(b"c", b"3", b"carol")])
+    assert [record.principal for record in everything(log)] == [b"alice", b"", b"carol"]
+    log.close()
+
+
+def test_a_log_of_an_earlier_version_gets_the_table_that_it_lacks(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append([Entry(b"a", b"1")])
+    with log._env.begin(write=True) as txn:
+        txn.drop(log._tables.principals)
+    log.close()
+    log = opened(tmp_path)
+    log.append([Entry(b"b", b"2", b"bob")])
+    assert [record.principal for record in everything(log)] == [b"", b"bob"]
     log.close()
 
 

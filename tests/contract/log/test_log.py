@@ -10,8 +10,9 @@ import pytest
 
 from deploy.local.broker import Broker
 from registry.domain.log_format.lineage import NOTHING
+from registry.domain.log_format.principals import PRINCIPAL_BYTES_MAX, pack_principal
 from registry.domain.log_format.records import Entry, Record
-from registry.log.contract import Fetched, Log, LogError, RecordTooLarge
+from registry.log.contract import RECORD_HEADER_BYTES, Fetched, Log, LogError, RecordTooLarge
 from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
@@ -34,7 +35,7 @@ def embedded(folder: Path) -> Log:
 
 
 def in_kafka(broker: Broker) -> Log:
-    topic = make_topic(broker.address, {"max.message.bytes": str(RECORD_BYTES_MAX + 180)})
+    topic = make_topic(broker.address, {"max.message.bytes": str(RECORD_BYTES_MAX + 461)})
     return KafkaLog(
         Security(),
         broker.address,
@@ -94,6 +95,28 @@ def test_keys_and_values_are_any_bytes(log: Log) -> None:
     ]
     log.append(odd)
     assert [Entry(record.key or b"", record.value) for record in read_all(log, 4)] == odd
+
+
+def test_principals_come_back_with_their_records(log: Log) -> None:
+    longest = pack_principal("Ünïcode\n" * 1000)
+    said = [
+        Entry(b"a", b"1", b"alice"), Entry(b"b", None, longest), Entry(b"a", b"2"),
+        Entry(b"", b"", b"\xff\0"), Entry(b"c", b"3"), Entry(b"d", None, b"bob"),
+    ]  # fmt: skip
+    log.append(said[:2])
+    log.append(said[2:], headers={1: b"header"})
+    wanted = [Record(offset, 7, *entry) for offset, entry in enumerate(said)]
+    assert read_all(log, 6) == wanted
+    assert read(log, 0, 2).records == wanted[:2]
+    assert read(log, 4).records == wanted[4:]
+    again = log.read_again(1, 10, ALL)
+    assert again.records == wanted[1 : again.next]
+
+
+def test_the_longest_principal_fits_on_the_largest_record(log: Log) -> None:
+    largest = Entry(b"k", b"v" * (log.record_bytes_max - 1), bytes(PRINCIPAL_BYTES_MAX))
+    log.append([largest, largest], headers={0: bytes(RECORD_HEADER_BYTES), 1: bytes(RECORD_HEADER_BYTES)})
+    assert [record[2:] for record in read_all(log, 2)] == [largest, largest]
 
 
 def test_an_append_of_nothing_is_nothing(log: Log) -> None:

@@ -38,6 +38,7 @@ class Station:
         timeout_s: float = 30.0,
         pool: Pool | None = None,
         policies: Policies = NO_POLICIES,
+        record_principals: bool = True,
     ) -> None:
         self.name = path.name
         self.log = log
@@ -51,7 +52,13 @@ class Station:
         self.writer = Writer(
             log,
             self.store,
-            Writing(Defaults(), id_batch=20, queue_max=queue_max, timeout_s=timeout_s),
+            Writing(
+                Defaults(),
+                id_batch=20,
+                queue_max=queue_max,
+                timeout_s=timeout_s,
+                record_principals=record_principals,
+            ),
             follow=self.follow,
             deliver=lambda replies: [pending.reply(outcome) for pending, outcome in replies],  # type: ignore[func-returns-value]
             now=lambda: time.time_ns() // 1_000_000,

@@ -126,7 +126,7 @@ def test_any_page_that_is_lost_is_seen(tmp_path: Path, page_of_ten: int) -> None
 def test_records_that_are_gone_are_named(tmp_path: Path) -> None:
     write_log(tmp_path / "log")
     log = EmbeddedLog(tmp_path / "log", map_bytes=MAP)
-    with log._env.begin(log._records, write=True) as txn:
+    with log._env.begin(log._tables.records, write=True) as txn:
         for offset in (7, 8, 9, 2000, 2999):
             txn.delete(offset.to_bytes(8, "big"))
     log.close()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from registry.domain.commands import DeleteConfig, PutConfig, Register
+from registry.domain.log_format.records import Entry
 from registry.domain.model import Rule, RuleSet
 from tests.unit.small_registry import SmallRegistry
 
@@ -25,7 +26,7 @@ def test_a_put_writes_the_config_and_answers_the_level_as_compatibility(small: S
 
 def test_the_top_level_has_no_subject(small: SmallRegistry) -> None:
     small.config(None, compatibilityLevel="NONE")
-    assert small.last == [(b'{"keytype":"CONFIG","magic":0}', b'{"compatibilityLevel":"NONE"}')]
+    assert small.last == [Entry(b'{"keytype":"CONFIG","magic":0}', b'{"compatibilityLevel":"NONE"}')]
     small.config(":.:", compatibilityLevel="FULL")
     assert small.last[0].key == b'{"keytype":"CONFIG","magic":0}'
 
@@ -71,13 +72,13 @@ def test_metadata_and_rules_are_kept_tidied(small: SmallRegistry) -> None:
 def test_a_delete_answers_the_old_config(small: SmallRegistry) -> None:
     small.config("s", normalize=True, compatibilityLevel="FULL")
     assert small.drop_config("s") == {"normalize": True, "compatibilityLevel": "FULL"}
-    assert small.last == [(b'{"keytype":"CONFIG","subject":"s","magic":0}', None)]
+    assert small.last == [Entry(b'{"keytype":"CONFIG","subject":"s","magic":0}', None)]
     assert small.refusal(DeleteConfig("s")) == (40401, "Subject 's' not found.")
 
 
 def test_the_top_level_can_always_be_deleted(small: SmallRegistry) -> None:
     assert small.drop_config(None) == {"compatibilityLevel": "BACKWARD"}
-    assert small.last == [(b'{"keytype":"CONFIG","magic":0}', None)]
+    assert small.last == [Entry(b'{"keytype":"CONFIG","magic":0}', None)]
     assert small.drop_config(":.__GLOBAL:") == {"compatibilityLevel": "BACKWARD"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from registry.domain.commands import DeleteContext, DeleteMode, PutMode
+from registry.domain.log_format.records import Entry
 from registry.domain.queries import by_subject, versions
 from registry.domain.queries.scope import Defaults
 from tests.unit.small_registry import STRING, SmallRegistry, record, reference
@@ -16,16 +17,16 @@ FOUND = (42205, "Cannot import since found existing subjects")
 def test_a_put_writes_the_mode_and_echoes_the_request(small: SmallRegistry) -> None:
     assert small.submit(PutMode("s", "READONLY", "ReadOnly")) == {"mode": "ReadOnly"}
     assert small.last == [
-        (b'{"keytype":"MODE","subject":"s","magic":0}', b'{"subject":"s","mode":"READONLY"}')
+        Entry(b'{"keytype":"MODE","subject":"s","magic":0}', b'{"subject":"s","mode":"READONLY"}')
     ]
     small.mode(None, "READWRITE")
-    assert small.last == [(b'{"keytype":"MODE","magic":0}', b'{"mode":"READWRITE"}')]
+    assert small.last == [Entry(b'{"keytype":"MODE","magic":0}', b'{"mode":"READWRITE"}')]
 
 
 def test_null_removes_the_mode(small: SmallRegistry) -> None:
     small.mode("s", "READONLY")
     assert small.mode("s", None) == {}
-    assert small.last == [(b'{"keytype":"MODE","subject":"s","magic":0}', None)]
+    assert small.last == [Entry(b'{"keytype":"MODE","subject":"s","magic":0}', None)]
     assert small.refusal(DeleteMode("s")) == (40401, "Subject 's' not found.")
 
 
@@ -33,7 +34,7 @@ def test_a_delete_answers_the_old_mode(small: SmallRegistry) -> None:
     small.mode("s", "READONLY")
     assert small.drop_mode("s") == {"mode": "READONLY"}
     assert small.drop_mode(None) == {"mode": "READWRITE"}
-    assert small.last == [(b'{"keytype":"MODE","magic":0}', None)]
+    assert small.last == [Entry(b'{"keytype":"MODE","magic":0}', None)]
     assert small.drop_mode("s", recursive=True) == {}
 
 
@@ -139,7 +140,7 @@ class TestContexts:
         assert [each for each in versions.contexts(small.view) if each is not None] == [".", ".ctx"]
         assert small.submit(DeleteContext(".ctx")) is None
         key = b'{"keytype":"CONTEXT","tenant":"default","context":".ctx","magic":0}'
-        assert small.last == [(key, None)]
+        assert small.last == [Entry(key, None)]
         assert [each for each in versions.contexts(small.view) if each is not None] == ["."]
 
     def test_an_unknown_one_needs_no_record(self, small: SmallRegistry) -> None:

@@ -37,6 +37,19 @@ def event(key: bytes | None, value: bytes | None) -> object:
     return members
 
 
+def test_an_event_names_the_principal_of_its_record() -> None:
+    def named(principal: bytes) -> object:
+        found = event_of(Record(5, 1000, records.schema_key(A, 2), SCHEMA, principal))
+        assert found is not None
+        assert decode_event(encode_event(found)) == found
+        return orjson.loads(encode_event(found)).get("principal")
+
+    assert named("zoë".encode()) == "zoë"
+    assert named(b"a\nb\xff") == "a\ufffdb\ufffd", "written by somebody else"
+    assert named(b"") is None
+    assert event_of(Record(5, 1000, records.NOOP_KEY, None, b"alice")) is None
+
+
 IN_A = {"context": ".", "subject": "a"}
 ABOUT_ASSOCIATION = IN_A | {
     "resourceName": "orders",

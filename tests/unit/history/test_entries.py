@@ -60,3 +60,10 @@ def test_an_entry_has_these_bytes() -> None:
     assert part.span == Span(5, 5, 6)
     assert key == b".\x00orders\x00" + bytes(7) + b"\x05"
     assert value.hex() == "970b5f52906f" + "9500cf0000018bcfe568000307a44156524f"
+
+
+def test_an_entry_with_a_principal_has_these_bytes() -> None:
+    subject = Subject(".", "orders")
+    record = Record(5, 1_700_000_000_000, schema_key(subject, 3), schema_value(subject, 3, 7, '"int"'), b"al")
+    ((_, value),) = slice_of(5, [record], 6).entries
+    assert value.hex() == "970b5f52906f" + "9d00cf0000018bcfe568000307a44156524f" + "c0" * 7 + "a2616c"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import orjson
 
 from registry.domain.events.event import Event, Kind
@@ -28,6 +29,14 @@ def test_an_event_becomes_a_cloud_event() -> None:
             "subject": "orders-value", "version": 3, "id": 7,
         },
     }  # fmt: skip
+
+
+def test_a_cloud_event_names_the_principal_if_it_is_known() -> None:
+    found = orjson.loads(Messages("log").of(msgspec.structs.replace(EVENT, principal="alice")).body)
+    assert (found["principal"], found["data"]["principal"]) == ("alice", "alice")
+    unknown = orjson.loads(Messages("log").of(EVENT).body)
+    assert "principal" not in unknown
+    assert "principal" not in unknown["data"]
 
 
 def test_an_event_of_a_time_that_no_calendar_has_is_sent_without_one() -> None:

@@ -4,6 +4,7 @@ import { request } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
+import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
 import { onChanges, useFeed } from "../live/feed.js";
 import { href, navigate, to } from "../router.js";
@@ -97,7 +98,7 @@ function Listed({ filter }) {
     ${error && html`<${Failure} error=${error} onRetry=${start} />`}
     ${rows === null && !error && html`<p class="quiet" role="status">Loading…</p>`}
     ${rows?.length === 0 && html`<${Notice} kind="empty" title=${begin === null ? "Nothing has happened" : "Nothing lately"} />`}
-    ${rows?.length > 0 && html`<${Table} caption="Events, the newest first" columns=${COLUMNS} rows=${rows} rowKey=${(each) => each.offset} />`}
+    ${rows?.length > 0 && html`<${Table} caption="Events, the newest first" columns=${[...COLUMNS, ...principals(rows)]} rows=${rows} rowKey=${(each) => each.offset} />`}
     ${begin !== null && rows?.length < KEPT_MAX && html`<p class="actions"><button disabled=${busy} onClick=${() => load(begin, true)}>Show older</button></p>`}
     <p class="quiet" role="status">${connection === "live" ? "New events appear here as they happen." : "New events appear when the connection is back."}</p>`;
 }

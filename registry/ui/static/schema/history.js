@@ -2,6 +2,7 @@
 import { html, useState } from "../vendor.js";
 import { path, request } from "../api.js";
 import { Notice } from "../components/notice.js";
+import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
 import { href } from "../router.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -24,6 +25,7 @@ export function History({ subject }) {
             { id: "time", title: "Time", cell: ({ time }) => html`<time datetime=${iso(time)}>${new Date(time).toLocaleString()}</time>` },
             { id: "kind", title: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },
             { id: "about", title: "About", cell: (event) => html`<${About} subject=${subject} event=${event} />` },
+            ...principals(events),
             { id: "offset", title: "Offset", cell: ({ offset }) => offset, numeric: true, wide: true },
           ]} />
           ${more && limit < EVENTS_MAX && html`<button onClick=${() => setLimit(Math.min(limit * 4, EVENTS_MAX))}>Show more</button>`}`;

@@ -1,0 +1,51 @@
+"""The principal of a record: the name of the user or service whose request wrote it.
+
+It is no part of the truth: rows come from keys and values alone, and a log without principals folds to the
+same rows. It stays with its record, for as long as the log keeps that: in Kafka in a record header of its own
+(``registry/log/kafka/DESIGN.md``), in the embedded log in a table of its own. Records that a node writes by
+itself have none, and neither have those of clients that need not authenticate, or of other writers.
+
+The bytes are the name in UTF-8. Other writers of the topic may have written anything there, so every value
+can be read, and no reading depends on it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .records import Entry
+
+# A longer name, such as a certificate's subject, is cut.
+PRINCIPAL_BYTES_MAX = 256
+_CUT = "…".encode()
+# What neither one line of text nor an attribute of a CloudEvent may hold, and what reorders text on screens.
+_NONCHARACTERS = "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(17))
+_UNFIT = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufdd0-\ufdef{_NONCHARACTERS}]")
+_REPLACEMENT = "\ufffd"
+
+
+def pack_principal(name: str) -> bytes:
+    """Return a name as it is stored; empty for the empty name."""
+    return _cut(name.encode("utf-8", "replace"))
+
+
+def unpack_principal(raw: bytes) -> str:
+    """Return the name; whatever is no text is replaced, and what is too long is cut."""
+    name = _cut(raw).decode("utf-8", "replace")
+    return name if name.isprintable() else _UNFIT.sub(_REPLACEMENT, name)
+
+
+def requested_by(name: str, entries: list[Entry]) -> list[Entry]:
+    """Return the entries with the principal whose request they are; an empty name leaves them as they are."""
+    principal = pack_principal(name)
+    return [each._replace(principal=principal) for each in entries] if principal else entries
+
+
+def _cut(raw: bytes) -> bytes:
+    """Return at most as many bytes as allowed, with an ellipsis if some are missing."""
+    if len(raw) <= PRINCIPAL_BYTES_MAX:
+        return raw
+    end = PRINCIPAL_BYTES_MAX - len(_CUT)
+    while raw[end] & 0xC0 == 0x80 and end > PRINCIPAL_BYTES_MAX - 8:
+        end -= 1  # never within a character
+    return raw[:end] + _CUT
