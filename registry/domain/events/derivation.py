@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from msgspec.structs import replace
 
 from registry.domain.log_format import association_values, config_values, values, webhook_values
 from registry.domain.log_format.principals import unpack_principal
@@ -47,20 +46,12 @@ def event_of(record: Record) -> Event | None:
     These are reservations of ids, webhooks and their positions, no-ops of other writers, and deletes of keys
     that cannot be read.
     """
-    event = _said(record)
-    if event is None or not record.principal:
-        return event
-    return replace(event, principal=unpack_principal(record.principal))
-
-
-def _said(record: Record) -> Event | None:
-    """Return what key and value say."""
     try:
         key = decode_key(record.key)
     except UnreadableKey as error:
         if record.value in _DELETES:
             return None
-        return Event(record.offset, record.ts, Kind.QUARANTINED, reason=error.reason)
+        return _event(record, {"kind": Kind.QUARANTINED, "reason": error.reason})
     return event_about(key, record)
 
 
@@ -68,12 +59,18 @@ def event_about(key: Key, record: Record) -> Event | None:
     """Return the event of a record whose key was read."""
     if record.value in _DELETES:
         kind = _DELETED.get(type(key))
-        return None if kind is None else Event(record.offset, record.ts, kind, **_named(key))
+        return None if kind is None else _event(record, {"kind": kind, **_named(key)})
     try:
         members = _PUT[type(key)](key, record)
     except BadValue as error:
         members = {"kind": Kind.QUARANTINED, "reason": error.reason}
-    return Event(record.offset, record.ts, **_named(key), **members) if members else None
+    return _event(record, {**_named(key), **members}) if members else None
+
+
+def _event(record: Record, members: _Members) -> Event:
+    if record.principal:
+        members["principal"] = unpack_principal(record.principal)
+    return Event(record.offset, record.ts, **members)
 
 
 def _named(key: Key) -> _Members:
