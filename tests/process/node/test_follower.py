@@ -127,7 +127,7 @@ def test_what_was_folded_and_not_committed_is_folded_again(tmp_path: Path, log: 
     instead.
     """
     store, _ = open_store(tmp_path / "small", log.identity, 0, map_bytes=1 << 20, fold=FOLD_VERSION)
-    log.append([Entry(key, value) for key, value in history(12_000, subjects=6_000)])
+    log.append(history(12_000, subjects=6_000))
     follower = Follower(log, store, far_behind=100)
     full = False
     while not full:

@@ -9,11 +9,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -157,10 +156,10 @@ def cut_log() -> list[Entry]:
     ]
 
 
-def numbered(entries: list[Any], first_ms: int = 1_000, step_ms: int = 1) -> list[Record]:
+def numbered(entries: Sequence[Entry | Record], first_ms: int = 1_000, step_ms: int = 1) -> list[Record]:
     return [
-        Record(offset, first_ms + step_ms * offset, key, value)
-        for offset, (*_, key, value) in enumerate(entries)
+        Record(offset, first_ms + step_ms * offset, each.key, each.value)
+        for offset, each in enumerate(entries)
     ]
 
 
