@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from registry.api.backend import ApiSettings
+from registry.feed.quota import Bounds
 from registry.http1.request import Limits
 
 from .api.browsers import hosts_of
@@ -58,7 +59,7 @@ def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> Ap
         cluster=bool(settings.kafka),
         local_reads=settings.reads == "local",
         # The other half of the connections is left to requests.
-        listeners_max=max(1, settings.connections_max // 2),
+        listeners=Bounds(max(1, settings.connections_max // 2), settings.changes_per_principal_max),
         cors_origins=_words(settings.cors_origins),
         incompatible_error_code=settings.incompatible_error_code,
         keep_rule_sets=settings.keep_rule_sets,

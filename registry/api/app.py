@@ -52,7 +52,7 @@ def create_app(
     serves the listeners of the change feed; by default it is one of its own.
     """
     settings = settings or ApiSettings()
-    hub = hub or Hub(backend, gate, listeners_max=settings.listeners_max)
+    hub = hub or Hub(backend, gate, settings.listeners)
     worker_queries = WorkerQueries(pool or Pool(settings.compatibility_budget_s))
     table = sorted(operations(settings.version, metrics, hub), key=lambda each: each.path)
     cors = Cors(settings.cors_origins)

@@ -17,6 +17,7 @@ from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
 from registry.feed.contract import Page
+from registry.feed.quota import Bounds
 from registry.security.sign_in import NO_SIGN_IN, SignIn
 from registry.webhooks.destinations import Destinations
 from registry.webhooks.signing import Signer
@@ -175,7 +176,7 @@ class ApiSettings:
     cache_max_age_s: int = 0  # for schemas fetched by id or guid; 0: no caching
     cluster: bool = False  # other nodes write to the log, so reads need the read barrier
     local_reads: bool = False  # answer hits from the store without the read barrier
-    listeners_max: int = 5_000  # of the change feed, in one process
+    listeners: Bounds = Bounds()  # of the change feed
     cors_origins: tuple[str, ...] = ()  # origins whose pages may use the API; ``*``: all
     incompatible_error_code: int = INCOMPATIBLE.code  # for incompatible registrations
     keep_rule_sets: bool = True  # false: rule sets in requests are ignored

@@ -46,7 +46,7 @@ def changes_of(hub: Hub | None) -> NodeHandler:
         limit, wait_ms = _within(call, "limit", 1, LIMIT_MAX), _within(call, "wait_ms", 0, WAIT_MS_MAX)
         with backend.view():
             pass  # 503 until there are rows: positions mean nothing yet
-        position = await hub.locate(_after(call))
+        position = await hub.locate(subscription, _after(call))
         if _takes_stream(call.headers.get("accept", "")):
             return Answer(
                 headers=_STREAMED,
@@ -72,7 +72,7 @@ def operations(hub: Hub | None) -> tuple[Operation, ...]:
             parameters=_PARAMETERS,
             response_schema="Changes",
             streams=True,
-            errors=(e.BAD_REQUEST, e.EVENTS_DELETED, e.UNAVAILABLE),
+            errors=(e.BAD_REQUEST, e.EVENTS_DELETED, e.TOO_MANY_REQUESTS, e.UNAVAILABLE),
         ),
     )
 

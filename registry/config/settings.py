@@ -542,6 +542,13 @@ class Settings:
         "limits",
         "Maximum number of open connections of each process that serves HTTP",
     )
+    changes_per_principal_max: int = _setting(
+        1_000,
+        whole(1, 1_000_000),
+        "limits",
+        "Streams and waiting requests of /changes that one principal, or without principals one address, may "
+        "have open in each process; further ones get 429",
+    )
     queue_max: int = _setting(
         10_000, whole(1, 1_000_000), "limits", "Maximum number of waiting writes; further ones get 503"
     )

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from registry.domain.errors import BAD_REQUEST, UNAVAILABLE
+from registry.domain.errors import BAD_REQUEST, UNAVAILABLE, RegistryError
 from registry.security.gate import Gate
 
 from .catching_up import CatchingUp
@@ -22,6 +22,7 @@ from .contract import Source, Stream
 from .listener import Listener, Sight, State, Subscription
 from .live import LiveListeners, in_slices
 from .printing import beginning, heartbeat
+from .quota import Bounds, Quota
 from .ring import Entry
 from .senders import Senders
 from .tail import Tail
@@ -34,12 +35,12 @@ _RETRY_MS = (500, 2_500)
 
 
 class Hub:
-    """Serves the events of ``source`` to at most ``listeners_max`` listeners."""
+    """Serves the events of ``source`` to listeners within ``bounds``."""
 
-    def __init__(self, source: Source, gate: Gate, *, listeners_max: int) -> None:
+    def __init__(self, source: Source, gate: Gate, bounds: Bounds) -> None:
         self._source = source
         self._gate = gate
-        self._listeners_max = listeners_max
+        self._quota = Quota(bounds)
         self._tail = Tail(source, self)
         self._listeners: set[Listener] = set()
         self._live = LiveListeners(on_behind=partial(self._leave, state=State.BEHIND))
@@ -50,25 +51,21 @@ class Hub:
         self._tasks: set[asyncio.Task[None]] = set()
         self._beating = False
         self._stopping = False
-        # Requests that wait for events.
-        self._polls = 0
         # Listeners whose connections broke because they read too slowly.
         self.dropped = 0
 
     @property
     def listeners(self) -> int:
         """The number of open streams, and of requests that wait."""
-        return len(self._listeners) + self._polls
+        return self._quota.total
 
-    async def locate(self, after: int | None) -> int:
+    async def locate(self, subscription: Subscription, after: int | None) -> int:
         """Return the position after an offset, or the present one.
 
-        Raises 400 for an offset that the log does not have yet, 410 for one that it has no more, 503.
+        Raises 400 for an offset that the log does not have yet, 410 for one that it has no more, 429 for a
+        client that listens too often, 503.
         """
-        if self._stopping:
-            raise UNAVAILABLE("This server is stopping")
-        if self.listeners >= self._listeners_max:
-            raise UNAVAILABLE("Too many clients listen to changes here")
+        self._check(subscription)
         if after is None:
             return self._source.applied()
         position = after + 1
@@ -82,18 +79,28 @@ class Hub:
         await self._tail.check(position)
         return position
 
+    def _check(self, subscription: Subscription) -> None:
+        """Raise 429 or 503 if a client may not listen."""
+        if self._stopping:
+            raise UNAVAILABLE("This server is stopping")
+        refusal = self._quota.refusal(subscription.client)
+        if refusal is not None:
+            raise refusal
+
     def attach(self, stream: Stream, subscription: Subscription, position: int) -> None:
         """Send events from ``position`` on, until the connection closes or the credentials are refused."""
-        wanted, credentials, admission = subscription
-        sender = self._senders.get(credentials, admission.access)
-        listener = Listener(stream, wanted, sender, position)
-        self._listeners.add(listener)
-        stream.on_close = partial(self._closed, listener)
-        stream.on_drained = partial(self._drained, listener)
         stream.write(stream.framed(beginning(position, random.randint(*_RETRY_MS))))  # noqa: S311 (no secret)
-        if self._stopping or len(self._listeners) > self._listeners_max:
-            stream.end()
+        try:
+            self._check(subscription)
+        except RegistryError:
+            stream.end()  # it gets the error when it resumes
             return
+        sender = self._senders.get(subscription.credentials, subscription.admission.access)
+        listener = Listener(stream, subscription.wanted, sender, position)
+        self._listeners.add(listener)
+        self._quota.take(subscription.client)
+        stream.on_close = partial(self._closed, listener, subscription.client)
+        stream.on_drained = partial(self._drained, listener)
         self._start()
         if not self._beating:
             self._beating = True
@@ -106,12 +113,13 @@ class Hub:
         """Return at most ``limit`` events from ``position`` on, and the position after them.
 
         Without events at the present end, waits for the next ones. May return none earlier: the client asks
-        again from the new position.
+        again from the new position. Raises as :meth:`locate`.
         """
+        self._check(subscription)
         wanted, credentials, admission = subscription
         sight = Sight(wanted, admission.access)
         deadline = time.monotonic() + wait_s
-        self._polls += 1
+        self._quota.take(subscription.client)
         try:
             if wait_s > 0:
                 self._start()
@@ -133,7 +141,7 @@ class Hub:
                     break  # the next request finds out what the client may see now
             return [], position
         finally:
-            self._polls -= 1
+            self._quota.give_back(subscription.client)
 
     async def _until(self, news: asyncio.Event, deadline: float) -> bool:
         """Wait for the next events; return false when it is time to answer without any."""
@@ -221,8 +229,9 @@ class Hub:
         self._catching_up.leave(listener)
         listener.state = state
 
-    def _closed(self, listener: Listener) -> None:
+    def _closed(self, listener: Listener, client: Hashable) -> None:
         self.dropped += listener.state is State.BEHIND or listener.stream.behind
         self._leave(listener, State.CLOSED)
         self._listeners.discard(listener)
         self._senders.left(listener)
+        self._quota.give_back(client)

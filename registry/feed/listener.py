@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from enum import Enum
 from typing import NamedTuple
 
@@ -31,6 +32,12 @@ class Subscription(NamedTuple):
     wanted: Filter
     credentials: Credentials
     admission: Admission
+
+    @property
+    def client(self) -> Hashable:
+        """By what clients are counted: the principal or, without one, the address."""
+        name = self.admission.principal.name
+        return (name, "") if name else ("", self.credentials.address)
 
 
 class State(Enum):

@@ -65,7 +65,7 @@ class Serving:
         self._backend = backend
         if self._hub is not None:
             self._hub.stop()
-        self._hub = Hub(backend, self._gate, listeners_max=self._of_api.listeners_max)
+        self._hub = Hub(backend, self._gate, self._of_api.listeners)
         self._app = create_app(
             self._tracing.backend(backend),
             self._of_api,

@@ -93,7 +93,7 @@ async def _run(parent: Parent) -> int:
         return await backend.node.metrics(tally())
 
     api = api_settings(settings, VERSION, policies)
-    hub = Hub(backend, gate, listeners_max=api.listeners_max)
+    hub = Hub(backend, gate, api.listeners)
     app = create_app(
         traced.backend(backend), api,
         metrics=metrics, gate=gate, audit=recorder(audit), console=console(settings), hub=hub,

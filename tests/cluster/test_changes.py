@@ -115,7 +115,7 @@ class Writing:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with Cluster(tmp_path, 3, front_by="") as running:
+    with Cluster(tmp_path, 3, settings=("--changes-per-principal-max", "5000"), front_by="") as running:
         yield running
 
 

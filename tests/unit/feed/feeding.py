@@ -13,6 +13,7 @@ from registry.domain.principal import Principal
 from registry.feed.contract import PAGE_EVENTS, Page
 from registry.feed.hub import Hub
 from registry.feed.listener import Subscription
+from registry.feed.quota import Bounds
 from registry.security.access import FULL_ACCESS, Access
 from registry.security.gate import OPEN_GATE, Admission, Credentials, Gate, Refused
 from tests.running import until_async
@@ -25,8 +26,8 @@ class ListSource:
         self.begin, self.end = 0, end
         self.log = "first"
         self.fails = False
-        # Raised by the next call.
-        self.error: Exception | None = None
+        # The position at which calls raise what they should not.
+        self.breaks_at: int | None = None
         # Older events are told only when this is set.
         self.readable = asyncio.Event()
         self.readable.set()
@@ -35,9 +36,8 @@ class ListSource:
 
     async def events(self, position: int, wait_s: float) -> Page:
         await until_next_turn()
-        if self.error is not None:
-            error, self.error = self.error, None
-            raise error
+        if position == self.breaks_at:
+            raise ValueError("unexpected")
         if wait_s == 0:
             await self.readable.wait()
         if wait_s > 0 and position >= self.end and not self.fails:
@@ -145,13 +145,18 @@ class ListGate:
         return found
 
 
-def subscription(wanted: Filter = EVERYTHING, access: Access = FULL_ACCESS, name: str = "") -> Subscription:
-    return Subscription(wanted, Credentials(certificate=name), Admission(Principal(name), access))
+def subscription(
+    wanted: Filter = EVERYTHING, access: Access = FULL_ACCESS, name: str = "", address: str = ""
+) -> Subscription:
+    credentials = Credentials(certificate=name, address=address)
+    return Subscription(wanted, credentials, Admission(Principal(name), access))
 
 
 @contextmanager
-def feeding(source: ListSource, gate: Gate = OPEN_GATE, listeners_max: int = 100) -> Iterator[Hub]:
-    hub = Hub(source, gate, listeners_max=listeners_max)
+def feeding(
+    source: ListSource, gate: Gate = OPEN_GATE, listeners_max: int = 1000, each_max: int = 1000
+) -> Iterator[Hub]:
+    hub = Hub(source, gate, Bounds(listeners_max, each_max))
     try:
         yield hub
     finally:
@@ -159,9 +164,10 @@ def feeding(source: ListSource, gate: Gate = OPEN_GATE, listeners_max: int = 100
 
 
 async def listen(hub: Hub, after: int | None, wanted: Subscription | None = None) -> ListStream:
-    position = await hub.locate(after)
+    wanted = wanted or subscription()
+    position = await hub.locate(wanted, after)
     stream = ListStream()
-    hub.attach(stream, wanted or subscription(), position)
+    hub.attach(stream, wanted, position)
     return stream
 
 

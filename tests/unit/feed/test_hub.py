@@ -156,7 +156,7 @@ async def test_positions_outside_the_log_are_refused() -> None:
         refusals = []
         for after in (100, 12, 48):
             with pytest.raises(RegistryError) as refused:
-                await hub.locate(after)
+                await hub.locate(subscription(), after)
             refusals.append((refused.value.code, refused.value.message))
         deleted = (
             "The log no longer has the records after offset %d; its oldest has offset 50, so resume after 49"
@@ -166,7 +166,7 @@ async def test_positions_outside_the_log_are_refused() -> None:
             (41080, deleted % 12),
             (41080, deleted % 48),
         ]
-        assert [await hub.locate(after) for after in (49, 99, -1, None)] == [50, 100, 0, 100]
+        assert [await hub.locate(subscription(), after) for after in (49, 99, -1, None)] == [50, 100, 0, 100]
         begins = await listen(hub, -1)
         await until_seen(begins, 99)
         assert begins.offsets == [*range(50, 100)]
@@ -196,9 +196,39 @@ async def test_only_so_many_listeners_are_served() -> None:
     with feeding(source, listeners_max=2) as hub:
         streams = [await listen(hub, None) for _ in range(2)]
         with pytest.raises(RegistryError, match="Too many clients"):
-            await hub.locate(None)
+            await hub.locate(subscription(), None)
         streams[0].close()
         await listen(hub, None)
+
+
+@in_loop
+async def test_one_principal_leaves_room_for_others_whatever_its_credentials() -> None:
+    source, gate = ListSource(1), ListGate(one=FULL_ACCESS, two=FULL_ACCESS)
+    with feeding(source, gate, each_max=2) as hub:
+        one, elsewhere = subscription(name="one", address="a"), subscription(name="one", address="b")
+        first = await listen(hub, None, one)
+        poll = asyncio.create_task(hub.poll(elsewhere, 1, limit=1, wait_s=300.0))
+        await until_async(lambda: hub.listeners == 2, "the poll to wait")
+        with pytest.raises(RegistryError, match="changes_per_principal_max") as refused:
+            await hub.locate(one, None)
+        assert (refused.value.status, refused.value.retry_after_s > 0) == (429, True)
+        await listen(hub, None, subscription(name="two", address="a"))
+        too_late = ListStream()
+        hub.attach(too_late, one, 1)
+        assert too_late.ended
+        first.close()
+        await listen(hub, None, one)
+    await poll
+
+
+@in_loop
+async def test_without_principals_one_address_leaves_room_for_others() -> None:
+    source = ListSource(1)
+    with feeding(source, each_max=1) as hub:
+        await listen(hub, None, subscription(address="a"))
+        with pytest.raises(RegistryError, match="This client listens to changes 1 times"):
+            await hub.locate(subscription(address="a"), None)
+        await listen(hub, None, subscription(address="b"))
 
 
 @in_loop
@@ -242,13 +272,13 @@ async def test_streams_end_when_the_server_stops() -> None:
         stream = await listen(hub, None)
     assert stream.ended
     with pytest.raises(RegistryError, match="stopping"):
-        await hub.locate(None)
+        await hub.locate(subscription(), None)
 
 
 @in_loop
 async def test_a_listener_that_joins_while_an_event_is_being_sent_gets_it_once() -> None:
     source, joining = ListSource(2), ListStream()
-    with feeding(source, listeners_max=1000) as hub:
+    with feeding(source) as hub:
         streams = [await listen(hub, None) for _ in range(SLICE + 1)]
         other = await listen(hub, None, subscription(ONLY_A))
         source.append(2)
@@ -312,7 +342,7 @@ async def test_listeners_that_catch_up_leave_the_event_loop_to_others() -> None:
         written += 1
         most = max(most, written)
 
-    with feeding(source, listeners_max=1000) as hub:
+    with feeding(source) as hub:
         streams = [ListStream() for _ in range(500)]
         for stream in streams:
             hub.attach(stream, subscription(), 10)
@@ -351,7 +381,7 @@ async def test_streams_end_when_the_log_is_replaced_and_clients_resume_in_the_ne
         source.wake()
         await until_async(lambda: all(stream.ended for stream in streams), "the streams to end")
         with pytest.raises(RegistryError, match="its last offset is 19"):
-            await hub.locate(4999)
+            await hub.locate(subscription(), 4999)
         resumed = await listen(hub, -1)
         await until_seen(resumed, 19)
         source.append()
@@ -368,12 +398,14 @@ async def test_an_unexpected_error_ends_the_streams_whose_clients_resume(
     with feeding(source) as hub:
         stream = await listen(hub, 3)
         await until_seen(stream, 4)
-        source.error = ValueError("unexpected")
+        source.breaks_at = 6
         source.append()
         await until_async(lambda: stream.ended, "the stream to end")
         assert "unexpected error in the feed" in caplog.text
+        source.breaks_at = None
+        source.append()
         resumed = await listen(hub, 4)
-        await until_seen(resumed, 5)
+        await until_seen(resumed, 5, 6)
 
 
 @in_loop
@@ -384,7 +416,7 @@ async def test_an_unexpected_error_in_older_events_ends_only_the_streams_that_la
     with feeding(source) as hub:
         live = await listen(hub, 4998)
         await until_seen(live, 4999)
-        source.error = ValueError("unexpected")
+        source.breaks_at = 10
         lacking = ListStream()
         hub.attach(lacking, subscription(), 10)
         await until_async(lambda: lacking.ended, "the stream to end")
@@ -463,7 +495,7 @@ def test_whatever_happens_each_listener_sees_each_event_once(seed: int) -> None:
     async def scenario() -> None:
         chance, source = random.Random(seed), ListSource(20)
         gate = ListGate(one=FULL_ACCESS)
-        with feeding(source, gate, listeners_max=1000) as hub:
+        with feeding(source, gate) as hub:
             streams: list[tuple[int, ListStream]] = []
             for _ in range(200):
                 match chance.randrange(7):
