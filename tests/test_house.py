@@ -115,8 +115,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.tracing.contract": ("registry.domain",),
     "registry.tracing.configured": (),
     "registry.wiring": (
-        "registry.api", "registry.config", "registry.domain", "registry.http1", "registry.observe",
-        "registry.security", "registry.webhooks", "registry.tracing", "registry.ui",
+        "registry.api", "registry.config", "registry.domain", "registry.feed", "registry.http1",
+        "registry.observe", "registry.security", "registry.webhooks", "registry.tracing", "registry.ui",
     ),
     # The processes: readers and nodes do not import each other.
     "registry.reader": _SERVING,

@@ -13,7 +13,7 @@ _RETRY_S = 10
 
 
 class Bounds(NamedTuple):
-    """How often clients may listen in one process: all together, and each of them."""
+    """The most listeners of one process: of all clients together, and of each."""
 
     all_max: int = 5_000
     each_max: int = 1_000

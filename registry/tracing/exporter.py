@@ -36,10 +36,16 @@ class _Problems(logging.Handler):
         self._throttled.error("traces may be lost, requests are served: %s", record.getMessage())
 
 
+def _take_over(name: str, handler: logging.Handler) -> None:
+    logger = logging.getLogger(name)
+    logger.handlers[:], logger.propagate = [handler], False
+
+
 def open_tracing(process: str) -> Tracing:
     """Return tracing for this process, ``node`` or ``reader``. Raises :class:`ValueError`."""
-    theirs = logging.getLogger("opentelemetry")
-    theirs.handlers[:], theirs.propagate = [_Problems()], False
+    _take_over("opentelemetry", _Problems())
+    # What it says of clients' headers is no problem here, and must not hide those with the collector.
+    _take_over("opentelemetry.trace", logging.NullHandler())
     host, pid = socket.gethostname(), os.getpid()
     return exported_by(
         OTLPSpanExporter(),
