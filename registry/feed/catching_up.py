@@ -94,6 +94,9 @@ class CatchingUp:
 
     async def _advance(self, listener: Listener) -> None:
         """Send a listener the next page of what it lacks."""
+        if listener.stream.behind:
+            listener.state = State.BEHIND
+            return
         begin = listener.position
         try:
             found, end = await self._tail.after(begin)
@@ -115,8 +118,6 @@ class CatchingUp:
             self._live.join(listener)
         elif end == begin:
             self._wait_ahead(listener)
-        elif listener.stream.behind:
-            listener.state = State.BEHIND
         else:
             self._queue.append(listener)
 

@@ -54,12 +54,14 @@ class State(Enum):
 class Sender:
     """Credentials, what they permit, and the listeners that sent them."""
 
-    __slots__ = ("access", "credentials", "listeners")
+    __slots__ = ("access", "credentials", "listeners", "suspended")
 
     def __init__(self, credentials: Credentials, access: Access) -> None:
         self.credentials = credentials
         self.access = access
         self.listeners: set[Listener] = set()
+        # True if listeners may be unverified.
+        self.suspended = False
 
 
 class Listener:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 
 from registry.domain.errors import RegistryError
@@ -27,7 +26,7 @@ class Senders:
         self._suspend = suspend
         self._resume = resume
         self._senders: dict[Credentials, Sender] = {}
-        self._unverified: deque[Sender] = deque()  # bounded by the number of senders
+        self._unverified: dict[Sender, None] = {}  # in their order
         self._verifying: asyncio.Task[None] | None = None
 
     def get(self, credentials: Credentials, access: Access) -> Sender:
@@ -53,12 +52,12 @@ class Senders:
         """Look up what a sender may see now; return false if its credentials have to be verified again."""
         found = self._gate.known(sender.credentials)
         if found is not None:
-            self._change(sender, found.access)
+            self._admit(sender, found.access)
             return True
+        sender.suspended = True
         for listener in sender.listeners:
             self._suspend(listener)
-        if sender not in self._unverified:
-            self._unverified.append(sender)
+        self._unverified[sender] = None
         if self._verifying is None:
             self._verifying = asyncio.create_task(self._verify())
         return False
@@ -68,28 +67,31 @@ class Senders:
         if self._verifying is not None:
             self._verifying.cancel()
 
-    def _change(self, sender: Sender, access: Access) -> None:
-        suspended = [each for each in sender.listeners if each.state is State.UNVERIFIED]
+    def _admit(self, sender: Sender, access: Access) -> None:
+        """Let the listeners of a sender go on, with what it may see now."""
         if access is not sender.access:
-            moved = [each for each in sender.listeners if each.state is State.LIVE]
-            for listener in moved:
-                self._suspend(listener)
-            sender.access = access
-            suspended += moved
-        for listener in suspended:
-            self._resume(listener)
+            for listener in sender.listeners:
+                if listener.state is State.LIVE:
+                    self._suspend(listener)
+            sender.access, sender.suspended = access, True
+        if sender.suspended:
+            sender.suspended = False
+            for listener in sender.listeners:
+                if listener.state is State.UNVERIFIED:
+                    self._resume(listener)
 
     async def _verify(self) -> None:
         """Verify credentials again, one after another."""
         try:
             while self._unverified:
-                sender = self._unverified.popleft()
+                sender = next(iter(self._unverified))
+                del self._unverified[sender]
                 try:
                     admission = await self._gate.admit(sender.credentials)
                 except RegistryError:
                     for listener in tuple(sender.listeners):
                         listener.stream.end()
                 else:
-                    self._change(sender, admission.access)
+                    self._admit(sender, admission.access)
         finally:
             self._verifying = None

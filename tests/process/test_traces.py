@@ -36,7 +36,7 @@ def test_what_was_traced_is_exported_before_a_registry_has_stopped(tmp_path: Pat
         environment = collector.environment_of_senders | hour
         node = Registry(tmp_path / "data", "--readers", readers, environment=environment).wait()
         register(node)
-        odd = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "a client's own, without a meaning"}
+        odd = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "a client's own, without sense"}
         httpx.get(f"{node.url}/schemas/ids/1", headers=odd, timeout=PATIENT).raise_for_status()
         assert collector.spans() == []
         assert node.stop() == 0

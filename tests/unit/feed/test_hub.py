@@ -471,6 +471,27 @@ async def test_a_stream_whose_credentials_expired_goes_on_if_they_are_still_vali
 
 
 @in_loop
+async def test_a_slow_listener_is_written_nothing_because_its_credentials_were_verified() -> None:
+    source, gate = ListSource(4), ListGate(one=FULL_ACCESS, two=FULL_ACCESS)
+    with feeding(source, gate) as hub:
+        slow = await listen(hub, 3, subscription(name="one"))
+        quick = await listen(hub, 3, subscription(name="two"))
+        source.append()
+        await until_seen(slow, 4)
+        slow.behind = True
+        for verified in range(3):
+            gate.expired.add("one")
+            source.append()
+            await until_async(
+                lambda verified=verified: len(gate.verified) > verified, "the credentials to be verified"
+            )
+            await until_seen(quick, source.end - 1)
+        assert slow.offsets == [4]
+        slow.drain()
+        await until_seen(slow, 5, 6, 7)
+
+
+@in_loop
 async def test_a_stream_whose_credentials_were_revoked_ends_without_a_further_event() -> None:
     source, gate = ListSource(4), ListGate(one=FULL_ACCESS, two=FULL_ACCESS)
     with feeding(source, gate) as hub:
