@@ -92,3 +92,11 @@ def test_try(picture) -> None:
     # The new field stands against every level at which the new schema has to read old data.
     expect(page.get_by_role("table").get_by_text("✗")).to_have_count(5)
     expect(page.locator(".cm-lint-marker-error")).to_have_count(1)
+
+
+def test_past(picture) -> None:
+    page = picture("past", "/subjects/refunds.paid-value?view=history")
+    page.get_by_role("row").filter(has_text="version 1").get_by_role("link").first.click()
+    page.get_by_role("tab", name="Compare with now").click()
+    expect(page.get_by_role("table", name="Then and now")).to_be_visible()
+    expect(page.get_by_role("table", name="Verdict at each level")).to_be_visible()

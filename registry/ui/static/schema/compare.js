@@ -47,11 +47,12 @@ function Compared({ version, base }) {
     <//>`;
 }
 
-function Pair({ old, fresh }) {
-  const labels = [`Version ${old.version}`, `Version ${fresh.version}`];
+/** old, fresh: entities of the API; names: what to call them. */
+export function Pair({ old, fresh, names = [`version ${old.version}`, `version ${fresh.version}`] }) {
+  const labels = names.map((name) => name[0].toUpperCase() + name.slice(1));
   return html`
     <section aria-label="What changed">
-      <h2>From version ${old.version} to version ${fresh.version}</h2>
+      <h2>From ${names[0]} to ${names[1]}</h2>
       ${typeOf(old) === typeOf(fresh)
         ? html`<${Explained} old=${old} fresh=${fresh} />`
         : html`<${Notice} kind="warning" title="The types differ"><p>Version ${old.version} is ${typeOf(old)}, version ${fresh.version} is ${typeOf(fresh)}: at no level but NONE may one follow the other.</p><//>`}

@@ -4,22 +4,24 @@ import { get, path } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Table } from "../components/table.js";
 import { Loaded, useLoaded } from "./loading.js";
+import { getAt } from "./moment.js";
 
 const ASSOCIATIONS_MAX = 200;
 const RULES = { migrationRules: "Migration rules", domainRules: "Domain rules", encodingRules: "Encoding rules" };
 
-export function Details({ version }) {
+/** at: the offset as of which the version is shown, if any; then without associations, of which only the present is told. */
+export function Details({ version, at }) {
   const { subject, version: number, metadata, ruleSet } = version;
   return html`
-    <${Tags} subject=${subject} number=${number} />
+    <${Tags} subject=${subject} number=${number} at=${at} />
     <${Metadata} metadata=${metadata} />
     <${RuleSet} rules=${ruleSet} />
-    <${Associations} subject=${subject} />`;
+    ${!at && html`<${Associations} subject=${subject} />`}`;
 }
 
-function Tags({ subject, number }) {
+function Tags({ subject, number, at }) {
   const query = { deleted: true, findTags: "*" };
-  const found = useLoaded((signal) => get(path`/subjects/${subject}/versions/${number}`, { query, signal }), [subject, number]);
+  const found = useLoaded((signal) => getAt(at, path`/subjects/${subject}/versions/${number}`, query, signal), [subject, number, at]);
   return html`
     <section>
       <h2>Tags in the schema</h2>

@@ -4,13 +4,15 @@ import { path, request } from "../api.js";
 import { Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
-import { href } from "../router.js";
+import { href, to } from "../router.js";
 import { Loaded, useLoaded } from "./loading.js";
+import { LookBack } from "./look-back.js";
 
 const PAGE = 50;
 const EVENTS_MAX = 1000;
 
-export function History({ subject }) {
+/** lookBack: true to offer other moments; each event's time leads to what was after it. */
+export function History({ subject, lookBack = true }) {
   const [limit, setLimit] = useState(PAGE);
   const found = useLoaded((signal) => eventsOf(subject, limit, signal), [subject, limit]);
   return html`
@@ -19,10 +21,12 @@ export function History({ subject }) {
         if (!history) return html`<${Notice} kind="empty" title="This registry offers no history" />`;
         const { events, completeFrom, filling, more } = history;
         return html`
+          ${lookBack && html`<${LookBack} subject=${subject} />`}
           ${filling && html`<p role="status">The registry is still reading its log; there may be more.</p>`}
           ${completeFrom > 0 && html`<p class="quiet">Complete from offset ${completeFrom} of the log. Earlier records may have been compacted away.</p>`}
           <${Table} caption="History, the newest first" rows=${events} rowKey=${({ offset }) => offset} columns=${[
-            { id: "time", title: "Time", cell: ({ time }) => html`<time datetime=${iso(time)}>${new Date(time).toLocaleString()}</time>` },
+            { id: "time", title: "Time", cell: ({ time, offset }) => html`
+              <a href=${`#${to(to`/subjects/${subject}`, { at: String(offset) })}`} title=${`The subject as of offset ${offset}`}><${Time} ms=${time} /></a>` },
             { id: "kind", title: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },
             { id: "about", title: "About", cell: (event) => html`<${About} subject=${subject} event=${event} />` },
             ...principals(events),
@@ -40,7 +44,13 @@ function About({ subject, event: { version, id, type, level, mode, resourceName,
     ${resourceName ? html` <span class="name">${resourceName}</span>` : ""}`;
 }
 
-async function eventsOf(subject, limit, signal) {
+/** A moment in the reader's own time. */
+export function Time({ ms }) {
+  return html`<time datetime=${iso(ms)}>${new Date(ms).toLocaleString()}</time>`;
+}
+
+/** Returns the newest events of a subject, the newest first, and how far they go; null where there is no history. */
+export async function eventsOf(subject, limit, signal) {
   try {
     const answer = await request("GET", path`/subjects/${subject}/history`, { query: { limit }, signal });
     return { ...(await answer.json()), more: answer.headers.has("link") };

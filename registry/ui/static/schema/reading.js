@@ -1,6 +1,7 @@
 // The requests of the schema page. Each asks for a bounded amount.
 import { get, path, send } from "../api.js";
 import { reasonOf } from "../editor/reason.js";
+import { getAt } from "./moment.js";
 import { contextOf, scopeOf } from "./scopes.js";
 
 const VERSIONS_PAGE = 1000;
@@ -32,9 +33,9 @@ export async function versionsOf(subject, signal) {
   return { versions, older, details };
 }
 
-/** Returns a version, soft-deleted or not, as the API does. `format`: such as `resolved`. */
-export function versionOf(subject, number, signal, format) {
-  return get(path`/subjects/${subject}/versions/${number}`, { query: { deleted: true, format }, signal });
+/** Returns a version, soft-deleted or not, as the API does. `format`: such as `resolved`; `at`: see `getAt`. */
+export function versionOf(subject, number, signal, format, at) {
+  return getAt(at, path`/subjects/${subject}/versions/${number}`, { deleted: true, format }, signal);
 }
 
 /** Returns a version's text as normalization would store it. Throws with the reason if it is not valid today. */

@@ -106,7 +106,7 @@ function hasAny(kind, scope) {
 }
 
 /** Shows the other members of the config in force as they are. */
-function Rest({ config }) {
+export function Rest({ config }) {
   const { compatibilityLevel, ...rest } = config;
   if (!Object.keys(rest).length) return null;
   return html`

@@ -19,16 +19,18 @@ const FORMS = {
   resolved: { label: "Resolved", about: "With everything that the schema refers to." },
 };
 
-/** version: the entity of the API; form: a key of FORMS; onForm(form). */
-export function VersionText({ version, form, onForm }) {
+/** version: the entity of the API; form: a key of FORMS; onForm(form); at: the offset as of which it is shown, if any. */
+export function VersionText({ version, form, onForm, at }) {
   const { subject, version: number, schemaType = "AVRO" } = version;
-  const chosen = FORMS[form] ? form : "lines";
-  const shown = useLoaded((signal) => textIn(chosen, version, signal), [subject, number, chosen]);
+  // Schemas are normalized, and what they refer to is listed, as of now.
+  const forms = Object.keys(FORMS).filter((id) => !at || !(id === "normalized" || (id === "resolved" && schemaType !== "AVRO")));
+  const chosen = forms.includes(form) ? form : "lines";
+  const shown = useLoaded((signal) => textIn(chosen, version, at, signal), [subject, number, chosen, at]);
   return html`
     <fieldset class="choice">
       <legend class="unseen">Form of the text</legend>
-      ${Object.entries(FORMS).map(([id, { label }]) => html`
-        <label key=${id}><input type="radio" name="form" value=${id} checked=${id === chosen} onChange=${() => onForm(id)} /> ${label}</label>`)}
+      ${forms.map((id) => html`
+        <label key=${id}><input type="radio" name="form" value=${id} checked=${id === chosen} onChange=${() => onForm(id)} /> ${FORMS[id].label}</label>`)}
     </fieldset>
     <p class="quiet">${FORMS[chosen].about}</p>
     <${Loaded} of=${shown} what="the text">
@@ -59,12 +61,12 @@ function hasLongLine(text) {
   return false;
 }
 
-async function textIn(form, version, signal) {
+async function textIn(form, version, at, signal) {
   const { subject, version: number, schemaType = "AVRO" } = version;
   const laid = (text) => (schemaType === "PROTOBUF" ? text : prettySlowly(text, signal));
   if (form === "raw") return version.schema;
   if (form === "normalized") return laid(await normalizedOf(subject, version, signal));
-  if (form === "resolved" && schemaType === "AVRO") return laid((await versionOf(subject, number, signal, "resolved")).schema);
+  if (form === "resolved" && schemaType === "AVRO") return laid((await versionOf(subject, number, signal, "resolved", at)).schema);
   return laid(version.schema);
 }
 

@@ -1,6 +1,7 @@
 // The versions of a subject, the newest first; deleted ones on demand.
 import { html, useState } from "../vendor.js";
-import { to } from "../router.js";
+import { useKeys } from "../keys.js";
+import { navigate, to } from "../router.js";
 
 const SHOWN = 100;
 
@@ -25,4 +26,23 @@ export function Versions({ subject, versions, older, current, query, onChange })
       ${listed.length > most && html`<button class="small" onClick=${() => setMost(most + SHOWN)}>Older: ${listed.length - most} more</button>`}
       ${older > 0 && html`<p class="quiet">${older} older ones are not listed; the address leads to each.</p>`}
     </nav>`;
+}
+
+/** Returns the number in an address, or that of another version. */
+export function numberOf(wanted, otherwise) {
+  return /^\d+$/.test(wanted ?? "") ? Number(wanted) : otherwise?.number;
+}
+
+/** Lets "[" and "]" lead to the neighbours of a version. */
+export function useSteps(subject, versions, number, query) {
+  useKeys("Versions", [
+    { keys: "[", does: "Older version", run: () => step(subject, versions, number, 1, query) },
+    { keys: "]", does: "Newer version", run: () => step(subject, versions, number, -1, query) },
+  ]);
+}
+
+function step(subject, versions, number, by, query) {
+  const at = versions.findIndex((each) => each.number === number);
+  const next = versions[at + by];
+  if (next) navigate(to(to`/subjects/${subject}/versions/${next.number}`, query));
 }

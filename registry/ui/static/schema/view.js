@@ -1,17 +1,18 @@
 // A subject: its versions, and all about one of them.
 import { html, useState } from "../vendor.js";
-import { Badge } from "../components/badge.js";
 import { CopyButton } from "../components/copy-button.js";
 import { Notice } from "../components/notice.js";
 import { Tabs } from "../components/tabs.js";
 import { useKeys } from "../keys.js";
 import { useReload } from "../live/feed.js";
-import { href, navigate, to } from "../router.js";
+import { navigate, to } from "../router.js";
 import { Compare } from "./compare.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { Details } from "./details.js";
+import { Facts } from "./facts.js";
 import { History } from "./history.js";
 import { Loaded, useLoaded } from "./loading.js";
+import { Past } from "./past.js";
 import { usePermitted } from "./permitted.js";
 import { versionOf, versionsOf } from "./reading.js";
 import { References } from "./references.js";
@@ -19,12 +20,10 @@ import { Settings } from "./settings.js";
 import { VersionText } from "./text.js";
 import { BringBack } from "./undelete.js";
 import { Usage } from "./usage.js";
-import { Versions } from "./versions.js";
+import { Versions, numberOf, useSteps } from "./versions.js";
 
-/** params: subject, version (optional); query: view (a tab), form, with (a version), deleted, whole. */
+/** params: subject, version (optional); query: view (a tab), form, with (a version), deleted, at (an offset). */
 export default function SchemaView({ params: { subject, version }, query }) {
-  const listed = useLoaded((signal) => versionsOf(subject, signal), [subject]);
-  useReload((event) => event.subject === subject, listed.reload);
   const address = version ? to`/subjects/${subject}/versions/${version}` : to`/subjects/${subject}`;
   const change = (changes) => navigate(to(address, { ...query, ...changes }), { replace: true });
   return html`
@@ -32,10 +31,17 @@ export default function SchemaView({ params: { subject, version }, query }) {
       <h1><span class="name wrap">${subject}</span></h1>
       <${CopyButton} text=${subject} label="Copy the subject's name" />
     </div>
+    <${query.at ? Past : Present} subject=${subject} wanted=${version} query=${query} onChange=${change} />`;
+}
+
+function Present({ subject, wanted, query, onChange }) {
+  const listed = useLoaded((signal) => versionsOf(subject, signal), [subject]);
+  useReload((event) => event.subject === subject, listed.reload);
+  return html`
     <${Loaded} of=${listed} what="the versions">
       ${(found) => html`
-        <${Subject} subject=${subject} wanted=${version} ...${found} query=${query}
-          onChange=${change} onWritten=${listed.reload} />`}
+        <${Subject} subject=${subject} wanted=${wanted} ...${found} query=${query}
+          onChange=${onChange} onWritten=${listed.reload} />`}
     <//>`;
 }
 
@@ -44,9 +50,8 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
   const number = numberOf(wanted, live[0] ?? versions[0]);
   const [open, setOpen] = useState(null); // the dialog: "version" or "subject"
   const may = usePermitted(subject);
+  useSteps(subject, versions, number, query);
   useKeys("Schema", [
-    { keys: "[", does: "Older version", run: () => step(subject, versions, number, 1, query) },
-    { keys: "]", does: "Newer version", run: () => step(subject, versions, number, -1, query) },
     { keys: "e", does: "Try a new version", run: () => navigate(to("/try", { subject, version: number })) },
   ]);
   const written = (permanent) => {
@@ -98,30 +103,4 @@ function tabsOf(version, versions, query, onChange, onWritten) {
     { id: "settings", label: "Config and mode", content: () => html`<${Settings} subject=${subject} onChanged=${onWritten} />` },
     { id: "history", label: "History", content: () => html`<${History} subject=${subject} />` },
   ];
-}
-
-function Facts({ version, asked, details }) {
-  const { subject, version: number, id, guid, schemaType = "AVRO", ts, deleted, references = [] } = version;
-  return html`
-    ${subject !== asked && html`<p role="status">This name leads to <a class="name" href=${href`/subjects/${subject}`}>${subject}</a>.</p>`}
-    <p class="facts-line">
-      <strong>Version ${number}</strong>
-      <${Badge} tone="accent">${schemaType}<//>
-      ${deleted && html`<${Badge} tone="warn">deleted<//>`}
-      <span>id <strong>${id}</strong> <${CopyButton} text=${String(id)} label="Copy the id" /></span>
-      ${ts && html`<span class="quiet">registered <time datetime=${new Date(ts).toISOString()}>${new Date(ts).toLocaleString()}</time></span>`}
-      ${details && html`<span class="quiet">${details.compatibilityLevel}, ${details.mode}</span>`}
-      ${references.length > 0 && html`<span class="quiet">${references.length} ${references.length === 1 ? "reference" : "references"}</span>`}
-      <span class="quiet mono guid">${guid}</span>
-    </p>`;
-}
-
-function numberOf(wanted, otherwise) {
-  return /^\d+$/.test(wanted ?? "") ? Number(wanted) : otherwise?.number;
-}
-
-function step(subject, versions, number, by, query) {
-  const at = versions.findIndex((each) => each.number === number);
-  const next = versions[at + by];
-  if (next) navigate(to(to`/subjects/${subject}/versions/${next.number}`, query));
 }

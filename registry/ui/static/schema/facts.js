@@ -1,0 +1,22 @@
+// The line of facts above a version.
+import { html } from "../vendor.js";
+import { Badge } from "../components/badge.js";
+import { CopyButton } from "../components/copy-button.js";
+import { href } from "../router.js";
+
+/** version: the entity of the API; asked: the name that led to it; details: of the subject, if they are known. */
+export function Facts({ version, asked, details }) {
+  const { subject, version: number, id, guid, schemaType = "AVRO", ts, deleted, references = [] } = version;
+  return html`
+    ${subject !== asked && html`<p role="status">This name leads to <a class="name" href=${href`/subjects/${subject}`}>${subject}</a>.</p>`}
+    <p class="facts-line">
+      <strong>Version ${number}</strong>
+      <${Badge} tone="accent">${schemaType}<//>
+      ${deleted && html`<${Badge} tone="warn">deleted<//>`}
+      <span>id <strong>${id}</strong> <${CopyButton} text=${String(id)} label="Copy the id" /></span>
+      ${ts && html`<span class="quiet">registered <time datetime=${new Date(ts).toISOString()}>${new Date(ts).toLocaleString()}</time></span>`}
+      ${details && html`<span class="quiet">${details.compatibilityLevel}, ${details.mode}</span>`}
+      ${references.length > 0 && html`<span class="quiet">${references.length} ${references.length === 1 ? "reference" : "references"}</span>`}
+      <span class="quiet mono guid">${guid}</span>
+    </p>`;
+}

@@ -1,0 +1,43 @@
+// Requests for what a subject was after the record at an offset of the log.
+import { ApiError, get, path, request } from "../api.js";
+
+const HEADER = "x-registry-at-offset";
+
+/** GET as of an offset, or of the present without one; throws if the registry answers with the present instead. */
+export async function getAt(at, where, query, signal) {
+  if (!at) return get(where, { query, signal });
+  const answer = await request("GET", where, { query: { ...query, atOffset: at }, signal });
+  offsetOf(answer);
+  return answer.json();
+}
+
+/** Returns all versions of a subject at an offset, the newest first: `[{ number, deleted }]`. */
+export async function versionsAt(subject, at, signal) {
+  const numbers = await getAt(at, path`/subjects/${subject}/versions`, { deleted: true, deletedAsNegative: true }, signal);
+  return numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 })).reverse();
+}
+
+/** Returns config and mode in force for a subject, `{ config, mode }`. */
+export async function settingsAt(subject, at, signal) {
+  const query = { defaultToGlobal: true };
+  const [config, { mode }] = await Promise.all([
+    getAt(at, path`/config/${subject}`, query, signal),
+    getAt(at, path`/mode/${subject}`, query, signal),
+  ]);
+  return { config, mode };
+}
+
+/** Returns the offset of the last record that is not newer than a time in ms. */
+export async function offsetAt(subject, time, signal) {
+  // This one is told whatever existed then.
+  const query = { defaultToGlobal: true, atTime: time };
+  const found = offsetOf(await request("GET", path`/config/${subject}`, { query, signal }));
+  if (Number(found) < 0) throw new ApiError("refused", "The log begins later.");
+  return found;
+}
+
+function offsetOf(answer) {
+  const told = answer.headers.get(HEADER);
+  if (told === null) throw new ApiError("refused", "It answers with the present, because it is older than this page.");
+  return told;
+}

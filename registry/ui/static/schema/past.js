@@ -1,0 +1,135 @@
+// A subject as it was: its versions, their texts, config and mode then. Nothing can be changed here.
+import { html } from "../vendor.js";
+import { Badge } from "../components/badge.js";
+import { Notice } from "../components/notice.js";
+import { Table } from "../components/table.js";
+import { Tabs } from "../components/tabs.js";
+import { to } from "../router.js";
+import { Pair } from "./compare.js";
+import { Details } from "./details.js";
+import { Facts } from "./facts.js";
+import { History, Time, eventsOf } from "./history.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { LookBack } from "./look-back.js";
+import { settingsAt, versionsAt } from "./moment.js";
+import { versionOf } from "./reading.js";
+import { Refused } from "./refused.js";
+import { Rest } from "./settings.js";
+import { VersionText } from "./text.js";
+import { Versions, numberOf, useSteps } from "./versions.js";
+
+const EVENTS = 200; // among which the changes next to the moment are looked for
+const NOT_FOUND = 404;
+
+/** wanted: the version in the address; query: of the page, with the offset `at`; onChange(changes of the query). */
+export function Past({ subject, wanted, query, onChange }) {
+  const { at } = query;
+  const listed = useLoaded((signal) => versionsAt(subject, at, signal), [subject, at]);
+  return html`
+    <${Banner} key=${at} subject=${subject} query=${query} />
+    <${Told} of=${listed} what="the versions" subject=${subject} query=${query}>
+      ${(versions) => html`<${Subject} subject=${subject} wanted=${wanted} versions=${versions} query=${query} onChange=${onChange} />`}
+    <//>`;
+}
+
+function Banner({ subject, query }) {
+  const { at, ...present } = query;
+  const history = useLoaded((signal) => eventsOf(subject, EVENTS, signal), [subject]);
+  const events = history.value?.events ?? []; // the newest first
+  const last = events.findIndex(({ offset }) => offset <= Number(at));
+  const link = (event, label) => event && html`<a class="button" href=${`#${to(to`/subjects/${subject}`, { ...query, at: String(event.offset) })}`}>${label}</a>`;
+  return html`
+    <section class="notice info past" aria-label="A moment of the past">
+      <h2>As of offset ${at}</h2>
+      ${last >= 0 && html`<p>The last change until then: ${worded(events[last])}, <${Time} ms=${events[last].time} />.</p>`}
+      <div class="actions">
+        <a class="button" href=${`#${to(to`/subjects/${subject}`, present)}`}>Back to now</a>
+        ${last >= 0 && link(events[last + 1], "Earlier change")}
+        ${link(last < 0 ? events.at(-1) : events[last - 1], "Later change")}
+      </div>
+      <${LookBack} subject=${subject} query=${query} />
+    </section>`;
+}
+
+function worded({ kind, version }) {
+  return kind.replaceAll("_", " ") + (version ? ` (version ${version})` : "");
+}
+
+/** Like Loaded, for what is asked of the past. */
+function Told({ of, subject, query, ...more }) {
+  if (of.error) return html`<${Refused} error=${of.error} subject=${subject} query=${query} onRetry=${of.reload} />`;
+  return html`<${Loaded} of=${of} ...${more} />`;
+}
+
+function Subject({ subject, wanted, versions, query, onChange }) {
+  const number = numberOf(wanted, versions.find(({ deleted }) => !deleted) ?? versions[0]);
+  useSteps(subject, versions, number, query);
+  return html`
+    <div class="schema">
+      <${Versions} subject=${subject} versions=${versions} older=${0} current=${number} query=${query} onChange=${onChange} />
+      ${versions.some((each) => each.number === number)
+        ? html`<${Version} subject=${subject} number=${number} query=${query} onChange=${onChange} />`
+        : html`<${Notice} kind="empty" title=${`Version ${number} did not exist then`} />`}
+    </div>`;
+}
+
+function Version({ subject, number, query, onChange }) {
+  const { at } = query;
+  const found = useLoaded((signal) => versionOf(subject, number, signal, undefined, at), [subject, number, at]);
+  const tabs = (version) => [
+    { id: "text", label: "Schema", content: () => html`<${VersionText} version=${version} at=${at} form=${query.form} onForm=${(form) => onChange({ form })} />` },
+    { id: "compare", label: "Compare with now", content: () => html`<${WithNow} subject=${subject} version=${version} query=${query} />` },
+    { id: "details", label: "Metadata", content: () => html`<${Details} version=${version} at=${at} />` },
+    { id: "settings", label: "Config and mode", content: () => html`<${Settings} subject=${subject} query=${query} />` },
+    { id: "history", label: "History", content: () => html`<${History} subject=${subject} lookBack=${false} />` },
+  ];
+  return html`
+    <article class="version">
+      <${Told} of=${found} what=${`version ${number}`} subject=${subject} query=${query}>
+        ${(version) => html`
+          <${Facts} version=${version} asked=${subject} />
+          <${Tabs} label="About this version" selected=${query.view ?? "text"} onSelect=${(view) => onChange({ view: view === "text" ? "" : view })} tabs=${tabs(version)} />`}
+      <//>
+    </article>`;
+}
+
+function Settings({ subject, query }) {
+  const found = useLoaded((signal) => settingsAt(subject, query.at, signal), [subject, query.at]);
+  return html`
+    <${Told} of=${found} what="config and mode" subject=${subject} query=${query}>
+      ${({ config, mode }) => html`
+        <h2>Compatibility level: <${Badge} tone="accent">${config.compatibilityLevel}<//></h2>
+        <h2>Mode: <${Badge} tone="accent">${mode}<//></h2>
+        <${Rest} config=${config} />`}
+    <//>`;
+}
+
+function WithNow({ subject, version, query }) {
+  const { at } = query;
+  const both = useLoaded((signal) => Promise.all([settingsAt(subject, at, signal), settingsAt(subject, undefined, signal), latestOf(subject, signal)]), [subject, at]);
+  return html`
+    <${Told} of=${both} what="what is now" subject=${subject} query=${query}>
+      ${([then, now, latest]) => html`
+        <section><${Table} caption="Then and now" rowKey=${({ what }) => what} columns=${[
+          { id: "what", title: "What", cell: ({ what }) => what },
+          { id: "then", title: "Then", cell: (row) => row.then },
+          { id: "now", title: "Now", cell: (row) => (row.now === row.then ? html`<span class="quiet">${row.now}</span>` : html`<strong>${row.now}</strong>`) },
+        ]} rows=${[
+          { what: "Version", then: version.version, now: latest?.version ?? "none" },
+          { what: "Id", then: version.id, now: latest?.id ?? "none" },
+          { what: "Compatibility", then: then.config.compatibilityLevel, now: now.config.compatibilityLevel },
+          { what: "Mode", then: then.mode, now: now.mode },
+        ]} /></section>
+        ${latest && html`<${Pair} key=${`${at} ${version.version}`} old=${version} fresh=${latest} names=${[`version ${version.version} then`, `version ${latest.version} now`]} />`}`}
+    <//>`;
+}
+
+/** Returns the latest version of today, or null. */
+async function latestOf(subject, signal) {
+  try {
+    return await versionOf(subject, "latest", signal);
+  } catch (error) {
+    if (error.status === NOT_FOUND) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,25 @@
+// Why a moment of the past cannot be shown, and what to do.
+import { html } from "../vendor.js";
+import { Failure, Notice } from "../components/notice.js";
+import { to } from "../router.js";
+
+const GONE = 410;
+const NOT_FOUND = 404;
+
+/** error: of a request as of an offset; query: of the page. */
+export function Refused({ error, subject, query, onRetry }) {
+  if (error.status === NOT_FOUND) {
+    return html`<${Notice} kind="empty" title="It did not exist then"><p>${error.message}</p><//>`;
+  }
+  if (error.status !== GONE) return html`<${Failure} error=${error} onRetry=${onRetry} />`;
+  const [, oldest] = /from offset (\d+) on/.exec(error.message) ?? [];
+  return html`
+    <${Notice} kind="warning" title="The log no longer tells what was then">
+      <p>
+        Compaction has removed records of that time, because newer ones replaced them.
+        ${oldest && html` What was from <a href=${`#${to(to`/subjects/${subject}`, { ...query, at: oldest })}`}>offset ${oldest}</a> on can be shown.`}
+      </p>
+      <p>To be able to look back further from now on, an administrator can let compaction wait longer, or take snapshots more often and keep more of them.</p>
+      <p class="quiet">${error.message}</p>
+    <//>`;
+}
