@@ -81,6 +81,8 @@ class Maintenance:
             if not proven:
                 verify_digest(self._store, self._stopping)
                 proven = True
+                if self._filler is None:
+                    self._clear_history()
             counted = self._counted_blocks(self._store.count_step)
             if counted and now >= ids_at:
                 counted = self._counted_blocks(self._store.count_ids_step)
@@ -113,6 +115,15 @@ class Maintenance:
             raise
         except StoreError:
             return True  # For instance a full disk, which the follow thread reports.
+
+    def _clear_history(self) -> None:
+        """Free the space of a history that is no longer kept."""
+        try:
+            self._store.clear_history()
+        except DamagedStore:
+            raise
+        except StoreError:
+            pass  # The follow thread reports a full disk; the next start tries again.
 
     def _compact(self) -> bool:
         """Compact some records; return true if there may be more to do."""

@@ -47,8 +47,13 @@ class StoreHistory:
 def prepare(txn: lmdb.Transaction[bytes], table: Any, meta: Any) -> None:
     """Empty a history that another release has written in a format of its own."""
     if is_foreign(txn.get(META_HISTORY, db=meta) or b""):
-        txn.drop(table, delete=False)
-        txn.delete(META_HISTORY, db=meta)
+        clear(txn, table, meta)
+
+
+def clear(txn: lmdb.Transaction[bytes], table: Any, meta: Any) -> None:
+    """Empty the history; its pages can then be used by rows."""
+    txn.drop(table, delete=False)
+    txn.delete(META_HISTORY, db=meta)
 
 
 def spans_in(txn: lmdb.Transaction[bytes], meta: Any) -> tuple[Span, ...]:

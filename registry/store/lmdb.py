@@ -34,7 +34,7 @@ from registry.domain.rows.view import Change
 from . import id_counts, layout
 from .block_rows import BLOCK, END, Touched, are_valid
 from .counts import Counting
-from .history import prepare, put, spans_in
+from .history import clear, prepare, put, spans_in
 from .layout import DamagedStore, State, StoreError
 from .views import StoreView
 
@@ -301,6 +301,16 @@ class Store:
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
             self._spans = joined(self._spans, part.span)
+
+    def clear_history(self) -> None:
+        """Forget the whole history, so that rows may take its space."""
+        with self._writing:
+            try:
+                with self._env.begin(write=True) as txn:
+                    clear(txn, self._history, self._meta)
+            except lmdb.Error as error:
+                raise _store_error(self.path, error) from error
+            self._spans = ()
 
     def reader_check(self) -> int:
         """Free the slots of killed readers, whose views would pin old pages; return their number."""

@@ -10,6 +10,7 @@ import pytest
 
 from registry.domain.history.entries import packed_owner, slice_of
 from registry.domain.history.reading import entries
+from registry.domain.log_format.records import Entry, config_key
 from registry.domain.model import Subject
 from registry.domain.rows.spans import Span
 from registry.log.embedded.log import EmbeddedLog
@@ -166,6 +167,35 @@ def test_a_store_opened_again_goes_on(tmp_path: Path, log: EmbeddedLog, store: S
     assert whole(again) == expected(log)
     assert spans(again) == (Span(0, 0, 100),)
     again.close()
+
+
+def test_a_history_is_not_filled_at_the_cost_of_the_room_for_rows(
+    tmp_path: Path, log: EmbeddedLog, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is filled once there is room; and gives room to rows once it is no longer kept."""
+    log.append([Entry(config_key(Subject(".", f"s{n % 9}")), b"{}") for n in range(20_000)])
+    small, _ = open_store(tmp_path / "small", log.identity, 0, map_bytes=1 << 20)
+    follow(Follower(log, small), log, small)
+    fill = HistoryFiller(log, small)
+    while not fill.step():
+        pass
+    assert fill.step()
+    (warning,) = (each.getMessage() for each in caplog.records)
+    assert "is not filled, because the store has used 75% of store_map_bytes" in warning
+    assert small.stat().bytes_used < 0.8 * small.stat().map_bytes
+    assert small.history_gap() is not None
+    small.close()
+    larger, _ = open_store(tmp_path / "small", log.identity, log.end(), map_bytes=MAP)
+    filled(log, larger)
+    assert whole(larger) == expected(log)
+    larger.clear_history()
+    assert whole(larger) == []
+    larger.commit([], log.end())  # LMDB frees the pages of a transaction with the next but one.
+    used = larger.stat().bytes_used
+    larger.commit([(b"Vnew%03d" % n, bytes(1000)) for n in range(500)], log.end())
+    assert larger.stat().bytes_used == used, "rows take the freed pages"
+    assert larger.history_gap() == (0, log.end())
+    larger.close()
 
 
 def test_a_history_of_another_format_is_filled_anew(tmp_path: Path, log: EmbeddedLog, store: Store) -> None:
