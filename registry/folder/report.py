@@ -97,7 +97,7 @@ def plan_json(plan: Plan, done: int) -> dict[str, Any]:
     return {"possible": plan.possible, "steps": steps, **verdict_json(plan)}
 
 
-def plan_annotations(plan: Plan, folder: PurePath = PurePath()) -> Iterator[str]:
+def plan_annotations(plan: Plan, folder: PurePath) -> Iterator[str]:
     """Yield an annotation of GitHub for each refusal; ``folder``: where the files are in the repository."""
     for each in plan.refused:
         changes = [] if each.result is None else each.result.changes
@@ -143,7 +143,7 @@ def lint_json(found: Iterable[Linted]) -> dict[str, Any]:
     return {"accepted": not any(each.failed for each in found), "schemas": schemas}
 
 
-def lint_annotations(found: Iterable[Linted], folder: PurePath = PurePath()) -> Iterator[str]:
+def lint_annotations(found: Iterable[Linted], folder: PurePath) -> Iterator[str]:
     """Yield an annotation of GitHub for each finding; ``folder``: where the files are in the repository."""
     for each in found:
         if each.invalid:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 import orjson
 import pytest
 
@@ -114,7 +116,7 @@ def test_a_refusal_is_told_with_path_rule_both_parts_and_fix() -> None:
 
 def test_annotations_cannot_be_forged_by_names() -> None:
     schema = Version("{", origin="a,b:c\n::error::x.avsc")
-    lines = list(report.plan_annotations(check_files(Contents({"s": (schema,)}), [])))
+    lines = list(report.plan_annotations(check_files(Contents({"s": (schema,)}), []), PurePath()))
     assert len(lines) == 1
     assert lines[0].startswith("::error file=a%2Cb%3Ac%0A%3A%3Aerror%3A%3Ax.avsc,title=s is refused::")
     assert "\n" not in lines[0]
@@ -133,7 +135,10 @@ def test_lint_rules_are_errors_or_warnings() -> None:
         "error",
         "warning",
     ]
-    assert [line.split()[0] for line in report.lint_annotations([found])] == ["::error", "::warning"]
+    assert [line.split()[0] for line in report.lint_annotations([found], PurePath())] == [
+        "::error",
+        "::warning",
+    ]
 
 
 def test_lint_takes_the_rules_of_a_registrys_policies() -> None:
