@@ -111,7 +111,8 @@ def _readable(event: dict[str, Any]) -> str:
     head = f"{event['offset']}  {moment}Z  {event['kind']}"
     about = event.get("subject") or event.get("context") or ""
     rest = [f"{name}={value}" for name, value in event.items() if name not in (*_FIRST, "context")]
-    return "  ".join(filter(None, (head, about, " ".join(rest))))
+    # A line for each event, whatever is in it.
+    return "  ".join(filter(None, (head, about, " ".join(rest)))).replace("\n", "\\n")
 
 
 def _line(event: dict[str, Any]) -> str:

@@ -104,11 +104,12 @@ def _checked(
     from registry.promotion.selection import present_for  # noqa: PLC0415
 
     from .folder_source import earlier, source  # noqa: PLC0415
+    from .opened_registry import is_url  # noqa: PLC0415
 
     wanted = source(path, subject).contents
     if not wanted.versions and not against:
         raise Failure(f"there is no schema in {path}: files must end in .avsc, .json or .proto")
-    urls = [each for each in against if each.startswith(("http://", "https://"))]
+    urls = [each for each in against if is_url(each)]
     if len(against) > 1 and urls:
         raise click.UsageError("--against the URL of a registry stands alone")
     if offline and against:

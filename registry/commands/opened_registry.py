@@ -31,4 +31,4 @@ def opened(connection: Connection, source: str, side: str = "") -> Iterator[Regi
 
 def is_url(source: str) -> bool:
     """Return true if a source is a running registry."""
-    return source.startswith(("http://", "https://"))
+    return source.lower().startswith(("http://", "https://"))
