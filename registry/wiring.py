@@ -16,6 +16,8 @@ from .config.loading import Settings
 from .config.response_headers import parse
 from .domain.queries.association_rules import ASSOCIATION_RULES
 from .domain.queries.scope import Defaults
+from .duplicates.contract import Searches
+from .duplicates.search_process import SearchProcesses
 from .observe.metrics import Observed
 from .security.client_address import TrustedProxies
 from .security.exposure import warnings
@@ -87,6 +89,11 @@ def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> Ap
 def destinations(settings: Settings) -> Destinations:
     """Return where webhooks may be sent."""
     return Destinations(_words(settings.webhooks_allow), plain_http=settings.webhooks_http)
+
+
+def searches(settings: Settings) -> Searches:
+    """Return the searches for duplicates of this host."""
+    return SearchProcesses(settings)
 
 
 def console(settings: Settings) -> Console | None:

@@ -97,8 +97,14 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.security": (*_HOST, "registry.domain"),
     # The change feed: events for listeners.
     "registry.feed": ("registry.domain", "registry.security"),
+    # Searches for duplicates: their port, and the process that searches the store.
+    "registry.duplicates.contract": ("registry.domain", "registry.security"),
+    "registry.duplicates": (
+        *_HOST, "registry.domain", "registry.encoder", "registry.security", "registry.store",
+    ),
     "registry.api": (
-        "registry.__init__", "registry.audit", "registry.domain", "registry.feed", "registry.security",
+        "registry.__init__", "registry.audit", "registry.domain", "registry.duplicates.contract",
+        "registry.feed", "registry.security",
         "registry.ui", "registry.webhooks", "registry.workers", "snapshots.catalogue",
     ),
     "registry.ipc": (
@@ -115,8 +121,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.tracing.contract": ("registry.domain",),
     "registry.tracing.configured": (),
     "registry.wiring": (
-        "registry.api", "registry.config", "registry.domain", "registry.feed", "registry.http1",
-        "registry.observe", "registry.security", "registry.webhooks", "registry.tracing", "registry.ui",
+        "registry.api", "registry.config", "registry.domain", "registry.duplicates", "registry.feed",
+        "registry.http1", "registry.observe", "registry.security", "registry.webhooks", "registry.tracing",
+        "registry.ui",
     ),
     # The processes: readers and nodes do not import each other.
     "registry.reader": _SERVING,

@@ -153,11 +153,16 @@ async def _until_gone(receive: Receive) -> None:
 
 
 async def _packed(packer: zlib._Compress | None, part: bytes) -> bytes:
-    if packer is None:
+    if packer is None or not part:
         return part
     if len(part) < _THREAD_BYTES_MIN:
-        return packer.compress(part)
-    return await asyncio.to_thread(packer.compress, part)
+        return _flushed(packer, part)
+    return await asyncio.to_thread(_flushed, packer, part)
+
+
+def _flushed(packer: zlib._Compress, part: bytes) -> bytes:
+    """Return all of a part compressed, so that the client gets it without waiting for the next one."""
+    return packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH)
 
 
 def _takes_gzip(headers: Iterable[Header]) -> bool:

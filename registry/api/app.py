@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from registry.domain.errors import NOT_FOUND, RegistryError
+from registry.duplicates.contract import Searches
 from registry.feed.hub import Hub
 from registry.security.client_address import TrustedProxies
 from registry.security.gate import OPEN_GATE, Gate, Refused
@@ -44,17 +45,18 @@ def create_app(
     audit: Audit | None = None,
     console: Console | None = None,
     hub: Hub | None = None,
+    searches: Searches | None = None,
 ) -> ASGIApp:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
     ``pool`` runs what would block the event loop; by default it is a pool of its own. ``gate`` admits
     requests. ``audit`` takes the entries of writes and refusals. ``console`` is served at ``/ui``. ``hub``
-    serves the listeners of the change feed; by default it is one of its own.
+    serves the listeners of the change feed; by default it is one of its own. ``searches`` finds duplicates.
     """
     settings = settings or ApiSettings()
     hub = hub or Hub(backend, gate, settings.listeners)
     worker_queries = WorkerQueries(pool or Pool(settings.compatibility_budget_s))
-    table = sorted(operations(settings.version, metrics, hub), key=lambda each: each.path)
+    table = sorted(operations(settings.version, metrics, hub, searches), key=lambda each: each.path)
     cors = Cors(settings.cors_origins)
     lists = Lists(backend, settings.slicing)
     resources = [

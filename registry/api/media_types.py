@@ -14,6 +14,8 @@ PRODUCED = (
 )
 # The media type of answers that only this registry has.
 JSON = PRODUCED[-1]
+# Streams of objects, one a line.
+JSON_LINES = b"application/x-ndjson"
 # Media types of request bodies; the last one is the default of some clients.
 CONSUMED = frozenset({*PRODUCED, b"application/octet-stream"})
 

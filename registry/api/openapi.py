@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import entity_schemas, own_schemas
-from .media_types import CONSUMED, PRODUCED
+from .media_types import CONSUMED, JSON_LINES, PLAIN, PRODUCED
 from .operations import Freshness, Operation
 from .parameters import CURSOR, Parameter
 from .past import AT_OFFSET
@@ -106,6 +106,10 @@ def document(operations: Iterable[Operation], version: str) -> Json:
     }
 
 
+# Media types of answers that are not JSON, by their schemas.
+_OWN_KINDS = {"Metrics": [PLAIN.decode()], "DuplicatesLine": [JSON_LINES.decode()]}
+
+
 def _operation(operation: Operation) -> Json:
     found: Json = {
         "operationId": "_".join([operation.method.lower(), *re.findall(r"\w+", operation.path)]),
@@ -132,8 +136,7 @@ def _responses(operation: Operation) -> Json:
     good: Json = {"description": "Done", "headers": _HEADER_REFERENCES | more}
     if operation.response_schema:
         kinds = ["application/json"] if operation.own else [kind.decode() for kind in PRODUCED]
-        if operation.response_schema == "Metrics":
-            kinds = ["text/plain"]
+        kinds = _OWN_KINDS.get(operation.response_schema, kinds)
         reference = {"$ref": f"#/components/schemas/{operation.response_schema}"}
         plain = {"text/plain": {"schema": {"type": "string"}}} if operation.plain else {}
         plain |= {"text/event-stream": {"schema": {"type": "string"}}} if operation.streams else {}

@@ -48,6 +48,11 @@ _WEBHOOK: Json = object_of(
     },
     lastError=TEXT, lastDelivered=LONG, nextAttempt=LONG,
 )  # fmt: skip
+_CONTENT: Json = object_of(
+    "guid count versions",
+    guid=TEXT, count={**LONG, "description": "The number of its versions, of which the first are listed"},
+    versions=list_of(object_of("subject version id", subject=TEXT, version=INT, id=INT)),
+)  # fmt: skip
 _METHODS = ("basic", "bearer", "certificate")
 _OPERATIONS: Json = list_of({"enum": [each.value for each in Permission]})
 
@@ -257,6 +262,28 @@ SCHEMAS: dict[str, Json] = {
     ),
     "Snapshot": object_of("id state log offset uri requested_ms updated_ms", **_SNAPSHOT),
     "Snapshots": list_of(ref("Snapshot")),
+    "DuplicatesLine": {
+        **object_of(
+            progress=object_of(
+                "step done total",
+                step=TEXT, done=LONG, total={**LONG, "description": "0: not known yet"},
+            ),
+            group=object_of(
+                "schemaType normalized distinct contents",
+                schemaType=TEXT, normalized={**TEXT, "description": "The guid of their normal form"},
+                distinct={**LONG, "description": "The number of its schemas, of which the first are listed"},
+                contents=list_of(_CONTENT),
+            ),
+            found=object_of(
+                "groups listed",
+                groups={**LONG, "description": "The number of all groups"}, listed=LONG,
+            ),
+            error=ref("Error"),
+        ),
+        "description": "Each line has one of these; found or error comes last",
+        "minProperties": 1,
+        "maxProperties": 1,
+    },
     "Configs": list_of(object_of("subject config", subject=TEXT, config=ref("Config"))),
     "Modes": list_of(object_of("subject mode", subject=TEXT, mode=ref("Mode"))),
     "Metrics": TEXT,

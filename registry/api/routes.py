@@ -8,12 +8,14 @@ from functools import cache
 
 import orjson
 
+from registry.duplicates.contract import Searches
 from registry.feed.hub import Hub
 
 from . import (
     associations,
     changes,
     compatibility,
+    duplicates,
     history,
     lint,
     me,
@@ -38,11 +40,15 @@ from .permissions import OPEN
 
 
 def operations(
-    version: str, metrics: Callable[[], Awaitable[bytes]] | None, hub: Hub | None = None
+    version: str,
+    metrics: Callable[[], Awaitable[bytes]] | None,
+    hub: Hub | None = None,
+    searches: Searches | None = None,
 ) -> list[Operation]:
     """Return all operations; ``/metrics`` only if ``metrics`` is given, which returns its body.
 
-    ``hub`` serves the listeners of the change feed; without one, the table only describes it.
+    ``hub`` serves the listeners of the change feed; without one, the table only describes it. ``searches``
+    finds duplicates.
     """
     found = [
         *_tagged("Subjects", subject_list.OPERATIONS),
@@ -66,6 +72,7 @@ def operations(
         *_own(lint.OPERATIONS),
         *_own(scope_chain.OPERATIONS),
         *_own(changes.operations(hub)),
+        *_own(duplicates.operations(searches)),
         *_own(reference_graph.OPERATIONS),
     ]
     if metrics is not None:

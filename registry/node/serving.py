@@ -23,7 +23,7 @@ from registry.public_server import public_server, start_listening
 from registry.security.gate import WatchedGate
 from registry.security.policies_file import PoliciesFile
 from registry.tracing.contract import NO_TRACING, Tracing
-from registry.wiring import api_settings, configured_gate, console, limits, observing, server_tls
+from registry.wiring import api_settings, configured_gate, console, limits, observing, searches, server_tls
 from registry.workers.pool import Pool
 
 Metrics = Callable[[], Awaitable[bytes]]
@@ -75,6 +75,7 @@ class Serving:
             audit=recorder(self._audit),
             console=self._console,
             hub=self._hub,
+            searches=searches(self._settings),
         )
         if self._server is None:
             # Keep the server only if it listens, so that the next call tries again after a failure.

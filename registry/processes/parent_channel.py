@@ -39,6 +39,8 @@ class Parent:
         self.settings = settings
         # The node's socket.
         self.endpoint = Path(given["endpoint"])
+        # What a process that is started for one task is to do.
+        self.request: Any = given.get("request")
 
     def report(self, **fact: Any) -> None:
         """Send the parent a message, unless it has ended."""

@@ -24,7 +24,16 @@ from registry.public_server import public_server, start_listening
 from registry.security.policies_file import PoliciesFile
 from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
-from registry.wiring import api_settings, configured_gate, console, limits, observing, server_tls, tracing
+from registry.wiring import (
+    api_settings,
+    configured_gate,
+    console,
+    limits,
+    observing,
+    searches,
+    server_tls,
+    tracing,
+)
 
 from .backend import ReaderBackend
 from .fast_path.dispatch import FastPaths
@@ -97,6 +106,7 @@ async def _run(parent: Parent) -> int:
     app = create_app(
         traced.backend(backend), api,
         metrics=metrics, gate=gate, audit=recorder(audit), console=console(settings), hub=hub,
+        searches=searches(settings),
     )  # fmt: skip
     fast_paths = FastPaths(
         backend,

@@ -13,8 +13,8 @@ import orjson
 from registry.config.settings import Settings
 from registry.domain.lookup.duplicates import DuplicateGroup, find_groups
 from registry.domain.model import guid_text
-from registry.domain.rows import layout
-from registry.domain.rows.view import View, scan
+from registry.domain.queries.sorting import finished
+from registry.domain.rows.view import View
 from registry.observe.progress_bar import Steps
 from snapshots.building.task import Progress, workspace
 from snapshots.catalogue.open_location import open_location
@@ -25,7 +25,6 @@ from .running import RunningRegistry
 from .stores import registry_store, snapshot_store
 
 FOUND = 1
-_COMPARING = "normalising the schemas"
 _HEADER = ("group", "type", "guid", "id", "subject", "version")
 _NUMBERS = {"group", "id", "version"}
 
@@ -40,13 +39,8 @@ def print_duplicates(settings: Settings, options: dict[str, Any]) -> int:
     bars = Steps(sys.stderr, quiet=True, bars=not options["json"])
     with bars as steps, workspace(settings.data, "searching") as folder, ExitStack() as opened:
         view = opened.enter_context(_rows(settings, options["source"], folder, steps))
-        total = sum(1 for _ in scan(view, layout.VERSION))
-        groups = find_groups(
-            view,
-            options["subject_prefix"],
-            deleted=options["deleted"],
-            progress=lambda done: steps(_COMPARING, done, total),
-        )
+        search = find_groups(view, options["subject_prefix"], deleted=options["deleted"], progress=steps)
+        groups = finished(search).groups
     print(as_json(groups) if options["json"] else as_table(groups))
     return FOUND if groups else 0
 
@@ -68,25 +62,7 @@ def _rows(
 
 def as_json(groups: Sequence[DuplicateGroup]) -> str:
     """Return a JSON array with one object for each group."""
-    return orjson.dumps([_entity(each) for each in groups], option=orjson.OPT_INDENT_2).decode()
-
-
-def _entity(group: DuplicateGroup) -> dict[str, Any]:
-    contents = [
-        {
-            "guid": guid_text(md5),
-            "versions": [
-                {"subject": each.subject.qualified, "version": each.version, "id": each.row.schema_id}
-                for each in listed
-            ],
-        }
-        for md5, listed in sorted(group.contents.items())
-    ]
-    return {
-        "schemaType": group.schema_type,
-        "normalized": guid_text(group.normal_form),
-        "contents": contents,
-    }
+    return orjson.dumps([each.as_json() for each in groups], option=orjson.OPT_INDENT_2).decode()
 
 
 def as_table(groups: Sequence[DuplicateGroup]) -> str:
@@ -94,10 +70,10 @@ def as_table(groups: Sequence[DuplicateGroup]) -> str:
     if not groups:
         return "there are no duplicates"
     rows = [
-        (str(number), group.schema_type, guid_text(md5), str(each.row.schema_id),
+        (str(number), group.schema_type, guid_text(md5), str(each.schema_id),
          each.subject.qualified, str(each.version))
         for number, group in enumerate(groups, 1)
-        for md5, listed in sorted(group.contents.items())
-        for each in listed
+        for md5, content in group.contents.items()
+        for each in content.places
     ]  # fmt: skip
     return "\n".join(aligned([_HEADER, *rows], _NUMBERS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from typing import Any, NamedTuple, Self
@@ -40,17 +40,21 @@ from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, plain_ow
 from registry.domain.history.replay import rows_of
 from registry.domain.log_format.principals import requested_by
 from registry.domain.log_format.records import Record
+from registry.domain.lookup.duplicates import find_groups
 from registry.domain.parsing.parser import Parser
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries import webhooks as stored
 from registry.domain.queries.sensitive_metadata import Cipher, plain_view, recorded
+from registry.domain.queries.sorting import finished
 from registry.domain.rows import digest
 from registry.domain.rows.layout import CONTEXT
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.spans import Span
 from registry.domain.rows.view import History, View, scan
+from registry.duplicates.contract import SearchRequest, answer_of
 from registry.feed.contract import Page
 from registry.node.webhooks.delivery import Progress
+from registry.security.authorization.permitted_view import PermittedView
 from snapshots.catalogue.catalogue import Entry
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]
@@ -264,12 +268,27 @@ class Reply(NamedTuple):
         return self.status, self.json["error_code"], self.json["message"]
 
 
+class SearchesHere:
+    """Searches for duplicates in this process."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    async def lines(self, wanted: SearchRequest) -> AsyncGenerator[bytes]:
+        with self._backend.view() as view:
+            rows = view if wanted.spans is None else PermittedView(view, wanted.spans)
+            search = find_groups(rows, wanted.prefix, deleted=wanted.deleted, bounds=wanted.bounds)
+            found = finished(search)
+        for line in answer_of(found):
+            yield orjson.dumps(line) + b"\n"
+
+
 class Api:
     """Speaks ASGI to the application, so that targets and bodies reach it byte for byte."""
 
     def __init__(self, backend: Any = None, settings: ApiSettings | None = None, **options: Any) -> None:
         self.backend = backend or ListBackend(settings)
-        self.app = create_app(self.backend, settings, **options)
+        self.app = create_app(self.backend, settings, **{"searches": SearchesHere(self.backend), **options})
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:

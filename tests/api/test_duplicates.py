@@ -7,10 +7,20 @@ from typing import Any
 
 import pytest
 
-from registry.domain.lookup.duplicates import DuplicateGroup, find_groups
+from registry.domain.lookup.duplicates import (
+    COLLECTING,
+    NORMALISING,
+    Bounds,
+    DuplicateGroup,
+    TooManySchemas,
+    find_groups,
+)
 from registry.domain.model import guid_text
+from registry.domain.queries.sorting import finished
+from registry.domain.rows.memory_views import MovingView
 from registry.domain.schemas import FORMATS
-from tests.api.driver import Api, Requests
+from tests.api.driver import Api, Reply, Requests
+from tests.api.permitting import PermittingApi, rule
 
 JSON, PROTOBUF = Requests("JSON"), Requests("PROTOBUF")
 ONE, OTHER = '{"type":"string","title":"t"}', '{"title":"t","type":"string"}'
@@ -22,17 +32,21 @@ PROTO_OTHER = 'syntax = "proto3"; message M { string b = 2; string a = 1; }'
 
 def groups_of(api: Api, prefix: str = "", *, deleted: bool = False) -> list[DuplicateGroup]:
     with api.backend.view() as view:
-        return find_groups(view, prefix, deleted=deleted, progress=lambda done: None)
+        return finished(find_groups(view, prefix, deleted=deleted)).groups
 
 
 def found(api: Api, prefix: str = "", *, deleted: bool = False) -> list[list[list[str]]]:
     """Return, for each group and each content, the versions that hold it."""
+    return printed(groups_of(api, prefix, deleted=deleted))
+
+
+def printed(groups: list[DuplicateGroup]) -> list[list[list[str]]]:
     return [
         [
-            [f"{each.subject.qualified} {each.version}" for each in listed]
-            for listed in group.contents.values()
+            [f"{each.subject.qualified} {each.version}" for each in content.places]
+            for content in group.contents.values()
         ]
-        for group in groups_of(api, prefix, deleted=deleted)
+        for group in groups
     ]
 
 
@@ -69,8 +83,8 @@ class TestList:
         reply = twice.post("/subjects/normal/versions?normalize=true", JSON.body(ONE))
         assert guid_text(group.normal_form) == reply.json["guid"]
         contents = {
-            guid_text(md5): [(each.subject.qualified, each.version, each.row.schema_id) for each in listed]
-            for md5, listed in group.contents.items()
+            guid_text(md5): [(each.subject.qualified, *each[1:]) for each in content.places]
+            for md5, content in group.contents.items()
         }
         assert contents == {guid: [("a", 1, 1), ("a2", 1, 1)], guid_text(group.normal_form): [("b", 1, 2)]}
 
@@ -106,10 +120,42 @@ class TestList:
         assert sets(found(twice)) == pairs("c 1, d 1", "e 1, f 1, e2 1")
 
     def test_progress_counts_versions(self, twice: Api) -> None:
-        counts: list[int] = []
+        told: list[tuple[str, int, int]] = []
         with twice.backend.view() as view:
-            find_groups(view, ":*:", deleted=False, progress=counts.append)
-        assert counts == list(range(1, 10))
+            finished(find_groups(view, ":*:", deleted=False, progress=lambda *step: told.append(step)))
+        assert told == [(step, done, 9) for step in (NORMALISING, COLLECTING) for done in range(1, 10)]
+
+    def test_what_is_listed_is_bounded_and_the_rest_is_counted(self, twice: Api) -> None:
+        for number in range(3, 7):
+            JSON.register(twice, f"a{number}", ONE)
+        with twice.backend.view() as view:
+            found = finished(find_groups(view, "", deleted=False, bounds=Bounds(groups=2, versions=1)))
+        assert (found.total, [group.schema_type for group in found.groups]) == (3, ["JSON", "AVRO"])
+        first, second = found.groups[0].contents.values()
+        assert ([each.subject.name for each in first.places], first.count) == (["a"], 6)
+        assert ([each.subject.name for each in second.places], second.count) == (["b"], 1)
+        assert found.groups[0].distinct == 2
+
+    def test_it_stops_when_there_are_too_many_schemas(self, twice: Api) -> None:
+        with twice.backend.view() as view, pytest.raises(TooManySchemas):
+            finished(find_groups(view, ":*:", deleted=False, bounds=Bounds(schemas=6)))
+        with twice.backend.view() as view:
+            finished(find_groups(view, ":*:", deleted=False, bounds=Bounds(schemas=7)))
+
+    def test_a_search_goes_on_over_newer_rows(self, twice: Api) -> None:
+        rows = MovingView()
+        search = find_groups(rows, "", deleted=False)
+        with twice.backend.view() as view:
+            rows.show(view)
+            for _ in range(10):
+                next(search)
+        JSON.register(twice, "a1", OTHER)
+        twice.delete("/subjects/d")
+        with twice.backend.view() as view:
+            rows.show(view)
+            found = finished(search)
+        assert sets(printed(found.groups)) == pairs("a 1, a2 1, a1 1, b 1", "e 1, f 1")
+        assert found.total == 2
 
     def test_metadata_rules_and_references_count(self, api: Api) -> None:
         api.register("base", '{"type":"enum","name":"E","symbols":["A"]}')
@@ -192,3 +238,39 @@ class TestEqualTo:
         swapped = json.dumps({"description": "x" * 70_000, "type": "string"})
         assert self.register(api, swapped, schemaType="JSON") is None
         assert api.get("/subjects/s/versions").json == [1, 2]
+
+
+def searched(reply: Reply) -> list[dict[str, Any]]:
+    assert (reply.status, reply.headers["content-type"]) == (200, "application/x-ndjson")
+    return [json.loads(line) for line in reply.body.splitlines()]
+
+
+class TestSearch:
+    def test_each_group_is_a_line_and_the_last_line_counts_them(self, twice: Api) -> None:
+        *groups, last = searched(twice.get("/admin/duplicates"))
+        assert [each["group"]["schemaType"] for each in groups] == ["JSON", "AVRO", "PROTOBUF"]
+        assert last == {"found": {"groups": 3, "listed": 3}}
+        _, last = searched(twice.get("/admin/duplicates?limit=1&subjectPrefix="))
+        assert last == {"found": {"groups": 3, "listed": 1}}
+        assert len(searched(twice.get("/admin/duplicates?subjectPrefix=a"))) == 1
+        twice.delete("/subjects/f")
+        assert searched(twice.get("/admin/duplicates?deleted=true"))[-1]["found"]["groups"] == 3
+        assert searched(twice.get("/admin/duplicates?deleted=false"))[-1]["found"]["groups"] == 2
+
+    @pytest.mark.parametrize("limit", ["0", "201", "-1"])
+    def test_the_limit_is_bounded(self, twice: Api, limit: str) -> None:
+        status, code, text = twice.get(f"/admin/duplicates?limit={limit}").error
+        assert (status, code, text) == (400, 400, "limit is not between 1 and 200")
+
+    def test_an_administrator_sees_only_what_may_be_read(self) -> None:
+        rules = rule("clerk", "admin,mode", "*")
+        with PermittingApi(rules + rule("clerk", "reader", "own-*")) as api:
+            for subject, text in (("own-a", ONE), ("other-b", OTHER), ("own-c", ONE)):
+                JSON.register(api, subject, text)
+            assert searched(api.get("/admin/duplicates"))[-1]["found"]["groups"] == 1
+            clerk = {"user": "clerk"}
+            assert len(searched(api.request("GET", "/admin/duplicates", **clerk))) == 1
+            JSON.register(api, "own-d", OTHER)
+            group, _ = searched(api.request("GET", "/admin/duplicates", **clerk))
+            names = [at["subject"] for each in group["group"]["contents"] for at in each["versions"]]
+            assert names == ["own-a", "own-c", "own-d"]

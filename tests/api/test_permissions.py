@@ -41,6 +41,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/quarantine"): ADMIN,
     ("GET", "/admin/configs"): ADMIN,
     ("GET", "/admin/modes"): ADMIN,
+    ("GET", "/admin/duplicates"): ADMIN,
     ("GET", "/admin/snapshots"): ADMIN,
     ("POST", "/admin/snapshots"): ADMIN,
     ("GET", "/admin/snapshots/{snapshot}"): ADMIN,

@@ -117,12 +117,6 @@ def test_a_record_that_makes_no_sense_is_shown_with_its_reason(opened: Opened) -
     expect(row(page, "<b>bad</b>")).to_have_count(1)
 
 
-def test_duplicates_are_found_by_the_command_that_is_shown(opened: Opened, served: Place) -> None:
-    page = opened("/cluster/duplicates")
-    expect(page.get_by_text(f"registrar duplicates {served.url}")).to_be_visible()
-    check_accessible(page)
-
-
 def test_open_pages_follow_what_others_write(opened: Opened, served: Place) -> None:
     register(served.url, "followed")
     subject, subjects = opened("/subjects/followed"), opened("/subjects?q=follow")

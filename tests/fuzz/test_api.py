@@ -163,7 +163,9 @@ def hold_to_description(path: str, method: str, reply: Reply) -> None:
         if wanted["$ref"].endswith(("/SchemaText", "/Metrics")):
             return
         document = {**wanted, "components": described()["components"]}
-        Draft202012Validator(document).validate(reply.json)
+        lines = reply.headers["content-type"] == "application/x-ndjson"
+        for each in map(orjson.loads, reply.body.splitlines()) if lines else [reply.json]:
+            Draft202012Validator(document).validate(each)
     else:
         assert reply.body == b""
 

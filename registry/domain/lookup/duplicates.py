@@ -8,15 +8,17 @@ do not contain it, so every distinct schema has to be parsed once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import Any, Final, NamedTuple
 
-from registry.domain.model import Subject, identity
+from registry.domain.model import Subject, guid_text, identity
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import source_of
 from registry.domain.queries import by_subject, entities, versions
+from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered, at
 from registry.domain.rows import layout
 from registry.domain.rows.version_row import VersionRow
@@ -26,60 +28,171 @@ from registry.domain.schemas import FORMATS
 # Number of earlier versions that a new one is compared with.
 EARLIER_VERSIONS_MAX: Final = 10
 
+# The steps of a search, in their order.
+NORMALISING, COLLECTING = "normalising the schemas", "collecting the groups"
+
 _NAME: Final = rb"\"name\":"  # of an Avro type or field, as in a row
+_MD5_BYTES: Final = 16
+_ALL: Final = 1 << 62
 
-# Schema type with guid, or schema type with normal form.
-_Typed = tuple[str, bytes]
+
+class Bounds(NamedTuple):
+    """Limits of a search: on what it keeps in memory, and on what it lists."""
+
+    # Distinct schemas: some 150 bytes each.
+    schemas: int = _ALL
+    groups: int = _ALL
+    # Contents of a group, and versions of a content.
+    contents: int = _ALL
+    versions: int = _ALL
 
 
-class DuplicateGroup(NamedTuple):
+NO_BOUNDS: Final = Bounds()
+
+
+class TooManySchemas(Exception):
+    """There are more distinct schemas than a search may keep."""
+
+
+class Place(NamedTuple):
+    """A registered version of a schema."""
+
+    subject: Subject
+    version: int
+    schema_id: int
+
+
+@dataclass(slots=True)
+class EqualContent:
+    """A schema of a group: the first of its versions, by subject, and the number of all."""
+
+    places: list[Place] = field(default_factory=list)
+    count: int = 0
+
+
+@dataclass(slots=True)
+class DuplicateGroup:
     """Schemas with the same normal form."""
 
     schema_type: str
     normal_form: bytes
-    # The registered versions of each schema, by guid.
-    contents: Mapping[bytes, list[Registered]]
+    # The number of different schemas in it, and the first of them, by guid.
+    distinct: int
+    contents: dict[bytes, EqualContent] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the group as programs get it."""
+        return {
+            "schemaType": self.schema_type,
+            "normalized": guid_text(self.normal_form),
+            "distinct": self.distinct,
+            "contents": [
+                {
+                    "guid": guid_text(md5),
+                    "count": content.count,
+                    "versions": [
+                        {"subject": each.subject.qualified, "version": each.version, "id": each.schema_id}
+                        for each in content.places
+                    ],
+                }
+                for md5, content in self.contents.items()
+            ],
+        }
+
+
+class Duplicates(NamedTuple):
+    """The result of a search."""
+
+    # In the order of their first versions.
+    groups: list[DuplicateGroup]
+    # The number of all groups, listed or not.
+    total: int
 
 
 def find_groups(
-    view: View, prefix: str, *, deleted: bool, progress: Callable[[int], object]
-) -> list[DuplicateGroup]:
-    """Return the groups of two or more schemas that are equal once normalized, by type and normal form.
+    view: View,
+    prefix: str,
+    *,
+    deleted: bool,
+    bounds: Bounds = NO_BOUNDS,
+    progress: Callable[[str, int, int], object] = lambda *_: None,
+) -> Search[Duplicates]:
+    """Search for the groups of two or more schemas that are equal once normalized.
 
     ``prefix`` is that of ``GET /schemas``; ``deleted`` includes soft-deleted versions. ``progress`` is called
-    with the number of versions examined.
+    with the step, and the number of versions examined in it, of all. Raises :class:`TooManySchemas`.
+
+    If the rows change meanwhile, schemas that exist from the beginning to the end are found.
     """
-    forms: dict[_Typed, bytes] = {}
-    first: dict[_Typed, bytes] = {}
-    repeated: set[_Typed] = set()
-    for count, registered in enumerate(_in_scope(view, prefix, deleted=deleted), 1):
-        content = _content(registered.row)
-        if content not in forms:
-            forms[content] = _normal_form_of(view, registered)
-            group = content[0], forms[content]
-            if first.setdefault(group, content[1]) != content[1]:
-                repeated.add(group)
-        progress(count)
+    total = 0
+    for start, _ in _ranges(view, prefix):
+        for _ in scan(view, start):
+            total += 1
+            yield
+    forms: dict[bytes, bytes] = {}
+    for done, registered in enumerate(_in_scope(view, prefix, deleted=deleted), 1):
+        if registered is not None and (content := _content(registered.row)) not in forms:
+            if len(forms) == bounds.schemas:
+                raise TooManySchemas
+            forms[content] = _form(view, registered, content)
+        progress(NORMALISING, done, max(done, total))
+        yield
+    repeated = _repeated(forms)
     # A second pass, so that versions of the many schemas without duplicates are not kept in memory.
-    found: dict[_Typed, dict[bytes, list[Registered]]] = {group: {} for group in sorted(repeated)}
-    for registered in _in_scope(view, prefix, deleted=deleted) if repeated else ():
-        schema_type, md5 = content = _content(registered.row)
-        group = schema_type, forms[content]
-        if group in found:
-            found[group].setdefault(md5, []).append(registered)
-    return [DuplicateGroup(*group, contents) for group, contents in found.items()]
+    groups: dict[bytes, DuplicateGroup] = {}
+    for done, registered in enumerate(_in_scope(view, prefix, deleted=deleted) if repeated else (), 1):
+        form = None if registered is None else forms.get(_content(registered.row))
+        if registered is not None and form in repeated:
+            if form not in groups and len(groups) < bounds.groups:
+                schema_type = entities.schema_type(registered.row)
+                groups[form] = DuplicateGroup(schema_type, form[:_MD5_BYTES], repeated[form])
+            if form in groups:
+                _add(groups[form], registered, bounds)
+        progress(COLLECTING, done, max(done, total))
+        yield
+    found = [group for group in groups.values() if len(group.contents) > 1]
+    return Duplicates(found, len(repeated) - len(groups) + len(found))
 
 
-def _in_scope(view: View, prefix: str, *, deleted: bool) -> Iterator[Registered]:
-    for start, test in sorted(by_subject.ranges(view, layout.VERSION, prefix), key=lambda each: each[0]):
+def _add(group: DuplicateGroup, registered: Registered, bounds: Bounds) -> None:
+    md5 = registered.row.md5
+    if md5 not in group.contents and len(group.contents) == bounds.contents:
+        return
+    content = group.contents.setdefault(md5, EqualContent())
+    content.count += 1
+    if len(content.places) < bounds.versions:
+        place = Place(registered.subject, registered.version, registered.row.schema_id)
+        content.places.append(place)
+
+
+def _repeated(forms: dict[bytes, bytes]) -> dict[bytes, int]:
+    """Return the normal forms of several schemas, each with the number of these."""
+    counted = ((form, sum(1 for _ in same)) for form, same in groupby(sorted(forms.values())))
+    return {form: count for form, count in counted if count > 1}
+
+
+def _in_scope(view: View, prefix: str, *, deleted: bool) -> Iterator[Registered | None]:
+    """Walk the versions under a prefix."""
+    for start, test in _ranges(view, prefix):
         for key, _ in scan(view, start):
             found = versions.at(view, key)
-            if found is not None and test(found.subject) and (deleted or not found.row.deleted):
-                yield found
+            shown = found is not None and test(found.subject) and (deleted or not found.row.deleted)
+            yield found if shown else None
 
 
-def _content(row: VersionRow) -> _Typed:
-    return entities.schema_type(row), row.md5
+def _ranges(view: View, prefix: str) -> list[tuple[bytes, Callable[[Subject], bool]]]:
+    return sorted(by_subject.ranges(view, layout.VERSION, prefix), key=lambda each: each[0])
+
+
+def _content(row: VersionRow) -> bytes:
+    """Return the guid of a schema with its type, which the guid does not tell."""
+    return row.md5 + entities.schema_type(row).encode()
+
+
+def _form(view: View, registered: Registered, content: bytes) -> bytes:
+    """Return the normal form of a schema with its type; of one that is normalized, the same object."""
+    form = _normal_form_of(view, registered) + content[_MD5_BYTES:]
+    return content if form == content else form
 
 
 def _normal_form_of(view: View, registered: Registered) -> bytes:

@@ -74,6 +74,25 @@ export async function* pages(where, { query = {}, limit, signal } = {}) {
   }
 }
 
+/** The objects of an answer that has one JSON object a line, as they come. */
+export async function* lines(where, { query, signal } = {}) {
+  const answer = await request("GET", where, { query, signal, headers: { accept: "application/x-ndjson" } });
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const complete = (rest + value).split("\n");
+      rest = complete.pop();
+      yield* complete.filter((line) => line !== "").map((line) => JSON.parse(line));
+    }
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("unreachable", "The registry broke off its answer");
+  }
+}
+
 /**
  * The answer of a request that succeeded; throws ApiError, or the signal's AbortError. credential: the value of the
  * Authorization header (null: none), for requests that do not wait for the user to sign in.

@@ -92,6 +92,24 @@ def test_changed_rules_apply_without_a_restart_and_broken_ones_do_not(site: Site
     until(lambda: all(site.names() == ["own-value"] for _ in range(8)), 10.0, "the first rules")
 
 
+def test_a_search_for_duplicates_sees_what_may_be_read(site: Site) -> None:
+    texts = [f'{{"type":"array","items":"int",{more}}}' for more in ('"x":1,"y":1', '"y":1,"x":1')]
+    for name, text in zip(("own-twice", "other-twice"), texts, strict=True):
+        target = f"/subjects/{name}/versions"
+        assert site.status(target, "root", json.dumps({"schema": text})) == 200
+    site.write_rules(
+        f'{ROOT}{OWN.format("own")}[[allow]]\nprincipal = "alice"\noperations = ["admin"]\nsubjects = "*"\n'
+    )
+    until(lambda: all(site.status("/node") == 200 for _ in range(8)), 10.0, "the new rules")
+    for user, groups in (("alice", 0), ("root", 1)):
+        url, auth = f"{site.registry.url}/admin/duplicates", (user, "secret")
+        *_, last = httpx.get(url, auth=auth, timeout=PATIENT).text.splitlines()
+        assert json.loads(last) == {"found": {"groups": groups, "listed": groups}}
+    site.write_rules(ROOT + OWN.format("own"))
+    until(lambda: all(site.status("/node") == 403 for _ in range(8)), 10.0, "the first rules")
+    assert site.status("/admin/duplicates") == 403
+
+
 def test_rules_need_clients_with_names(tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text(ROOT)

@@ -1,0 +1,1 @@
+"""Searches for duplicates in a running registry."""
