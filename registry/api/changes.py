@@ -24,6 +24,8 @@ _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
 # nginx passes on a buffered answer only when it is complete.
 _STREAMED: tuple[Header, ...] = (*_NO_STORE, (b"x-accel-buffering", b"no"))
 _OFFSET = re.compile(r"-1|[0-9]{1,18}", re.ASCII)
+# The parameters of a media type that a client does not want.
+_REFUSED = re.compile(r"(?:^|;)q=0(?:\.0{0,3})?(?:;|$)")
 _PARAMETERS = (
     word(
         "after",
@@ -80,7 +82,7 @@ def operations(hub: Hub | None) -> tuple[Operation, ...]:
 def _takes_stream(accept: str) -> bool:
     ranges = [each.partition(";") for each in accept.lower().split(",")]
     return any(
-        kind.strip() == "text/event-stream" and more.replace(" ", "") not in ("q=0", "q=0.0")
+        kind.strip() == "text/event-stream" and not _REFUSED.search(more.replace(" ", ""))
         for kind, _, more in ranges
     )
 

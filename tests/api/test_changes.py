@@ -158,7 +158,10 @@ def test_a_head_request_shows_what_a_stream_would_be(api: Api, accept: str) -> N
     assert reply.body == b""
 
 
-@pytest.mark.parametrize("accept", ["", "*/*", "application/json", "text/event-stream;q=0"])
+@pytest.mark.parametrize(
+    "accept",
+    ["", "*/*", "application/json", "text/event-stream;q=0", "text/event-stream; charset=utf-8; q=0.000"],
+)
 def test_others_get_pages(api: Api, accept: str) -> None:
     assert api.get("/changes", accept=accept).headers["content-type"] == "application/json"
 

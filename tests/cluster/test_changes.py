@@ -56,6 +56,7 @@ def test_a_log_whose_head_was_deleted_names_its_oldest_offset(kafka: Broker) -> 
                 [], [5, 6, 7], [7], []
             ]  # fmt: skip
             assert [page.next for page in pages] == [5, 8, 8, 8]
+            assert {page.log for page in pages} == {log.identity}
             with pytest.raises(RegistryError) as refused:
                 await feed.events(4, 0.0)
             assert refused.value.code == EVENTS_DELETED.code

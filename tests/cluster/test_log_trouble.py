@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from registry.domain.log_format.records import config_key
 from registry.domain.model import Subject
 from registry.log.contract import Log
 from tests.kafka_topics import delete_topic, make_topic
+from tests.listening import Listener, Listeners
 from tests.process.node.stations import on_kafka
 from tests.running import ROOT, Registry, until
 
@@ -140,8 +141,11 @@ def test_a_running_node_takes_a_log_that_was_seeded_from_its_own(own: Broker, tm
     topic = make_topic(own.address)
     first = start(own, tmp_path / "first", topic).wait()
     other = start(own, tmp_path / "other", topic).wait()
+    listens = ExitStack()
     try:
         ids = [register(node, name).json()["id"] for node, name in ((first, "a"), (other, "b"))]
+        listens.enter_context(Listeners(listener := Listener([other.port])))
+        until(lambda: listener.offsets, WAIT_S, "the events")
         delete_topic(own.address, topic)
         until(lambda: not status(other)["ready"], WAIT_S, "the loss to be noticed")
         assert first.stop() == 0, first.output
@@ -154,7 +158,9 @@ def test_a_running_node_takes_a_log_that_was_seeded_from_its_own(own: Broker, tm
         for name, schema_id in zip("ab", ids, strict=True):
             assert get(other, f"/subjects/{name}/versions/latest").json()["id"] == schema_id
         assert register(other, "c").json()["id"] > max(ids)
+        until(lambda: listener.breaks, WAIT_S, "the stream, whose offsets mean nothing any more, to end")
     finally:
+        listens.close()
         first.stop()
         other.stop()
 
