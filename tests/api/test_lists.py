@@ -193,6 +193,27 @@ def test_what_stays_is_listed_once_whatever_comes_and_goes_between_pages(slicing
         assert found == sorted(set(found))
 
 
+@pytest.mark.parametrize("slicing", [AT_ONCE, ROW_BY_ROW], ids=["at once", "row by row"])
+@pytest.mark.parametrize("sort", ["-name", "id", "-id"])
+def test_in_each_order_what_stays_is_listed_once_while_others_come_and_go(
+    slicing: Slicing, sort: str
+) -> None:
+    names = [f"s{number:02}" for number in range(30)]
+    with api_with(slicing) as api:
+        for number, name in enumerate(names):
+            api.register(name, record(f"R{number}"))
+        found: list[str] = []
+        for number, page in enumerate(by_cursor(api, f"/subjects?sort={sort}", 4)):
+            found += page
+            for name in names[number * 3 : number * 3 + 1]:
+                api.delete(f"/subjects/{name}")
+                api.register(f"{name}-new", record(f"N{number}"))
+        stayed = [each for each in names if api.get(f"/subjects/{each}/versions").status == 200]
+        listed = [each for each in found if each in stayed]
+        assert listed == (stayed[::-1] if sort.startswith("-") else stayed)
+        assert len(found) == len(set(found))
+
+
 def test_an_offset_is_counted_again_after_a_write() -> None:
     with api_with(AT_ONCE) as api:
         for number in range(STEP + 10):

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from registry.domain.log_format.config_values import config_value
-from registry.domain.log_format.records import Entry, config_key
+from registry.domain.log_format.records import Entry, config_key, schema_key
 from registry.domain.model import Subject
 from registry.log.embedded.log import EmbeddedLog
 from tests.running import Registry, until
@@ -31,6 +31,11 @@ def config(subject: Subject, level: str) -> Entry:
     return Entry(config_key(subject), config_value(subject, {"compatibilityLevel": level}))
 
 
+def removed(name: str) -> Entry:
+    """Return the record that deletes the first version of a subject permanently."""
+    return Entry(schema_key(Subject.parse(name), 1), None)
+
+
 LONG_AGO = (
     config(LOST, "FULL"),  # the next record replaces it, and compaction removes it
     config(LOST, "NONE"),
@@ -42,6 +47,8 @@ RECORDS = (
     filled.version("lost", 4),
     config(ORDERS, "BACKWARD"),
     filled.version("orders", 5, 3, text=FIRST),
+    filled.version("gone", 6),
+    removed("gone"),
 )
 HOUR_MS = 3_600_000
 YEAR_S = 365 * 24 * 3600
@@ -111,6 +118,21 @@ def test_the_history_leads_to_what_was_after_each_event(opened: Open) -> None:
     banner(page).get_by_role("link", name="Back to now").click()
     expect(version_links(page)).to_have_text(["Version 3", "Version 2", "Version 1"])
     expect(page.get_by_role("button", name="Delete the subject…")).to_be_visible()
+
+
+def test_a_subject_that_was_deleted_permanently_is_found_by_its_history(opened: Open, watch: Watch) -> None:
+    watch.allow(r"status of 404")
+    page = opened("/subjects/gone")
+    expect(page.get_by_role("alert")).to_contain_text("'gone' not found")
+    events = page.get_by_role("table", name="History, the newest first").get_by_role("row")
+    events.filter(has_text="version registered").get_by_role("link").first.click()
+    expect(version_links(page)).to_have_text(["Version 1"])
+    expect(text_of(page)).to_contain_text('"type": "record"')
+    page.get_by_role("tab", name="Compare with now").click()
+    expect(page.get_by_role("table", name="Then and now")).to_contain_text("none")
+    banner(page).get_by_role("link", name="Later change").click()
+    expect(page.get_by_role("heading", name="It did not exist then")).to_be_visible()
+    check_accessible(page)
 
 
 def test_every_read_of_the_page_is_of_that_moment(opened: Open) -> None:

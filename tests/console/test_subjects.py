@@ -114,6 +114,9 @@ def test_a_hundred_thousand_subjects_take_little_memory(browser, watch, served, 
         assert seen == list(range(2, MANY + 2)), "a row was never in the page"
         assert most < 120
         expect(page.get_by_role("row").last).to_contain_text("v1")
+        page.get_by_role("columnheader", name="Id").get_by_role("button").click()
+        expect(page.get_by_role("row").nth(1)).to_contain_text(f"-{MANY - 1:06}-value")
+        expect(count(page)).to_have_text(f"{MANY:,} subjects")
         page.get_by_label("Search subjects").fill("failed 99999")
         expect(page.get_by_role("status").filter(has_text="of")).to_have_text(f"1 of {MANY:,}")
         session = page.context.new_cdp_session(page)

@@ -1,6 +1,7 @@
 // A subject as it was: its versions, their texts, config and mode then. Nothing can be changed here.
 import { html } from "../vendor.js";
 import { Badge } from "../components/badge.js";
+import { Name } from "../components/name.js";
 import { Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { Tabs } from "../components/tabs.js";
@@ -41,7 +42,7 @@ function Banner({ subject, query }) {
   return html`
     <section class="notice info past" aria-label="A moment of the past">
       <h2>As of offset ${at}</h2>
-      ${last >= 0 && html`<p>The last change until then: ${worded(events[last])}, <${Time} ms=${events[last].time} />.</p>`}
+      ${last >= 0 && html`<p>The last change until then: <${Worded} event=${events[last]} />, <${Time} ms=${events[last].time} />.</p>`}
       <div class="actions">
         <a class="button" href=${`#${to(to`/subjects/${subject}`, present)}`}>Back to now</a>
         ${last >= 0 && link(events[last + 1], "Earlier change")}
@@ -51,8 +52,8 @@ function Banner({ subject, query }) {
     </section>`;
 }
 
-function worded({ kind, version }) {
-  return kind.replaceAll("_", " ") + (version ? ` (version ${version})` : "");
+function Worded({ event: { kind, version, principal } }) {
+  return html`${kind.replaceAll("_", " ")}${version ? ` (version ${version})` : ""}${principal !== undefined && html` by <${Name} plain text=${principal} />`}`;
 }
 
 /** Like Loaded, for what is asked of the past. */

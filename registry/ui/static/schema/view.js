@@ -10,7 +10,7 @@ import { Compare } from "./compare.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { Details } from "./details.js";
 import { Facts } from "./facts.js";
-import { History } from "./history.js";
+import { History, eventsOf } from "./history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Past } from "./past.js";
 import { usePermitted } from "./permitted.js";
@@ -21,6 +21,8 @@ import { VersionText } from "./text.js";
 import { BringBack } from "./undelete.js";
 import { Usage } from "./usage.js";
 import { Versions, numberOf, useSteps } from "./versions.js";
+
+const NOT_FOUND = 404;
 
 /** params: subject, version (optional); query: view (a tab), form, with (a version), deleted, at (an offset). */
 export default function SchemaView({ params: { subject, version }, query }) {
@@ -38,11 +40,23 @@ function Present({ subject, wanted, query, onChange }) {
   const listed = useLoaded((signal) => versionsOf(subject, signal), [subject]);
   useReload((event) => event.subject === subject, listed.reload);
   return html`
+    ${listed.error?.status === NOT_FOUND && html`<${Before} subject=${subject} />`}
     <${Loaded} of=${listed} what="the versions">
       ${(found) => html`
         <${Subject} subject=${subject} wanted=${wanted} ...${found} query=${query}
           onChange=${onChange} onWritten=${listed.reload} />`}
     <//>`;
+}
+
+/** Leads to what a subject was that does not exist any more. */
+function Before({ subject }) {
+  const { value } = useLoaded((signal) => eventsOf(subject, 1, signal), [subject]);
+  if (!value?.events.length) return null;
+  return html`
+    <section>
+      <h2>What happened to it</h2>
+      <${History} subject=${subject} />
+    </section>`;
 }
 
 function Subject({ subject, wanted, versions, older, details, query, onChange, onWritten }) {
