@@ -72,7 +72,8 @@ class ById(NamedTuple):
 
         def places() -> Iterator[Place | None]:
             for found in subject_order.subjects(view, prefix):
-                yield (yield from self._place(view, found[0])) if found is not None else None
+                last = found and view.seek_back(layout.after(layout.scope_key(layout.VERSION, found[0])))
+                yield (yield from self._place(view, found[0], last)) if found and last else None
 
         yield from ordered(places, self._rank, None if after is None else self._rank(after), BATCH)
 
@@ -108,26 +109,26 @@ class ById(NamedTuple):
         newest = view.seek_back(layout.after(key[:-4]))
         if newest is None or not newest[0].startswith(key[:-4]):
             return None
-        live = not version_row.is_deleted(newest[1])
-        if live and (newest[0] != key or not self.lists(False)):
-            return None
+        if newest[0] != key and not version_row.is_deleted(newest[1]):
+            return None  # the most frequent case
         subject = versions.subject_at(*newest)
-        if not prefix.admits(subject):
-            return None
-        if live:
-            row = newest[1]
-            return Place(
-                subject, version_row.id_of(row), version_row.offset_of(row), layout.unnumber(key[-4:])
-            )
-        found = yield from self._place(view, subject)
+        found = (yield from self._place(view, subject, newest)) if prefix.admits(subject) else None
         return found if found is not None and layout.number(found.version) == key[-4:] else None
 
-    def _place(self, view: View, subject: Subject) -> Search[Place | None]:
-        """Search for the place of a subject; None if it is not listed."""
-        found = yield from versions.find_latest(view, subject)
-        if found is None or not self.lists(found.row.deleted):
-            return None
-        return Place(subject, found.row.schema_id, found.row.offset, found.version)
+    def _place(self, view: View, subject: Subject, newest: tuple[bytes, bytes]) -> Search[Place | None]:
+        """Search for the place of a subject with this newest row; None if it is not listed."""
+        key, value = newest
+        deleted = version_row.is_deleted(value)
+        if deleted:
+            found = yield from versions.find_latest(view, subject)
+            if found is None:
+                return None
+            deleted = found.row.deleted
+            place = Place(subject, found.row.schema_id, found.row.offset, found.version)
+        else:
+            number = layout.unnumber(key[-4:])
+            place = Place(subject, version_row.id_of(value), version_row.offset_of(value), number)
+        return place if self.lists(deleted) else None
 
     def _rank(self, place: Place) -> bytes:
         return flipped(place.key) if self.descending else place.key
