@@ -59,6 +59,7 @@ class Answer(NamedTuple):
     media_type: bytes | None = None  # ``None``: the negotiated one
     offset: int | None = None  # offset at which a write is visible; ``None`` for reads
     rest: AsyncGenerator[bytes] | None = None  # the rest of a streamed body, of unknown length
+    lasting: bool = False  # the rest comes over a long time
     hold: Callable[[Stream], None] | None = None  # gets the open answer, and writes its body at any time
 
 
@@ -111,6 +112,8 @@ async def send_answer(
     elif answer.status not in (204, 304) and rest is None:
         headers.append((b"content-length", b"%d" % len(body)))
     start: Message = {"type": "http.response.start", "status": answer.status, "headers": headers}
+    if answer.lasting:
+        start["lasting"] = True
     await send(start)
     if scope["method"] == "HEAD":
         if rest is not None:

@@ -34,7 +34,8 @@ def duplicates_of(searches: Searches | None) -> NodeHandler:
         wanted = SearchRequest(call.args["subjectPrefix"], call.args["deleted"], limit, spans)
         lines = searches.lines(wanted)
         # A generator that has begun is closed with the answer, whatever becomes of that.
-        return Answer(await anext(lines), headers=_HEADERS, media_type=JSON_LINES, rest=lines)
+        first = await anext(lines)
+        return Answer(first, headers=_HEADERS, media_type=JSON_LINES, rest=lines, lasting=True)
 
     return duplicates
 

@@ -7,7 +7,9 @@ into slices in the same way. Without a ``content-length``, a streamed body is ch
 with the connection for HTTP/1.0. Other connections get their turn after every slice.
 
 An answer can also be kept open without a task: after the start, the application sends ``http.response.hold``
-with a function ``hold``, which gets the :class:`.held.HeldAnswer`, and returns.
+with a function ``hold``, which gets the :class:`.held.HeldAnswer`, and returns. If the start of a streamed
+answer has ``lasting``, it takes long by its nature, so only the time until it begins is observed, as of held
+answers.
 
 When the client has disconnected, ``send`` raises :class:`ClientGone` (an ``OSError``, as ASGI 2.4 requires):
 at the next slice, or at once if the application was waiting for the client to read.
@@ -89,6 +91,7 @@ class Exchange:
         self._bodiless = False
         self._last = not request.keep_alive
         self._bytes = 0
+        self._seconds: float | None = None
         self._held: HeldAnswer | None = None
 
     async def run(self) -> None:
@@ -106,7 +109,8 @@ class Exchange:
         if not (self._done or self._output.closed):
             self._held = None
             await self._fail()
-        seconds, details = time.perf_counter() - self._began, self._service.details_of(scope)
+        seconds = time.perf_counter() - self._began if self._seconds is None else self._seconds
+        details = self._service.details_of(scope)
         host = self._connection.client.host
         self._service.observe(Served(self._request, host, self._status, seconds, self._bytes, *details))
         if self._held is None:
@@ -157,6 +161,8 @@ class Exchange:
     async def _send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], list(message.get("headers", ()))
+            if message.get("lasting"):
+                self._seconds = time.perf_counter() - self._began
             return
         if message["type"] == "http.response.hold":
             self._hold(message["hold"])

@@ -23,12 +23,12 @@ BUFFER = 64 * 1024
 
 @asynccontextmanager
 async def serving(
-    app: App, limits: Limits | None = None, fast_path: FastPath = lambda *_: None
+    app: App, limits: Limits | None = None, fast_path: FastPath = lambda *_: None, **options: Any
 ) -> AsyncIterator[Server]:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
     listener.setblocking(False)
-    server = Server(app, limits=limits, fast_path=fast_path)
+    server = Server(app, limits=limits, fast_path=fast_path, **options)
     await server.start(listener)
     try:
         yield server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from registry.api.app import Gateway
 from registry.api.browsers import Cors, PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.http1.server import Server
+from registry.observe.metrics import Served
 from registry.security.client_address import TrustedProxies
 from registry.security.gate import OPEN_GATE
 from tests.running import until_async
@@ -203,3 +205,29 @@ def test_a_client_that_goes_ends_a_producer_that_does_not_wait_for_it(
 def held(server: Server) -> int:
     """Return the bytes buffered in the server for a client that is behind; 0 if none is."""
     return sum(each._transport.get_write_buffer_size() for each in behind(server))
+
+
+@loops
+@pytest.mark.parametrize("lasting", [True, False])
+def test_the_time_of_a_lasting_answer_ends_where_it_begins(run: Run, lasting: bool) -> None:
+    async def scenario() -> None:
+        served: list[Served] = []
+        go = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": [], "lasting": lasting})
+            await send({"type": "http.response.body", "body": b"one", "more_body": True})
+            await go.wait()
+            await send({"type": "http.response.body", "body": b""})
+
+        began = time.perf_counter()
+        async with serving(app, observe=served.append) as server, asking(server, get()) as (reader, _):
+            await head(reader)
+            seconds = time.perf_counter() - began
+            await until_async(lambda: time.perf_counter() - began > 2 * seconds, "time to pass")
+            go.set()
+            await until_async(lambda: served, "the answer to be counted")
+        assert (served[0].seconds < seconds) is lasting
+        assert served[0].size == 3
+
+    run(scenario())
