@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from registry.domain.events.filter import Filter
 from registry.security.access import Access
+from registry.security.client_address import client_network
 from registry.security.gate import Admission, Credentials
 
 from .contract import Stream
@@ -37,7 +38,7 @@ class Subscription(NamedTuple):
     def client(self) -> Hashable:
         """By what clients are counted: the principal or, without one, the address."""
         name = self.admission.principal.name
-        return (name, "") if name else ("", self.credentials.address)
+        return (name, "") if name else ("", client_network(self.credentials.address))
 
 
 class State(Enum):

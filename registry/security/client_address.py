@@ -1,4 +1,4 @@
-"""Addresses of clients behind trusted proxies."""
+"""Addresses of clients, also behind trusted proxies, and the networks by which clients are counted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 _HEADER = b"x-forwarded-for"
 _HOPS_MAX = 20
+_IPV6_PREFIX = 64  # of a network that one client can have for itself
 
 
 class TrustedProxies:
@@ -45,6 +46,19 @@ class TrustedProxies:
         if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
             found = found.ipv4_mapped
         return any(found in network for network in self._networks)
+
+
+def client_network(address: str) -> str:
+    """Return the address, or the network that one client with an IPv6 address can have."""
+    if ":" not in address:
+        return address
+    try:
+        found = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.IPv6Network((found, _IPV6_PREFIX), strict=False).network_address)
 
 
 def _address(hop: str) -> str:

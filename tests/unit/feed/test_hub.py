@@ -229,6 +229,10 @@ async def test_without_principals_one_address_leaves_room_for_others() -> None:
         with pytest.raises(RegistryError, match="This client listens to changes 1 times"):
             await hub.locate(subscription(address="a"), None)
         await listen(hub, None, subscription(address="b"))
+        await listen(hub, None, subscription(address="2001:db8:0:1::1"))
+        with pytest.raises(RegistryError, match="This client listens"):
+            await hub.locate(subscription(address="2001:db8:0:1:ffff::2"), None)
+        await listen(hub, None, subscription(address="2001:db8:0:2::1"))
 
 
 @in_loop
