@@ -17,6 +17,7 @@ from registry.log.contract import LogError, Unreachable
 
 from . import requests
 from .connection import Connections, NoAnswer
+from .parsed_records import records_of
 from .partition import Partition
 from .record_batches import next_offset
 from .requests import EARLIEST, LATEST, Broker, Code, code_name
@@ -151,7 +152,7 @@ def _messages(data: bytes, offset: int) -> Iterator[Message]:
                 raise LogError(f"a batch at or after offset {at} has a wrong checksum")
             if batch.is_control_batch:
                 continue
-            for each in batch:
+            for each in records_of(batch, data):
                 at = each.offset
                 if at >= offset:
                     yield Message(at, each.timestamp, each.key, each.value, tuple(each.headers))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
@@ -21,6 +22,7 @@ from registry.log.contract import (
 from registry.log.kafka import fetcher, read_buffer, record_batches, requests
 from registry.log.kafka.log import KafkaLog
 from tests.contract.log.conftest import OddBroker, Opened
+from tests.kafka_batches import with_header_key
 from tests.kafka_topics import delete_topic, make_topic
 from tests.running import until
 
@@ -215,6 +217,30 @@ def test_headers_of_others_are_taken_as_they_are(kafka: Broker, opened: Opened) 
     assert producer.flush(30) == 0
     records, _ = read_on(opened(kafka.address, topic))
     assert [record.principal for record in records] == [b"", b"", b"\xff\n" * 10_000, b"first"]
+
+
+def test_a_header_whose_key_is_no_text_ends_no_reading(
+    kafka: Broker, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers take such a record from anybody who may write to the topic, and Java's clients read it."""
+    topic = make_topic(kafka.address)
+    log = opened(kafka.address, topic)
+    log.claim()
+    build = record_batches.build
+
+    def odd(*parts: Any) -> record_batches.Batch:
+        batch = build(*parts)
+        return batch._replace(
+            data=with_header_key(batch.data, b"registrar", b"\xff\xfe\x80\xc3(\xa0\xa1\0\n")
+        )
+
+    monkeypatch.setattr(record_batches, "build", odd)
+    log.append([Entry(b"a", b"1"), Entry(b"b", b"2")], headers={0: b"header"})
+    monkeypatch.setattr(record_batches, "build", build)
+    log.append([Entry(b"c", b"3", b"carol")])
+    for each in (log, opened(kafka.address, topic)):
+        assert [record.key for record in read_on(each)[0]] == [b"a", b"b", b"c"]
+    assert log.headers_before(3, 10) == RecordHeaders(0, [])
 
 
 def test_what_was_appended_here_next_is_read_without_a_fetch(odd: OddBroker, opened: Opened) -> None:
