@@ -1,4 +1,4 @@
-"""Who made a change, as every node tells it, whichever node the request came to."""
+"""Changes with their principals, as every node tells them, through any node to which the request came."""
 
 from __future__ import annotations
 

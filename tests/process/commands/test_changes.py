@@ -9,11 +9,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import jsonschema
 import pytest
 
-from tests.process.commands.running_verbs import verb
+from tests.process.commands.running_verbs import verb, verb_process
 from tests.process.folder.places import Place
+from tests.process.security.test_authentication import SECRET
 from tests.running import ROOT, Registry
 
 SHAPES = ROOT / "docs" / "json"
@@ -70,6 +72,28 @@ def test_the_history_of_a_subject_is_printed(registry: Registry) -> None:
     shown = verb("history", "a", "--oldest", "--limit", "2", "--url", registry.url)
     assert [line.split()[3] for line in shown.out.splitlines()] == ["config_set", "version_registered"]
     assert "more than 2 events" in shown.err
+
+
+@pytest.mark.parametrize(("recorded", "said"), [("true", "zoë"), ("false", None)])
+def test_changes_and_histories_name_who_made_a_change_if_that_is_recorded(
+    tmp_path: Path, recorded: str, said: str | None
+) -> None:
+    users = tmp_path / "users"
+    users.write_text(f"zoë:{SECRET}\n")
+    flags = ("--readers", "0", "--users", str(users), "--record-principals", recorded)
+    running = Registry(tmp_path / "data", *flags).wait()
+    try:
+        body = {"schema": INT}
+        login = ("zoë".encode(), b"secret")
+        httpx.post(f"{running.url}/subjects/a/versions", json=body, auth=login).raise_for_status()
+        own = {"REGISTRAR_URL": running.url, "REGISTRAR_USER": "zoë:secret"}
+        (line,) = verb_process("changes", "--json", "--prefix", "a", **own).out.splitlines()
+        assert json.loads(line).get("principal") == said
+        (event,) = verb_process("history", "a", "--json", **own).json["events"]
+        assert event.get("principal") == said
+        assert ("principal=zoë" in verb_process("history", "a", **own).out) == (said is not None)
+    finally:
+        running.kill()
 
 
 def test_changes_are_followed_over_a_restart(registry: Registry, tmp_path: Path) -> None:
