@@ -13,6 +13,7 @@ from registry.log.contract import Fencing, Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
+from registry.store.open import remove_outdated
 
 from .inventory import Inventory
 from .past.filler import HistoryFiller
@@ -81,6 +82,7 @@ class Maintenance:
             if not proven:
                 verify_digest(self._store, self._stopping)
                 proven = True
+                remove_outdated(self._store.path.parent)
                 if self._filler is None:
                     self._clear_history()
             counted = self._counted_blocks(self._store.count_step)

@@ -31,7 +31,10 @@ META_COUNTED = b"counts"
 META_COUNTED_FORMER = b"counted"  # of releases whose blocks had other counts
 CURRENT = "current"
 PREFIX = "store-"
-ASIDE = ".damaged"
+# How the names of stores end that were set aside: damaged; of another log than the present one, which may
+# lack what they hold; and such as are only kept until the rows have been rebuilt.
+DAMAGED, OTHER_LOG, OUTDATED = ".damaged", ".other-log", ".outdated"
+ASIDE = (DAMAGED, OTHER_LOG, OUTDATED)
 # A file in an environment's folder that says why its rows are wrong, if no check at the start would find
 # that.
 CONDEMNED = "condemned"

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from .create import NewStore, Origin
 from .layout import Current, State, StoreError, hold, read_current, write_current
 from .lmdb import Store
 
-_NAME = re.compile(re.escape(layout.PREFIX) + r"(\d+)(" + re.escape(layout.ASIDE) + ")?")
+_NAME = re.compile(re.escape(layout.PREFIX) + r"(\d+)(" + "|".join(map(re.escape, layout.ASIDE)) + ")?")
 
 
 # Creates a complete environment in the given folder, which must not exist, with rows beyond the given offset.
@@ -34,6 +34,14 @@ Load = Callable[[Path, int], bool]
 
 # See registry.log.contract.Log.divergence.
 Divergence = Callable[[Lineage], int | None]
+
+
+class Unusable(NamedTuple):
+    """A reason why a store cannot be used."""
+
+    # How its folder's name ends once it is set aside, one of :data:`.layout.ASIDE`.
+    aside: str
+    text: str
 
 
 class HeldStore(Store):
@@ -79,11 +87,13 @@ def open_store(
         raise StoreError(f"cannot create a store in {path}: {error}") from error
     try:
         current = read_current(path)
-        messages = list(_reasons_to_discard(path, current, log_identity, log_end, fold, divergence))
+        unusable = _why_unusable(path, current, log_identity, log_end, fold, divergence)
         if unfit and current is not None:
-            messages = [f"The store {path / current.name} cannot be used: {unfit}"]
-        if current is None or messages:
-            messages = _set_aside(path, current, messages)
+            aside = layout.OUTDATED if unusable is None else unusable.aside
+            unusable = Unusable(aside, f"The store {path / current.name} cannot be used: {unfit}")
+        messages = []
+        if unusable is not None:
+            messages = [_set_aside(path, current, unusable)]
             current = None
         _tidy(path, current)
         current = (
@@ -130,45 +140,59 @@ def peek(path: Path) -> StorePosition | None:
         return None
 
 
-def _reasons_to_discard(
+def _why_unusable(
     path: Path,
     current: Current | None,
     log_identity: str,
     log_end: int,
     fold: int,
     divergence: Divergence,
-) -> Iterator[str]:
-    """Yield why the current store cannot be used; nothing if it can, or if there is none."""
+) -> Unusable | None:
+    """Return why the current store cannot be used; ``None`` if it can, or if there is none."""
     if current is None:
         if any(_NAME.fullmatch(entry.name) for entry in path.iterdir()):
-            yield f"The file {layout.CURRENT} in {path} does not name the current store"
-        return
+            text = f"The file {layout.CURRENT} in {path} does not name the current store"
+            return Unusable(layout.DAMAGED, text)
+        return None
     folder = path / current.name
     if condemned := _condemned(folder):
-        yield f"The store {folder} is damaged: {condemned}"
-        return
+        return Unusable(layout.DAMAGED, f"The store {folder} is damaged: {condemned}")
     try:
         findings = examine("registry.store.check", folder)
     except CannotExamine as error:
         raise StoreError(str(error)) from error
     if findings:
-        yield f"The store {folder} is damaged: {'; '.join(findings)}"
-        return
+        return Unusable(layout.DAMAGED, f"The store {folder} is damaged: {'; '.join(findings)}")
     meta = _meta(folder)
+    same_log = meta[layout.META_LOG].decode() == log_identity
+    if same_log and meta[layout.META_CLEAN] != b"1" and meta[layout.META_BOOT] != (layout.boot_id() or None):
+        return Unusable(layout.DAMAGED, f"The store {folder} was open when the machine crashed")
+    # Before the version: what only this store still holds must not be deleted as outdated.
+    if text := _why_of_another_log(meta, log_identity, log_end, divergence):
+        return Unusable(layout.OTHER_LOG, f"The store {folder} {text}")
+    version = meta[layout.META_FOLD].decode()
+    if version != str(fold):
+        text = f"has rows of fold version {version}, and this release needs version {fold}"
+        return Unusable(layout.OUTDATED, f"The store {folder} {text}")
+    return None
+
+
+def _why_of_another_log(
+    meta: dict[bytes, bytes], log_identity: str, log_end: int, divergence: Divergence
+) -> str:
+    """Return why a store does not hold this log, or not only; empty if it does."""
+    applied = State.unpack(meta[layout.META_STATE]).applied
     if meta[layout.META_LOG].decode() != log_identity:
-        yield f"The store {folder} was built from another log"
-    elif meta[layout.META_FOLD] != b"%d" % fold:
-        yield f"The store {folder} has rows of fold {meta[layout.META_FOLD].decode()}; this is fold {fold}"
-    elif meta[layout.META_CLEAN] != b"1" and meta[layout.META_BOOT] != (layout.boot_id() or None):
-        yield f"The store {folder} was open when the machine crashed"
-    elif (applied := State.unpack(meta[layout.META_STATE]).applied) > log_end:
-        yield f"The store {folder} has applied the log up to offset {applied}, but the log ends at {log_end}"
-    elif (diverged := divergence(Lineage.unpack(meta.get(layout.META_LINEAGE, b"")))) is not None:
-        yield (
-            f"The store {folder} cannot be used: the log has lost records and grown again; from offset "
-            f"{diverged} or earlier on, up to {log_end}, it does not have those that the store holds up to "
-            f"{applied}"
-        )
+        return "was built from another log"
+    if applied > log_end:
+        return f"has applied the log up to offset {applied}, but the log ends at {log_end}"
+    diverged = divergence(Lineage.unpack(meta.get(layout.META_LINEAGE, b"")))
+    if diverged is None:
+        return ""
+    return (
+        f"cannot be used: the log has lost records and grown again; from offset {diverged} or earlier on, up "
+        f"to {log_end}, it does not have those that the store holds up to {applied}"
+    )
 
 
 def _condemned(folder: Path) -> str:
@@ -187,19 +211,29 @@ def _meta(folder: Path) -> dict[bytes, bytes]:
         return dict(cursor)
 
 
-def _set_aside(path: Path, current: Current | None, reasons: list[str]) -> list[str]:
-    """Rename the current store; return the complete messages. One is kept, older ones are deleted."""
+def _set_aside(path: Path, current: Current | None, unusable: Unusable) -> str:
+    """Rename the current store; return the complete message. One is kept, older ones are deleted."""
     if current is None:
-        return [f"{reason}. The rows are rebuilt from the log." for reason in reasons]
-    for other in path.glob(f"{layout.PREFIX}*{layout.ASIDE}"):
-        shutil.rmtree(other, ignore_errors=True)
+        return f"{unusable.text}. The rows are rebuilt from the log."
+    for suffix in layout.ASIDE:
+        _remove_aside(path, suffix)
     folder = path / current.name
-    aside = folder.with_name(folder.name + layout.ASIDE)
+    aside = folder.with_name(folder.name + unusable.aside)
     kept = ""
     if folder.exists():
         folder.rename(aside)
         kept = f" It was set aside as {aside}."
-    return [f"{reason}.{kept} The rows are rebuilt from the log." for reason in reasons]
+    return f"{unusable.text}.{kept} The rows are rebuilt from the log."
+
+
+def remove_outdated(path: Path) -> None:
+    """Delete a store that was only kept in folder ``path`` until its rows were rebuilt."""
+    _remove_aside(path, layout.OUTDATED)
+
+
+def _remove_aside(path: Path, suffix: str) -> None:
+    for folder in path.glob(f"{layout.PREFIX}*{suffix}"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make(path: Path, log_identity: str, map_bytes: int, fold: int) -> Current:

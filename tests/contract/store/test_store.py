@@ -22,7 +22,7 @@ from registry.processes.child_process import module_command
 from registry.store import layout
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.lmdb import Store
-from registry.store.open import known_log, open_store, peek
+from registry.store.open import known_log, open_store, peek, remove_outdated
 from registry.store.reader import StoreReader
 
 MAP = 64 << 20
@@ -269,21 +269,22 @@ def test_changed_rows_are_found_by_the_digest(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "log_end", "fold", "reason"),
+    ("log", "log_end", "fold", "reason", "name"),
     [
-        ("another", 1000, 1, "was built from another log"),
-        (LOG, 6, 1, "has applied the log up to offset 7, but the log ends at 6"),
-        (LOG, 1000, 2, "has rows of fold 1; this is fold 2"),
+        ("another", 1000, 1, "was built from another log", "other-log"),
+        (LOG, 6, 1, "has applied the log up to offset 7, but the log ends at 6", "other-log"),
+        (LOG, 6, 2, "has applied the log up to offset 7, but the log ends at 6", "other-log"),
+        (LOG, 1000, 2, "has rows of fold version 1, and this release needs version 2", "outdated"),
     ],
 )
 def test_a_store_that_does_not_fit_is_set_aside_and_another_begun(
-    tmp_path: Path, log: str, log_end: int, fold: int, reason: str
+    tmp_path: Path, log: str, log_end: int, fold: int, reason: str, name: str
 ) -> None:
     store = opened(tmp_path)
     store.commit([(b"a", b"1")], 7)
     store.close()
     again, messages = open_store(tmp_path / "store", log, log_end, map_bytes=MAP, fold=fold)
-    aside = tmp_path / "store" / "store-1.damaged"
+    aside = tmp_path / "store" / f"store-1.{name}"
     (message,) = messages
     assert message.startswith(
         f"The store {tmp_path / 'store' / 'store-1'} {reason}. It was set aside as {aside}."
@@ -296,6 +297,9 @@ def test_a_store_that_does_not_fit_is_set_aside_and_another_begun(
     same, messages = open_store(tmp_path / "store", log, log_end, map_bytes=MAP, fold=fold)
     assert (messages, same.path.name) == ([], "store-2")
     same.close()
+    assert aside.exists()
+    remove_outdated(tmp_path / "store")
+    assert aside.exists() == (name != "outdated"), "what only it may hold is kept"
 
 
 def test_only_the_last_store_that_was_set_aside_is_kept(tmp_path: Path) -> None:
@@ -304,7 +308,7 @@ def test_only_the_last_store_that_was_set_aside_is_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [
         "current",
         "lock",
-        "store-2.damaged",
+        "store-2.other-log",
         "store-3",
     ]
 
@@ -359,7 +363,7 @@ class Child:
     PROGRAM = """
 import sys
 from pathlib import Path
-from registry.store.open import open_store
+from registry.store.open import open_store, remove_outdated
 from registry.store.reader import StoreReader
 path = Path(sys.argv[1])
 for line in sys.stdin:

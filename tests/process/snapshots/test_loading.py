@@ -111,7 +111,7 @@ def test_one_that_is_not_to_go_on_is_set_aside_before(tmp_path: Path, location: 
     assert store.applied == 7
     assert "it was away" in messages[0]
     names = sorted(path.name for path in (tmp_path / "store").iterdir())
-    assert names == ["current", "lock", "store-1.damaged", "store-2"]
+    assert names == ["current", "lock", "store-1.outdated", "store-2"]
     store.close()
 
 
