@@ -288,7 +288,10 @@ def test_a_failure_is_told_and_can_be_retried(subjects, watch) -> None:
         expect(alert).to_contain_text(title)
         expect(alert).to_contain_text("" if body is None else body["message"])
         page.unroute(failing)
-        page.get_by_role("button", name="Try again").click()
+        if status in (401, 403):
+            page.get_by_role("button", name="Try again").click()
+        else:  # it may have tried again by itself
+            page.keyboard.press("r")
         expect(alert).to_have_count(0)
         expect(page.get_by_role("row").nth(1)).to_contain_text("v1")
 

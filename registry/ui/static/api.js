@@ -5,7 +5,8 @@ const JSON_TYPE = "application/json";
 
 let authorization = async () => null;
 let recovered = async () => false;
-let newest = 0; // offset of the newest write of this page; later reads include it, on any node
+let writing = 0; // requests of this page that change something and have no answer yet
+let seen = null; // the end of the log, as far as this page has seen it
 
 /** An answer that is not a success, or none at all. */
 export class ApiError extends Error {
@@ -34,6 +35,21 @@ export function recoverWith(source) {
   recovered = source;
 }
 
+/** True while this page changes something: who sent that then shows what became of it. */
+export function isWriting() {
+  return writing > 0;
+}
+
+/** The end of the log, as far as this page has seen it: by its first answer, its own writes and the feed; null: not yet. */
+export function seenOffset() {
+  return seen;
+}
+
+/** Later reads include what lies before this offset of the log, on any node. null: what was seen no longer counts. */
+export function readFrom(offset) {
+  seen = offset === null ? null : Math.max(seen ?? 0, offset);
+}
+
 /** A path whose values are encoded: path`/subjects/${name}/versions/${version}`. */
 export function path(literals, ...values) {
   return literals.reduce((made, literal, index) => made + segment(values[index - 1]) + literal);
@@ -57,8 +73,9 @@ export async function getText(where, { query, signal } = {}) {
 
 /** Send a body as JSON by POST, PUT or DELETE; returns the answer's JSON. */
 export async function send(method, where, { body, query, signal } = {}) {
-  const answer = await request(method, where, { body, query, signal });
-  newest = Math.max(newest, Number(answer.headers.get("x-registry-offset")) || 0);
+  writing += 1;
+  const answer = await request(method, where, { body, query, signal }).finally(() => { writing -= 1; });
+  readFrom(Number(answer.headers.get("x-registry-offset")));
   return answer.json();
 }
 
@@ -121,14 +138,17 @@ async function answered(method, where, credential, { query, body, signal, header
     "x-requested-with": "fetch", // so that a 401 does not open the browser's own dialog
     ...(body === undefined ? {} : { "content-type": JSON_TYPE }),
     ...(credential ? { authorization: credential } : {}),
-    ...(newest && method === "GET" ? { "x-registry-min-offset": newest } : {}),
+    ...(seen !== null && method === "GET" ? { "x-registry-min-offset": seen } : {}),
     ...headers,
   };
   try {
-    return await fetch(url, {
+    const answer = await fetch(url, {
       method, signal, headers: sent, body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
     });
+    const offset = answer.headers.get("x-registry-offset");
+    if (seen === null && offset !== null) readFrom(Number(offset));
+    return answer;
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError("unreachable", "The registry cannot be reached");

@@ -3,8 +3,8 @@
 // EventSource cannot send credentials, so the stream is read by fetch. It is closed while the page is hidden, because
 // browsers allow few connections to one server, and goes on after the last offset when it is shown again.
 import { useEffect, useRef, useState } from "../vendor.js";
-import { request } from "../api.js";
-import { nextSignIn } from "../session/session.js";
+import { isWriting, readFrom, request, seenOffset } from "../api.js";
+import { nextSignIn, started } from "../session/session.js";
 import { parser } from "./event-stream.js";
 
 const SILENT_MS = 40_000; // the server says something every 15 s
@@ -14,6 +14,7 @@ const GATHER_MS = 200;
 const GATHERED_MAX = 5000;
 
 let state = { connection: "connecting", position: null };
+let missed = false; // events that no connection brings any more
 const watchers = new Set(); // of the state
 const listeners = new Set(); // of events
 let running = null;
@@ -47,12 +48,17 @@ export function useChanges(handle) {
     const stop = onChanges((events) => {
       const missed = events === null || gathered === null || gathered.length + events.length > GATHERED_MAX;
       gathered = missed ? null : [...gathered, ...events];
-      timer ??= setTimeout(() => {
-        const handled = gathered;
-        [gathered, timer] = [[], null];
-        current.current(handled);
-      }, GATHER_MS);
+      timer ??= setTimeout(tell, GATHER_MS);
     });
+    const tell = () => {
+      if (isWriting()) {
+        timer = setTimeout(tell, GATHER_MS);
+        return;
+      }
+      const handled = gathered;
+      [gathered, timer] = [[], null];
+      current.current(handled);
+    };
     return () => {
       stop();
       clearTimeout(timer);
@@ -105,8 +111,9 @@ async function keepFollowing() {
         continue;
       }
       if (error.status === 410 || error.status === 400) { // the log no longer has that position, or is another one
+        missed = true;
         change({ position: null });
-        publish(null);
+        readFrom(null);
       }
     }
     if (document.hidden) continue;
@@ -126,8 +133,12 @@ async function stream(connected) {
   };
   alive();
   try {
-    const query = state.position === null ? {} : { after: state.position };
-    const answer = await request("GET", "/changes", { query, signal, headers: { accept: "text/event-stream" } });
+    await started();
+    // Before the first connection, views may have been loaded; none is older than the first answer.
+    const after = state.position ?? (seenOffset() === null ? null : seenOffset() - 1);
+    const answer = await request("GET", "/changes", { query: { after }, signal, headers: { accept: "text/event-stream" } });
+    if (missed || after === null) publish(null);
+    missed = false;
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     const parse = parser();
     for (;;) {
@@ -139,7 +150,10 @@ async function stream(connected) {
         connected();
         change({ connection: "live" });
       }
-      if (position !== null) change({ position });
+      if (position !== null) {
+        readFrom(position + 1);
+        change({ position });
+      }
       if (events.length) publish(events);
     }
   } finally {

@@ -71,8 +71,11 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
   const written = (permanent) => {
     const gone = open === "subject" ? versions.length : versions.filter((each) => each.number !== number).length === 0;
     setOpen(null);
-    if (permanent && gone) navigate("/subjects");
-    else if (permanent) navigate(to`/subjects/${subject}`);
+    if (permanent && gone) {
+      navigate("/subjects");
+      return;
+    }
+    if (permanent) navigate(to`/subjects/${subject}`);
     onWritten();
   };
   if (!versions.length) return html`<${Notice} kind="empty" title="It has no version" />`;

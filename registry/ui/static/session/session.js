@@ -41,6 +41,11 @@ export function begin() {
   begun = start();
 }
 
+/** Resolves when the registry has said who the user is, or has failed to. */
+export function started() {
+  return begun;
+}
+
 /** Take what this tab has kept, or what the issuer's redirect has brought, and ask who the user is. */
 async function start() {
   credential = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
@@ -159,11 +164,13 @@ async function header() {
 
 /** Get new tokens once for all requests; without them, the session has ended. */
 async function renewed() {
-  renewing ??= oidc.renew(credential.tokens)
-    .then((tokens) => take({ kind: "oidc", tokens }, kept))
-    .catch(() => {
-      if (Date.now() > credential.tokens.expires) ended();
-    })
+  const before = credential;
+  renewing ??= oidc.renew(before.tokens)
+    .then(
+      // The user may have signed out meanwhile.
+      (tokens) => { if (credential === before) take({ kind: "oidc", tokens }, kept); },
+      () => { if (credential === before && Date.now() > before.tokens.expires) ended(); },
+    )
     .finally(() => { renewing = null; });
   await renewing;
 }

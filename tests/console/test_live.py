@@ -1,0 +1,105 @@
+"""Pages that follow the change feed: what happens before it is connected, and while it is broken."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable
+
+import httpx
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.process.test_crashes import victims
+from tests.running import PATIENT, Registry, until
+
+from .browsing import Watch
+from .places import Place
+
+Opened = Callable[..., Page]
+# Of a stream whose server has been killed, and of requests until another one serves.
+BROKEN = r"ERR_(INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|CONNECTION_(RESET|REFUSED))|status of 503 "
+# Resolves when the page has heard of the next event.
+HEARD = """async () => {
+  const folder = document.querySelector("script[type=module]").src.replace("app.js", "");
+  const { onChanges } = await import(folder + "live/feed.js");
+  globalThis.heard = new Promise((resolve) => onChanges(resolve));
+}"""
+
+
+def register(url: str, subject: str, *fields: str) -> None:
+    members = ",".join(f'{{"name":"{each}","type":"string","default":""}}' for each in fields)
+    body = {"schema": f'{{"type":"record","name":"R","fields":[{members}]}}'}
+    httpx.post(f"{url}/subjects/{subject}/versions", json=body, timeout=PATIENT).raise_for_status()
+
+
+def is_live(page: Page) -> None:
+    expect(page.locator("header").get_by_text("live", exact=True)).to_be_visible()
+
+
+def test_what_changes_before_the_first_connection_is_shown(browser, watch: Watch, served: Place) -> None:
+    register(served.url, "between")
+    page = watch.page(browser)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(re.compile(r"/changes(\?|$)"), hold)
+    page.goto(f"{served.url}/ui/#/subjects/between")
+    expect(page.get_by_role("heading", name="1 version")).to_be_visible()
+    register(served.url, "between", "added")
+    until(lambda: page.evaluate("1") and held, 10, "the page to ask for changes")
+    held[0].continue_()
+    expect(page.get_by_role("heading", name="2 versions")).to_be_visible()
+    page.context.close()
+
+
+def test_a_page_does_not_look_for_what_it_is_just_deleting(opened: Opened, served: Place) -> None:
+    """The event of a deletion may be there before the answer; asking then would find nothing."""
+    register(served.url, "doomed")
+    httpx.delete(f"{served.url}/subjects/doomed", timeout=PATIENT).raise_for_status()
+    page = opened("/subjects/doomed")
+    page.clock.install()
+    page.get_by_role("button", name="Delete the subject…").click()
+    dialog = page.get_by_role("dialog", name="Delete permanently")
+    dialog.get_by_role("textbox").fill("doomed")
+    is_live(page)
+    page.evaluate(HEARD)
+    answers = []
+    page.route(re.compile("permanent=true"), lambda route: answers.append((route, route.fetch())))
+    dialog.get_by_role("button", name="Delete permanently").click()
+    page.evaluate("() => globalThis.heard")
+    page.clock.run_for(1000)  # longer than events are gathered
+    until(lambda: page.evaluate("1") and answers, 10, "the answer to the deletion")
+    [(route, answer)] = answers
+    route.fulfill(response=answer)
+    expect(page).to_have_title("Subjects · Registrar")
+
+
+def test_a_page_misses_nothing_when_readers_are_killed_under_it(
+    browser, watch: Watch, tmp_path, request: pytest.FixtureRequest
+) -> None:
+    watch.allow(BROKEN)
+    registry = Registry(tmp_path / "data", "--readers", "1", "--snapshots-builder", "none").wait()
+    request.addfinalizer(registry.kill)
+    watch.hosts.add(f"127.0.0.1:{registry.port}")
+    page = watch.page(browser)
+    page.goto(f"{registry.url}/ui/#/activity")
+    is_live(page)
+    loaded = page.evaluate("performance.timeOrigin")
+    shown = page.get_by_role("region", name="Events, the newest first").get_by_role("link")
+    for number in range(3):
+        register(registry.url, f"before-{number}")
+        for pid in victims(registry, "reader"):
+            os.kill(pid, signal.SIGKILL)
+        until(registry.all_serve, 60, "new readers")
+        register(registry.url, f"after-{number}")
+        expect(shown.get_by_text(f"after-{number}")).to_have_count(1, timeout=60_000)
+        is_live(page)
+    names = [f"{when}-{number}" for number in range(3) for when in ("before", "after")]
+    expect(shown).to_have_text(names[::-1])
+    assert page.evaluate("performance.timeOrigin") == loaded
+    page.context.close()
+    assert registry.stop() == 0, registry.output
