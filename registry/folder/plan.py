@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from registry.domain.commands import DeleteSubject, PutConfig, PutMode, Register
 from registry.domain.errors import INCOMPATIBLE, REFERENCE_EXISTS, RegistryError
@@ -76,11 +77,15 @@ def _configure(planning: Planning) -> None:
     """Set configs first: they decide what else is accepted."""
     for scope, config in planning.wanted.configs.items():
         before, steps = planning.registry.config(scope), len(planning.plan.steps)
-        shown = ", ".join(f"{_SHOWN_AS.get(name, name)} = {value}" for name, value in config.items())
+        shown = ", ".join(f"{_SHOWN_AS.get(name, name)} = {_shown(value)}" for name, value in config.items())
         text = f"config of {_scope(scope)}: {shown}"
         planning.change("~" if before else "+", text, PutConfig(scope or None, dict(config)))
         if planning.registry.config(scope) == before:
             del planning.plan.steps[steps:]
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _check_aliases(planning: Planning) -> None:

@@ -276,7 +276,9 @@ def test_the_config_is_read_changed_and_removed(client: Client, subject: str) ->
     assert (changed["compatibilityLevel"], changed["normalize"]) == ("FULL", True)
     body = client.file({"compatibilityGroup": "major"}, "config.json")
     assert client.json("config", "set", subject, "--from", body)["compatibilityGroup"] == "major"
-    assert "compatibilityLevel: FULL" in client("config", "get", subject, "--own").out
+    shown = client("config", "get", subject, "--own").out
+    assert "compatibilityLevel: FULL\n" in shown
+    assert "normalize: true\n" in shown
     assert client.json("config", "delete", subject)["compatibilityLevel"] == "BACKWARD"
     assert client("config", "set", subject).status == 2
     assert client("config", "set", subject, "--level", "SIDEWARD").status == 2

@@ -62,10 +62,10 @@ def registered(registry: MemoryRegistry, subject: str) -> list[tuple[int, int]]:
 def test_what_is_referred_to_is_registered_first_and_by_its_number_there() -> None:
     present = Contents({"money": (stored(INT), stored(LONG, 2, 2))})
     wanted = folder(a_order=order(), money=MONEY)
-    wanted = Contents(wanted.versions, {"money": {"compatibilityLevel": "NONE"}})
+    wanted = Contents(wanted.versions, {"money": {"compatibilityLevel": "NONE", "normalize": True}})
     found = plan(wanted, present)
     assert lines(found) == [
-        "+ config of money: compatibility = NONE",
+        "+ config of money: compatibility = NONE, normalize = true",
         "+ money version 3",
         "+ a_order version 1",
     ]
