@@ -178,7 +178,7 @@ def download(
         before = on_disk(folder) if folder.is_dir() else {}
         owned = (subjects or ("*",)) if subjects or MANIFEST not in before else ()
         tree, replaced = files_of(contents, before, owned, keep_ids=keep_ids, whole=prune)
-        changed = write(folder, tree, replaced, prune=prune)
+        changed = write(folder, tree, replaced)
     versions = sum(map(len, contents.versions.values()))
     if as_json:
         print_json({"subjects": len(contents.versions), "versions": versions, "changed": changed})

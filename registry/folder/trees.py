@@ -72,11 +72,10 @@ def _read(path: Path, budget: _Budget) -> bytes:
         return opened.read(FILE_BYTES_MAX)
 
 
-def write(folder: Path, tree: Tree, replaced: Collection[str] = (), *, prune: bool = False) -> list[str]:
+def write(folder: Path, tree: Tree, replaced: Collection[str] = ()) -> list[str]:
     """Write the files of ``tree`` that differ; return the paths that changed.
 
-    ``replaced``: files to remove. ``prune``: remove all other schemas. Each file is replaced at once. Raises
-    :class:`.contents.FolderError`.
+    ``replaced``: files to remove. Each file is replaced at once. Raises :class:`.contents.FolderError`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +83,7 @@ def write(folder: Path, tree: Tree, replaced: Collection[str] = (), *, prune: bo
         changed = sorted(path for path in tree if present.get(path) != tree[path])
         for path in changed:
             _replace(folder / path, tree[path])
-        stale = sorted(present.keys() - tree.keys() if prune else present.keys() & set(replaced))
+        stale = sorted(present.keys() & set(replaced))
         for path in stale:
             (folder / path).unlink()
     except OSError as error:

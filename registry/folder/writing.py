@@ -29,7 +29,7 @@ _OF_FILES: Final = ("subjects", "ignore", "lint_errors", "lint_warnings")
 
 
 class Written(NamedTuple):
-    """Files to write, and those of the same versions that they replace."""
+    """Files to write, and those to remove: of the same versions, or all others with schemas."""
 
     tree: dict[str, bytes]
     replaced: list[str]
@@ -46,8 +46,9 @@ def files_of(
     """Return the files that a folder with the files ``before`` needs to hold these contents.
 
     They stay where they are, as they are spelled; further ones are named as :func:`tree_of` does. The
-    manifest keeps what it says of files, and, unless the contents are the ``whole`` folder, of other
-    subjects. Raises :class:`.contents.FolderError` if the folder cannot be read.
+    manifest keeps what it says of files. ``whole``: the folder shall hold nothing else, so other schemas go,
+    and what the manifest says of them, but no files that it ignores. Raises
+    :class:`.contents.FolderError` if the folder cannot be read.
     """
     if is_export(before):
         raise FolderError("the folder holds an exported snapshot: name another one")
@@ -57,6 +58,8 @@ def files_of(
     for subject, version in contents:
         written.setdefault(subject, []).append(version.number)
     replaced = Layout(present, written).replaced(written, tree)
+    if whole:
+        replaced = [version.origin for _, version in present if version.origin not in tree]
     keep_manifest(tree, contents, before.get(MANIFEST, b""), whole=whole)
     return Written(tree, replaced)
 

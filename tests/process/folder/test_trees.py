@@ -132,7 +132,7 @@ def test_writing_replaces_what_differs_and_removes_other_schemas_on_request(tmp_
     assert write(folder, tree) == []
     (folder / "notes.md").write_text("mine")
     assert write(folder, {"a.avsc": b"1", MANIFEST: b""}) == []
-    assert write(folder, {"a.avsc": b"3", MANIFEST: b""}, prune=True) == ["a.avsc", "b/1.json"]
+    assert write(folder, {"a.avsc": b"3", MANIFEST: b""}, ["b/1.json", "gone"]) == ["a.avsc", "b/1.json"]
     assert on_disk(folder) == {"a.avsc": b"3", MANIFEST: b""}
     assert (folder / "notes.md").read_text() == "mine"
 

@@ -309,7 +309,10 @@ def test_a_download_keeps_what_the_manifest_says_of_files_and_other_subjects(
     assert verb(*words).status == 0
     kept = tomllib.loads((tmp_path / MANIFEST).read_text())
     assert kept == tomllib.loads(manifest) | {"subjects": ["d3-*", "d2-*"]}
+    write(tmp_path, **{"e/package.json": "{}", "other.avsc": INT})
     assert verb(*words, "--prune").status == 0
+    files = {each.name for each in tmp_path.rglob("*") if each.is_file()}
+    assert files == {MANIFEST, "d2-x.avsc", "package.json"}, "an ignored file is no schema"
     pruned = tomllib.loads((tmp_path / MANIFEST).read_text())
     assert pruned == {"subjects": ["d2-*"], "ignore": ["e/*"], "lint_errors": ["docs"]}
 

@@ -49,6 +49,22 @@ def test_a_file_stays_where_it_is_as_it_is_spelled() -> None:
     assert b'"a"' in changed["sales/eu/r.avsc"]
 
 
+def test_a_folder_is_made_whole_by_removing_other_schemas_and_no_other_files() -> None:
+    before = {
+        "r.avsc": INT.encode(),
+        "old.avsc": INT.encode(),
+        "gone/1.avsc": INT.encode(),
+        "x/named.json": LONG.encode(),
+        "package.json": b"{}",
+        "examples/e.json": b"{}",
+        MANIFEST: b'ignore = ["examples/*", "package.json"]\n'
+        b'[subject.named]\nfile = "x/named.json"\nschemaType = "AVRO"\n',
+    }
+    after = downloaded(before, registry(r={1: INT}), whole=True)
+    assert paths(after) == {"r.avsc", "package.json", "examples/e.json"}
+    assert paths(downloaded(before, registry(r={1: INT}))) == paths(before)
+
+
 def test_a_file_that_the_manifest_names_stays_named_by_it() -> None:
     before = {"x/schema.avsc": INT.encode(), MANIFEST: b'[subject.r]\nfile = "x/schema.avsc"\n'}
     after = downloaded(before, registry(r={1: LONG}))
