@@ -63,14 +63,16 @@ class NodeFeed:
 
     def applied(self, records: Sequence[Record] | None, end: int) -> None:
         """Take the records of a step whose rows are visible; ``None``: they are not known here."""
+        if records is None or time.monotonic() > self._wanted_until:
+            begin, entries = end, list[Entry]()
+        else:
+            begin = records[-COUNT_MAX].offset if len(records) > COUNT_MAX else self._ring.begin
+            # Outside the lock, for which the event loop would wait as long as this takes.
+            entries = list(_entries(records[-COUNT_MAX:]))
         with self._lock:
-            if records is None or time.monotonic() > self._wanted_until:
-                self._ring.reset(end)
-            else:
-                if len(records) > COUNT_MAX:
-                    records = records[-COUNT_MAX:]
-                    self._ring.reset(records[0].offset)
-                self._ring.add(_entries(records), end)
+            if begin > self._ring.begin:
+                self._ring.reset(begin)
+            self._ring.add(entries, end)
             waiting = bool(self._waiting)
         if waiting:
             self._soon(self._wake)

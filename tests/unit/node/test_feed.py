@@ -1,0 +1,109 @@
+"""The node's side of the change feed: what the follower hands over, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from registry.domain.events.derivation import event_of
+from registry.domain.events.event import Event, decode_event
+from registry.domain.log_format.records import Record, context_key
+from registry.feed.contract import Page
+from registry.feed.ring import COUNT_MAX
+from registry.log.contract import Fetched
+from registry.node import feed as feed_module
+from registry.node.feed import NodeFeed
+
+
+class ListLog:
+    """A log that is a list."""
+
+    identity = "a log"
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def append(self, count: int) -> list[Record]:
+        begin = len(self.records)
+        self.records += [
+            Record(offset, 1, context_key(f".c{offset}"), b"{}") for offset in range(begin, begin + count)
+        ]
+        return self.records[begin:]
+
+    def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
+        found = self.records[offset : offset + records_max]
+        return Fetched(found, offset + len(found))
+
+    def query_start(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def log() -> ListLog:
+    return ListLog()
+
+
+@pytest.fixture
+def feed(log: ListLog) -> Iterator[NodeFeed]:
+    with closing(NodeFeed(log, 0, soon=lambda call: call())) as feed:
+        yield feed
+
+
+def told(feed: NodeFeed, position: int) -> Page:
+    return asyncio.run(feed.events(position, 0.0))
+
+
+def offsets(feed: NodeFeed, position: int) -> list[int]:
+    """Return the offsets of all events from ``position`` on, page by page."""
+    found: list[int] = []
+    while (page := told(feed, position)).next > position:
+        found += [decode_event(each).offset for each in page.events]
+        position = page.next
+    return found
+
+
+def test_events_are_told_up_to_what_was_applied_and_name_the_log(feed: NodeFeed, log: ListLog) -> None:
+    assert told(feed, 0) == Page([], 0, "a log")
+    feed.applied(log.append(3), 3)
+    log.append(2)
+    assert offsets(feed, 0) == [0, 1, 2]
+    assert told(feed, 1).log == "a log"
+    assert told(feed, 9) == Page([], 9, "a log")
+
+
+def test_a_step_that_memory_cannot_hold_is_told_from_memory_and_the_log(feed: NodeFeed, log: ListLog) -> None:
+    assert offsets(feed, 0) == []
+    feed.applied(log.append(10), 10)
+    feed.applied(log.append(COUNT_MAX + 100), COUNT_MAX + 110)
+    assert offsets(feed, 0) == [*range(COUNT_MAX + 110)]
+    assert offsets(feed, 200) == [*range(200, COUNT_MAX + 110)]
+
+
+def test_a_step_whose_records_are_not_known_is_read_from_the_log(feed: NodeFeed, log: ListLog) -> None:
+    assert offsets(feed, 0) == []
+    log.append(5)
+    feed.applied(None, 5)
+    feed.applied(log.append(1), 6)
+    assert offsets(feed, 2) == [2, 3, 4, 5]
+
+
+def test_clients_are_answered_while_the_events_of_a_step_are_derived(
+    feed: NodeFeed, log: ListLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered = []
+
+    def derived(record: Record) -> Event | None:
+        asking = threading.Thread(target=lambda: answered.append(told(feed, 0)), daemon=True)
+        asking.start()
+        asking.join(10)
+        return event_of(record)
+
+    assert offsets(feed, 0) == []
+    monkeypatch.setattr(feed_module, "event_of", derived)
+    feed.applied(log.append(1), 1)
+    assert answered == [Page([], 0, "a log")]
+    assert offsets(feed, 0) == [0]
