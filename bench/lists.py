@@ -97,9 +97,9 @@ def fill(log: EmbeddedLog, size: int) -> None:
 
 def sharing(number: int, size: int) -> Entry:
     """Return a record of a subject that holds the shared id."""
-    key, value = entry(number, size, SCHEMA_BYTES)
-    members = orjson.loads(value or b"") | {"id": SHARED_ID, "schema": '"string"'}
-    return Entry(key, orjson.dumps(members))
+    found = entry(number, size, SCHEMA_BYTES)
+    members = orjson.loads(found.value or b"") | {"id": SHARED_ID, "schema": '"string"'}
+    return Entry(found.key, orjson.dumps(members))
 
 
 def measured(node: Node, target: str) -> Row:
