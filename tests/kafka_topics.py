@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.running import until
@@ -57,3 +57,17 @@ def delete_topic(servers: str, name: str) -> None:
     client = admin(servers)
     client.delete_topics([name])[name].result(30)
     until(lambda: name not in client.list_topics(timeout=30).topics, 30, "the topic to be gone")
+
+
+def consumed(servers: str, topic: str) -> list[Message]:
+    """Return all messages of a topic's only partition."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": topic, "log_level": 0})
+    begin, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
+    consumer.assign([TopicPartition(topic, 0, begin)])
+    found: list[Message] = []
+    try:
+        while consumer.position([TopicPartition(topic, 0)])[0].offset < end:
+            found += consumer.consume(1_000, 1.0)
+    finally:
+        consumer.close()
+    return found

@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from deploy.local.broker import Broker
+from registry.log.kafka.record_batches import PRINCIPAL_HEADER_NAME
 from tests.certificates import Authority
+from tests.kafka_topics import consumed
 from tests.running import until
 
 from .audit import recorded, unrecorded
@@ -84,7 +86,7 @@ class Site:
         return self.folder / f"audit-{number}.jsonl"
 
 
-def test_a_secured_cluster_survives_faults_and_records_each_acknowledged_write_once(
+def test_a_secured_cluster_survives_faults_and_records_each_acknowledged_write_once_with_its_principal(
     broker: Broker, tmp_path: Path
 ) -> None:
     site = Site(tmp_path)
@@ -110,6 +112,16 @@ def test_a_secured_cluster_survives_faults_and_records_each_acknowledged_write_o
     writes = made.history.of(*WRITES)
     assert {request.kind for request in writes if request.done} == set(WRITES)
     assert list(unrecorded(made.history.of(*Kind), [recorded(site.audit(node)) for node in range(3)])) == []
+    assert principals_of_schemas(broker) == {b"rig"}
+
+
+def principals_of_schemas(broker: Broker) -> set[bytes | None]:
+    """Return the principals that the records of schemas name; ``None``: a record that names none."""
+    found: set[bytes | None] = set()
+    for message in consumed(broker.address, TOPIC):
+        if b'"keytype":"SCHEMA"' in (message.key() or b""):
+            found.add(dict(message.headers() or ()).get(PRINCIPAL_HEADER_NAME))
+    return found
 
 
 def refused_to_others(site: Site, rig: Rig) -> None:

@@ -48,7 +48,7 @@ class EmbeddedLogReader:
             raise DamagedLog(f"the log in {self._path} is damaged: {error}") from error
 
     def read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
-        """Read records, see :meth:`.contract.Log.read`."""
+        """Read records, see :meth:`.contract.Log.read`; without their principals, which no row has."""
         try:
             with self._begin(self._records) as txn:
                 return fetched(txn, offset, records_max, bytes_max)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from deploy.local.broker import Broker, Brokers
 from registry.domain.log_format.records import Entry, Record
@@ -23,7 +23,7 @@ from registry.log.kafka import fetcher, read_buffer, record_batches, requests
 from registry.log.kafka.log import KafkaLog
 from tests.contract.log.conftest import OddBroker, Opened
 from tests.kafka_batches import with_header_key
-from tests.kafka_topics import delete_topic, make_topic
+from tests.kafka_topics import consumed, delete_topic, make_topic
 from tests.running import until
 
 ALL = 1 << 30
@@ -48,18 +48,6 @@ def produced(servers: str, topic: str, *values: bytes, **settings: str | int) ->
     for n, value in enumerate(values):
         producer.produce(topic, value, b"key%d" % n, partition=0, headers={"some": b"header"})
     assert producer.flush(30) == 0
-
-
-def consumed(servers: str, topic: str, count: int) -> list[Message]:
-    """Return the first messages as another client reads them."""
-    settings = {"bootstrap.servers": servers, "group.id": topic, "auto.offset.reset": "earliest"}
-    consumer = Consumer(settings)
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[Message] = []
-    while len(found) < count:
-        found += consumer.consume(count - len(found), 30)
-    consumer.close()
-    return found
 
 
 def test_who_waits_at_the_end_ends_the_rest_that_lets_what_came_be_applied(
@@ -191,7 +179,7 @@ def test_other_clients_find_the_principal_in_a_header_and_the_same_key_and_value
     log.claim()
     log.append([Entry(b"a", b"1"), Entry(b"a", b"1", "zoë".encode()), Entry(b"b", None, b"bob")])
     log.append([Entry(b"c", b"3", b"carol")], headers={0: b"of the command"})
-    found = consumed(kafka.address, topic, 4)
+    found = consumed(kafka.address, topic)
     assert [(each.key(), each.value()) for each in found] == [
         (b"a", b"1"), (b"a", b"1"), (b"b", None), (b"c", b"3"),
     ]  # fmt: skip
