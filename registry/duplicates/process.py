@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from registry.config.settings import Settings
@@ -76,26 +77,34 @@ def _reason(error: Exception, wanted: SearchRequest) -> str:
 
 
 def _found(parent: Parent, wanted: SearchRequest) -> Duplicates:
+    rows, now = MovingView(), ("", 0, 0)
     told = 0.0
 
     def progress(step: str, done: int, total: int) -> None:
-        nonlocal told
-        now = time.monotonic()
-        if now - told >= PROGRESS_S:
-            told = now
-            parent.report(progress={"step": step, "done": done, "total": total})
+        nonlocal now
+        now = step, done, total
 
-    rows = MovingView()
+    def tell() -> None:
+        nonlocal told
+        if now[0] and time.monotonic() - told >= PROGRESS_S:
+            told = time.monotonic()
+            parent.report(progress=dict(zip(("step", "done", "total"), now, strict=True)))
+
     search = find_groups(rows, wanted.prefix, deleted=wanted.deleted, bounds=wanted.bounds, progress=progress)
-    return in_slices(search, rows, parent.settings, wanted.spans)
+    return in_slices(search, rows, parent.settings, wanted.spans, tell)
 
 
 def in_slices(
-    search: Search[Duplicates], rows: MovingView, settings: Settings, spans: Spans | None
+    search: Search[Duplicates],
+    rows: MovingView,
+    settings: Settings,
+    spans: Spans | None,
+    between: Callable[[], object],
 ) -> Duplicates:
     """Return the result of a search over ``rows``, to which each slice shows the store as it is then.
 
-    Raises :class:`TooLong` and :class:`registry.store.layout.StoreError`.
+    ``between`` is called after slices, while no view is open. Raises :class:`TooLong` and
+    :class:`registry.store.layout.StoreError`.
     """
     store = StoreReader(settings.data / "store", settings.store_map_bytes)
     cipher = reader_cipher(settings)
@@ -113,6 +122,7 @@ def in_slices(
                 return found
             finally:
                 rows.hide()
+        between()
     raise TooLong
 
 

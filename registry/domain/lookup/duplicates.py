@@ -124,23 +124,50 @@ def find_groups(
 
     If the rows change meanwhile, schemas that exist from the beginning to the end are found.
     """
+    total = yield from _counted(view, prefix)
+
+    def walk(step: str) -> Iterator[Registered | None]:
+        for done, registered in enumerate(_in_scope(view, prefix, deleted=deleted), 1):
+            yield registered
+            progress(step, done, max(done, total))
+
+    forms = yield from _forms_of(view, walk(NORMALISING), bounds)
+    repeated = _repeated(forms)
+    if not repeated:
+        return Duplicates([], 0)
+    # A second pass, so that versions of the many schemas without duplicates are not kept in memory.
+    groups = yield from _collected(walk(COLLECTING), forms, repeated, bounds)
+    found = [group for group in groups if len(group.contents) > 1]
+    return Duplicates(found, len(repeated) - len(groups) + len(found))
+
+
+def _counted(view: View, prefix: str) -> Search[int]:
     total = 0
     for start, _ in _ranges(view, prefix):
         for _ in scan(view, start):
             total += 1
             yield
+    return total
+
+
+def _forms_of(view: View, walk: Iterator[Registered | None], bounds: Bounds) -> Search[dict[bytes, bytes]]:
+    """Search for the normal form of each schema; both have their type behind them."""
     forms: dict[bytes, bytes] = {}
-    for done, registered in enumerate(_in_scope(view, prefix, deleted=deleted), 1):
+    for registered in walk:
         if registered is not None and (content := _content(registered.row)) not in forms:
             if len(forms) == bounds.schemas:
                 raise TooManySchemas
             forms[content] = _form(view, registered, content)
-        progress(NORMALISING, done, max(done, total))
         yield
-    repeated = _repeated(forms)
-    # A second pass, so that versions of the many schemas without duplicates are not kept in memory.
+    return forms
+
+
+def _collected(
+    walk: Iterator[Registered | None], forms: dict[bytes, bytes], repeated: dict[bytes, int], bounds: Bounds
+) -> Search[list[DuplicateGroup]]:
+    """Search for the versions of schemas with repeated normal forms."""
     groups: dict[bytes, DuplicateGroup] = {}
-    for done, registered in enumerate(_in_scope(view, prefix, deleted=deleted) if repeated else (), 1):
+    for registered in walk:
         form = None if registered is None else forms.get(_content(registered.row))
         if registered is not None and form in repeated:
             if form not in groups and len(groups) < bounds.groups:
@@ -148,10 +175,8 @@ def find_groups(
                 groups[form] = DuplicateGroup(schema_type, form[:_MD5_BYTES], repeated[form])
             if form in groups:
                 _add(groups[form], registered, bounds)
-        progress(COLLECTING, done, max(done, total))
         yield
-    found = [group for group in groups.values() if len(group.contents) > 1]
-    return Duplicates(found, len(repeated) - len(groups) + len(found))
+    return list(groups.values())
 
 
 def _add(group: DuplicateGroup, registered: Registered, bounds: Bounds) -> None:

@@ -49,11 +49,15 @@ def test_each_slice_has_a_view_of_its_own(
     settings: Settings, views: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "SLICE_S", 0)
-    assert process.in_slices(steps(STEPS), MovingView(), settings, None).total == STEPS
-    assert len(views) == STEPS + 1
-    assert not any(hasattr(each, "get") for each in views), "they are closed"
+    still_open: list[bool] = []
+
+    def between() -> None:
+        still_open.append(any(hasattr(each, "get") for each in views))
+
+    assert process.in_slices(steps(STEPS), MovingView(), settings, None, between).total == STEPS
+    assert (len(views), still_open) == (STEPS + 1, [False] * STEPS)
     monkeypatch.setattr(process, "SLICE_S", 3600)
-    process.in_slices(steps(STEPS), MovingView(), settings, None)
+    process.in_slices(steps(STEPS), MovingView(), settings, None, between)
     assert len(views) == STEPS + 2
 
 
@@ -62,4 +66,4 @@ def test_a_search_that_takes_too_long_is_given_up(
 ) -> None:
     monkeypatch.setattr(process, "TIME_MAX_S", 0)
     with pytest.raises(process.TooLong):
-        process.in_slices(steps(STEPS), MovingView(), settings, None)
+        process.in_slices(steps(STEPS), MovingView(), settings, None, lambda: None)
