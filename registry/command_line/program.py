@@ -49,9 +49,11 @@ def run(program: click.Command, arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Make standard output and error exist, and take every character."""
-    if sys.stdout is None:  # closed by the shell; the next file or socket would get its number
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - open until the end
+    """Make the standard streams exist, and the output take every character."""
+    if sys.stdin is None:  # closed by the shell; the next file or socket would get its number
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - open until the end
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
     if isinstance(sys.stdout, io.TextIOWrapper):

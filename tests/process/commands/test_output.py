@@ -51,6 +51,12 @@ def test_nothing_is_printed_to_streams_that_are_closed(url: str, tmp_path: Path)
     assert (done.returncode, len(json.loads(done.stdout)["events"])) == (0, 1)
 
 
+def test_nobody_is_asked_where_standard_input_is_closed(url: str) -> None:
+    done = run("delete", NAME, "--permanent", "--url", url, shell="<&-", stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert b"a permanent deletion needs --yes" in done.stderr
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
 def test_what_a_terminal_cannot_show_is_escaped(url: str, encoding: str) -> None:
     def shown(*words: str) -> str:
