@@ -192,6 +192,14 @@ def test_a_comparison_fits_a_narrow_screen_as_one_text(filled: httpx.Client, ope
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
 
 
+def test_the_chosen_tab_is_in_sight_on_a_narrow_screen(filled: httpx.Client, opened: Open) -> None:
+    page = opened("/subjects/orders-value?view=history", viewport=NARROW)
+    expect(page.get_by_role("table")).to_be_visible()
+    place = page.get_by_role("tab", name="History").bounding_box()
+    assert place is not None
+    assert place["x"] + place["width"] <= NARROW["width"]
+
+
 def test_references_are_drawn_and_listed_in_both_directions(filled: httpx.Client, opened: Open) -> None:
     page = opened("/subjects/base-value?view=references")
     panel = page.get_by_role("tabpanel")

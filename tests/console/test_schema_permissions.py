@@ -44,13 +44,17 @@ def test_a_reader_is_offered_nothing_that_would_be_refused(opened: Callable[...,
     # The scopes above the subject are hidden from a reader, what is in force is not.
     expect(page.get_by_role("heading", name="Compatibility level: BACKWARD")).to_be_visible()
     expect(page.get_by_text("you may not see it")).to_have_count(4)
-    expect(page.get_by_text("You may not change it.")).to_have_count(2)
+    for operation in ("config", "mode"):
+        expect(page.get_by_text(f"alice may not do this: it needs {operation} here.")).to_be_visible()
     expect(page.get_by_role("button", name="Set")).to_have_count(2)
     for each in page.get_by_role("button", name="Set").all():
         expect(each).to_be_disabled()
-    expect(page.get_by_role("button", name="Delete")).to_have_count(0)
+    expect(page.get_by_role("button", name="Delete")).to_have_count(2)
+    for each in page.get_by_role("button", name="Delete").all():
+        expect(each).to_be_disabled()
+        expect(each).to_have_accessible_description("alice may not do this: it needs delete here.")
     page.get_by_role("link", name="Try a new version").click()
-    expect(page.get_by_text("You may not register schemas under this subject.")).to_be_visible()
+    expect(page.get_by_text("alice may not do this: it needs write here.")).to_be_visible()
     expect(page.get_by_role("table").get_by_role("row")).to_have_count(8)
     expect(page.get_by_role("button", name="Register")).to_be_disabled()
 

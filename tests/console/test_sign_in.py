@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.api.permitting import rule
 from tests.oidc_issuer import CLIENT_ID, OidcIssuer
@@ -190,6 +191,25 @@ def test_an_identity_for_another_sign_in_is_refused(opened: Opened, issuer: Oidc
     at_issuer(page, "carol")
     expect(page.get_by_role("alert")).to_contain_text("for another sign-in")
     issuer.changed_claims = {}
+
+
+def test_buttons_are_off_until_it_is_known_who_may_use_them(opened: Opened) -> None:
+    page = opened("/cluster/snapshots")
+    asked: list[Route] = []
+
+    def hold(route: Route) -> None:
+        asked.append(route)
+
+    me = re.compile(r"/me(\?|$)")
+    page.route(me, hold)
+    page.reload()
+    build = page.get_by_role("button", name="Build a snapshot")
+    expect(build).to_be_disabled()
+    until(lambda: page.evaluate("1") and asked, 10, "the page to ask who the user is")
+    asked[0].continue_()
+    page.unroute(me, hold)
+    sign_in(page, "root")
+    expect(build).to_be_enabled()
 
 
 def test_a_user_without_rights_sees_why_buttons_are_off(opened: Opened, watch: Watch) -> None:

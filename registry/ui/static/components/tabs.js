@@ -1,11 +1,16 @@
 // Tabs of which one panel is shown; arrows move between them.
-import { html, useId, useRef } from "../vendor.js";
+import { html, useEffect, useId, useRef } from "../vendor.js";
 
 /** tabs: [{ id, label, content: () => … }]; selected: the id of one; onSelect(id). */
 export function Tabs({ label, tabs, selected, onSelect }) {
   const id = useId();
   const list = useRef();
   const at = Math.max(0, tabs.findIndex((tab) => tab.id === selected));
+  // On a narrow screen not all tabs are in sight.
+  useEffect(() => {
+    const { offsetLeft, clientWidth, children } = list.current;
+    list.current.scrollLeft = children[at].offsetLeft + children[at].offsetWidth - offsetLeft - clientWidth;
+  }, [at]);
   const move = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;

@@ -5,8 +5,8 @@ import { Failure, Notice } from "../components/notice.js";
 import { VersionLink } from "../schema/version-link.js";
 import { reasonOf } from "./reason.js";
 
-/** draft: what `check` takes; may: false if the principal may not write; ready: false while it is not valid. */
-export function Register({ draft, may, ready, compatible, level, onDone }) {
+/** draft: what `check` takes; reason: why the user may not write, empty if they may; ready: false while it is not valid. */
+export function Register({ draft, reason, ready, compatible, level, onDone }) {
   const [normalize, setNormalize] = useState(false);
   const [state, setState] = useState({});
   const { subject } = draft;
@@ -25,9 +25,9 @@ export function Register({ draft, may, ready, compatible, level, onDone }) {
   return html`
     <section class="register">
       <div class="row">
-        <button class="primary" disabled=${!subject || !may || !ready || state.busy} onClick=${run}>Register</button>
+        <button class="primary" disabled=${!subject || reason !== "" || !ready || state.busy} onClick=${run}>Register</button>
         <label><input type="checkbox" checked=${normalize} onChange=${(event) => setNormalize(event.target.checked)} /> normalize</label>
-        <span class="quiet">${hint({ subject, may, ready, compatible, level })}</span>
+        <span class="quiet">${hint({ subject, reason, ready, compatible, level })}</span>
       </div>
       ${(draft.metadata || draft.ruleSet) && html`<p class="quiet">The metadata and rules of the version that it began with are registered with it.</p>`}
       ${state.found && html`
@@ -38,9 +38,9 @@ export function Register({ draft, may, ready, compatible, level, onDone }) {
     </section>`;
 }
 
-function hint({ subject, may, ready, compatible, level }) {
+function hint({ subject, reason, ready, compatible, level }) {
   if (!subject) return "Name a subject to register the schema.";
-  if (!may) return "You may not register schemas under this subject.";
+  if (reason) return reason;
   if (!ready) return "";
   return compatible === false ? `It is incompatible at ${level}, the level in force, so the registry will refuse it.` : "";
 }

@@ -5,9 +5,9 @@ import { navigate, to } from "../router.js";
 import { united } from "../schema/changes.js";
 import { Changes, Verdicts } from "../schema/findings.js";
 import { Loaded, useLoaded } from "../schema/loading.js";
-import { usePermitted } from "../schema/permitted.js";
 import { prettySlowly } from "../schema/pretty.js";
 import { versionOf } from "../schema/reading.js";
+import { usePermitted } from "../session/permitted.js";
 import { check, targetOf, verdicts } from "./checks.js";
 import { marksOf, placeOf } from "./diagnostics.js";
 import { complete, ReferenceFields } from "./references.js";
@@ -102,7 +102,7 @@ function Draft({ start, query, onText }) {
 function Checked({ draft, loaded, query, onText, onLevel }) {
   const { subject, schema, schemaType } = draft;
   const target = useLoaded((signal) => targetOf(subject, signal), [subject]);
-  const may = usePermitted(subject);
+  const refusal = usePermitted(subject);
   const { result, error, busy, again } = useChecks(draft, target.value);
   const control = useRef(null);
   const level = query.level || target.value?.level || "BACKWARD";
@@ -117,7 +117,7 @@ function Checked({ draft, loaded, query, onText, onLevel }) {
     <div class="beside try">
       <div>
         <${TextEditor} text=${schema} loaded=${loaded} type=${schemaType} label="Schema" onText=${onText} marks=${marks} checked=${changes} control=${control} />
-        <${Register} draft=${draft} may=${may("write")} ready=${!busy && result.lint?.valid} compatible=${inForce?.compatible}
+        <${Register} draft=${draft} reason=${refusal("write")} ready=${!busy && result.lint?.valid} compatible=${inForce?.compatible}
           level=${target.value?.level} onDone=${target.reload} />
       </div>
       <div class="results">

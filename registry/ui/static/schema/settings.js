@@ -3,9 +3,9 @@ import { html, useState } from "../vendor.js";
 import { get, path, send } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Failure } from "../components/notice.js";
+import { usePermitted } from "../session/permitted.js";
 import { LEVELS } from "./changes.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { usePermitted } from "./permitted.js";
 import { labelOf } from "./scopes.js";
 
 const MODES = {
@@ -18,7 +18,7 @@ const MODES = {
 /** subject: a subject, a context as :.ctx:, or empty for the top level. onChanged(), if given, after each change. */
 export function Settings({ subject, onChanged }) {
   const scopes = useLoaded((signal) => get("/scopes", { query: { subject }, signal }), [subject]);
-  const may = usePermitted(subject);
+  const refusal = usePermitted(subject);
   const changed = () => {
     scopes.reload();
     onChanged?.();
@@ -26,8 +26,8 @@ export function Settings({ subject, onChanged }) {
   return html`
     <${Loaded} of=${scopes} what="config and mode">
       ${(found) => html`
-        <${Setting} key=${`level ${subject}`} title="Compatibility level" what="level" subject=${subject} found=${found} may=${may("config")} onDone=${changed} />
-        <${Setting} key=${`mode ${subject}`} title="Mode" what="mode" subject=${subject} found=${found} may=${may("mode")} onDone=${changed} />
+        <${Setting} key=${`level ${subject}`} title="Compatibility level" what="level" subject=${subject} found=${found} reason=${refusal("config")} onDone=${changed} />
+        <${Setting} key=${`mode ${subject}`} title="Mode" what="mode" subject=${subject} found=${found} reason=${refusal("mode")} onDone=${changed} />
         <${Rest} config=${found.config} />`}
     <//>`;
 }
@@ -51,11 +51,12 @@ const KINDS = {
   },
 };
 
-function Setting({ title, what, subject, found, may, onDone }) {
+function Setting({ title, what, subject, found, reason, onDone }) {
   const kind = KINDS[what];
   const value = kind.inForce(found);
   const [chosen, setChosen] = useState(value);
   const [state, setState] = useState({});
+  const off = reason !== "";
   const own = kind.stored(found.scopes[0]) ?? null;
   const change = async (request) => {
     setState({ busy: true });
@@ -73,14 +74,14 @@ function Setting({ title, what, subject, found, may, onDone }) {
       <${Origin} kind=${kind} found=${found} />
       <form class="row" onSubmit=${(event) => { event.preventDefault(); change(() => send("PUT", kind.where(subject), { body: kind.body(chosen) })); }}>
         <label>${title} of ${labelOf(found.scopes[0].scope)}${" "}
-          <select value=${chosen} disabled=${!may} onChange=${(event) => setChosen(event.target.value)}>
+          <select value=${chosen} disabled=${off} onChange=${(event) => setChosen(event.target.value)}>
             ${kind.values.map((each) => html`<option key=${each} value=${each}>${each}${MODES[each] && what === "mode" ? `: ${MODES[each]}` : ""}</option>`)}
           </select>
         </label>
-        <button class="primary" disabled=${!may || state.busy || chosen === own}>Set</button>
-        <button type="button" disabled=${!may || state.busy || own === null} onClick=${() => change(() => send("DELETE", kind.where(subject)))}>Remove, and inherit</button>
+        <button class="primary" disabled=${off || state.busy || chosen === own}>Set</button>
+        <button type="button" disabled=${off || state.busy || own === null} onClick=${() => change(() => send("DELETE", kind.where(subject)))}>Remove, and inherit</button>
       </form>
-      ${!may && html`<p class="quiet">You may not change it.</p>`}
+      ${reason && html`<p class="quiet">${reason}</p>`}
       <p role="status">${state.done ? "Changed." : ""}</p>
       ${state.error && html`<${Failure} error=${state.error} />`}
     </section>`;

@@ -4,13 +4,14 @@ import { path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
 import { Failure } from "../components/notice.js";
 import { navigate, to } from "../router.js";
+import { GuardedButton } from "../session/guarded.js";
 import { bodyOf, versionOf } from "./reading.js";
 
-export function BringBack({ subject, versions, number, onDone }) {
+export function BringBack({ subject, versions, number, refusal, onDone }) {
   const [open, setOpen] = useState(false);
   if (!versions.some((each) => each.number === number && each.deleted)) return null;
   return html`
-    <button onClick=${() => setOpen(true)}>Bring back…</button>
+    <${GuardedButton} needs="write" refusal=${refusal} onClick=${() => setOpen(true)}>Bring back…<//>
     ${open && html`<${Confirm} subject=${subject} number=${number} onClose=${() => setOpen(false)}
       onDone=${() => { setOpen(false); onDone(); }} />`}`;
 }

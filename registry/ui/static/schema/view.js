@@ -6,6 +6,8 @@ import { Tabs } from "../components/tabs.js";
 import { useKeys } from "../keys.js";
 import { useReload } from "../live/feed.js";
 import { navigate, to } from "../router.js";
+import { GuardedButton } from "../session/guarded.js";
+import { usePermitted } from "../session/permitted.js";
 import { Compare } from "./compare.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { Details } from "./details.js";
@@ -13,7 +15,6 @@ import { Facts } from "./facts.js";
 import { History, eventsOf } from "./history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Past } from "./past.js";
-import { usePermitted } from "./permitted.js";
 import { versionOf, versionsOf } from "./reading.js";
 import { References } from "./references.js";
 import { Settings } from "./settings.js";
@@ -63,7 +64,7 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
   const live = versions.filter(({ deleted }) => !deleted);
   const number = numberOf(wanted, live[0] ?? versions[0]);
   const [open, setOpen] = useState(null); // the dialog: "version" or "subject"
-  const may = usePermitted(subject);
+  const refusal = usePermitted(subject);
   useSteps(subject, versions, number, query);
   useKeys("Schema", [
     { keys: "e", does: "Try a new version", run: () => navigate(to("/try", { subject, version: number })) },
@@ -82,10 +83,9 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
   return html`
     <div class="actions">
       <a class="button" href=${`#${to("/try", { subject, version: number })}`}>Try a new version</a>
-      ${may("write") && html`<${BringBack} subject=${subject} versions=${versions} number=${number} onDone=${onWritten} />`}
-      ${may("delete") && html`
-        <button class="danger" onClick=${() => setOpen("version")}>Delete version ${number}…</button>
-        <button class="danger" onClick=${() => setOpen("subject")}>Delete the subject…</button>`}
+      <${BringBack} subject=${subject} versions=${versions} number=${number} refusal=${refusal} onDone=${onWritten} />
+      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("version")}>Delete version ${number}…<//>
+      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("subject")}>Delete the subject…<//>
     </div>
     <div class="schema">
       <${Versions} subject=${subject} versions=${versions} older=${older} current=${number} query=${query} onChange=${onChange} />

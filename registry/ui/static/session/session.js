@@ -194,9 +194,3 @@ function signedInOrNot() {
   change({ asking: true });
   return new Promise((resolve) => { waiting.push(resolve); });
 }
-
-/** The reason why the user may not do this on everything; empty if it is permitted, or not known yet. */
-export function refusal(me, operation) {
-  if (me === null || me.operations.everywhere.includes(operation)) return "";
-  return me.principal === null ? "Sign in to do this." : `${me.principal} may not do this: it needs ${operation} on everything.`;
-}

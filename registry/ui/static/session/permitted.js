@@ -1,0 +1,29 @@
+// What the user may do. The registry decides in any case; this only turns off what it would refuse.
+import { get } from "../api.js";
+import { useLoaded } from "../schema/loading.js";
+import { useSession } from "./session.js";
+
+/**
+ * Returns `refusal(operation)`: why the user may not do it to a subject or a context (":.ctx:", empty: the top level), or
+ * without one to everything. It is empty if that is permitted, and null while it is not known.
+ */
+export function usePermitted(subject) {
+  const { me } = useSession();
+  const asked = me !== null && subject !== undefined;
+  const { value, error } = useLoaded(
+    async (signal) => asked && get("/me", { query: { subject: subject || ":.:" }, signal }),
+    [asked && subject, me?.principal],
+  );
+  return (operation) => {
+    if (me === null) return null;
+    if (me.operations.everywhere.includes(operation)) return "";
+    if (asked && error) return ""; // the registry will say it when asked to do it
+    if (asked && !value) return null;
+    if (asked && value.operations.subject.includes(operation)) return "";
+    return refused(me, operation, asked ? "here" : "on everything");
+  };
+}
+
+function refused({ principal }, operation, where) {
+  return principal === null ? "Sign in to do this." : `${principal} may not do this: it needs ${operation} ${where}.`;
+}
