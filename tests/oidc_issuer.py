@@ -7,18 +7,18 @@ import hashlib
 import html
 import json
 import secrets
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from tests.loopback_server import LoopbackServer
 from tests.token_issuer import IssuerKey, claims, signed
 
 CLIENT_ID = "console"
 
 
-class OidcIssuer:
+class OidcIssuer(LoopbackServer):
     """An issuer on loopback; attributes change how it answers."""
 
     def __init__(self) -> None:
@@ -30,34 +30,10 @@ class OidcIssuer:
         self.granted: list[str] = []  # grant types of the tokens so far
         self._codes: dict[str, dict[str, str]] = {}
         self._refresh: dict[str, str] = {}
-        issuer = self
+        super().__init__()
+        self.url = f"http://127.0.0.1:{self.port}/realm"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                issuer._get(self)
-
-            def do_POST(self) -> None:
-                form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                issuer._post(self, {name: values[0] for name, values in parse_qs(form).items()})
-
-            def log_message(self, format: str, *values: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/realm"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def _get(self, request: BaseHTTPRequestHandler) -> None:
+    def get(self, request: BaseHTTPRequestHandler) -> None:
         parts = urlsplit(request.path)
         match parts.path.removeprefix("/realm"):
             case "/.well-known/openid-configuration":
@@ -78,7 +54,8 @@ class OidcIssuer:
             case _:
                 _send(request, 404, {})
 
-    def _post(self, request: BaseHTTPRequestHandler, form: dict[str, str]) -> None:
+    def post(self, request: BaseHTTPRequestHandler, body: bytes) -> None:
+        form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
         if urlsplit(request.path).path == "/realm/authorize":
             self._authorize(request, form)
             return

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import get_default_algorithms
+
+from tests.loopback_server import LoopbackServer
 
 AUDIENCE = "registry"
 _CURVES = {"ES256": ec.SECP256R1, "ES384": ec.SECP384R1, "ES512": ec.SECP521R1}
@@ -53,37 +54,20 @@ def signed(key: IssuerKey, said: dict[str, Any], **headers: Any) -> str:
     return jwt.encode(said, key.private, algorithm=key.algorithm, headers=kid | headers)
 
 
-class Issuer:
+class Issuer(LoopbackServer):
     """An HTTP server with the keys of an issuer; ``answer`` may be replaced to answer something else."""
 
     def __init__(self) -> None:
         self.keys = [IssuerKey("first")]
         self.requests = 0
         self.answer: Callable[[BaseHTTPRequestHandler], None] = self._publish
-        issuer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                issuer.requests += 1
-                issuer.answer(self)
-
-            def log_message(self, format: str, *values: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__init__()
+        self.url = f"http://127.0.0.1:{self.port}"
         self.jwks = f"{self.url}/keys"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def get(self, request: BaseHTTPRequestHandler) -> None:
+        self.requests += 1
+        self.answer(request)
 
     def rotate(self, key: IssuerKey) -> None:
         """Sign with another key from now on, and publish no other."""
