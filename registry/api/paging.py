@@ -16,7 +16,7 @@ from .parameters import CURSOR, INT_MAX, LIMIT, OFFSET, limit, offset
 
 _T = TypeVar("_T")
 _PAGING = {OFFSET.name, LIMIT.name, CURSOR.name}
-_BROKEN = "cursor is not from a Link header"
+NOT_OURS = "cursor is not from a Link header"
 
 
 def page(
@@ -61,12 +61,12 @@ def _cursor(call: Call, kinds: tuple[type, ...]) -> Cursor:
     try:
         found = Cursor.parse(text)
     except ValueError:
-        raise UNPROCESSABLE(_BROKEN) from None
+        raise UNPROCESSABLE(NOT_OURS) from None
     if found.list != identity:
         raise UNPROCESSABLE("cursor belongs to another list or to another filter")
     mark = found.mark
     if found.skip < 0 or (mark is not None and tuple(map(type, mark)) != kinds):
-        raise UNPROCESSABLE(_BROKEN)
+        raise UNPROCESSABLE(NOT_OURS)
     return found
 
 

@@ -11,7 +11,7 @@ import orjson
 from xxhash import xxh3_64_intdigest
 
 from registry.domain import errors as e
-from registry.domain.errors import SCHEMA_ID_NOT_FOUND
+from registry.domain.errors import SCHEMA_ID_NOT_FOUND, UNPROCESSABLE
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import formatted
@@ -26,7 +26,7 @@ from . import tags
 from .answers import Answer, Header
 from .listing import Listing
 from .operations import Call, Freshness, Operation, PendingSearch
-from .paging import page, whole
+from .paging import NOT_OURS, page, whole
 from .parameters import (
     DELETED,
     FIND_TAGS,
@@ -147,13 +147,24 @@ def _holders(
     deleted = call.args["deleted"]
 
     def walk(view: View, mark: tuple[str] | None, skip: Skip | None = None) -> Iterator[PlacedVersion | None]:
-        after = bytes.fromhex(mark[0]) if mark else b""
+        after = _place(mark[0]) if mark else b""
         return lists.versions_of_id(view, context, schema_id, after, skip, deleted=deleted)
 
     def printed(each: PlacedVersion) -> bytes:
         return orjson.dumps(shown(each.found))
 
     return page(call, walk, printed, lambda each: (each.place.hex(),), (str,), leaping=walk)
+
+
+def _place(text: str) -> bytes:
+    """Return the place that a cursor holds. Raises 422 for what no cursor of ours holds."""
+    try:
+        place = bytes.fromhex(text)
+    except ValueError:
+        raise UNPROCESSABLE(NOT_OURS) from None
+    if len(place) > lists.PLACE_BYTES_MAX:
+        raise UNPROCESSABLE(NOT_OURS)
+    return place
 
 
 def _scope(call: Call, view: View) -> str:

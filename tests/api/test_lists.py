@@ -31,6 +31,11 @@ from tests.api.driver import Api, ListBackend, Reply, record
 
 AT_ONCE = Slicing(slice_s=1, first_s=1)
 ROW_BY_ROW = Slicing(slice_s=0, slice_bytes=1, first_s=0, first_bytes=1)
+# What a client may put into a cursor in place of its members.
+FORGED: dict[type, list[Any]] = {
+    str: ["", "zz", "0", "é", "\0", ":", ":.c", ":*:", "s\0\uffff", "ff" * 2000, "s" * 2000],
+    int: [0, -1, 2**31, 2**32, -(2**63), 2**63 - 1, 2**64 - 1],
+}
 LISTS = [
     "/subjects?subjectPrefix=:*:",
     "/subjects?deleted=true",
@@ -252,6 +257,28 @@ def test_a_cursor_with_numbers_of_nobody_leads_to_a_page(filled: Api, number: in
         mark = (*given.mark[:place], number, *given.mark[place + 1 :])
         target = link.replace(given.text(), given._replace(mark=mark).text())
         assert filled.get(target).status == 200
+
+
+@pytest.fixture(scope="module")
+def stored(filled: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """Return an API over a store on disk that holds the same: only its keys are limited in length."""
+    counted = Counted(filled.backend.rows, tmp_path_factory.mktemp("store"), 4)
+    with api_with(AT_ONCE, counted) as api:
+        yield api
+    counted.store.close()
+
+
+@pytest.mark.parametrize("target", LISTS)
+def test_a_cursor_with_a_forged_mark_leads_to_a_page_or_to_422(stored: Api, target: str) -> None:
+    link = successor(stored.get(f"{target}{'&' if '?' in target else '?'}limit=1"))
+    given = Cursor.parse((link or "").rpartition("=")[2]) if link else None
+    if link is None or given is None or given.mark is None:
+        return
+    for place, member in enumerate(given.mark):
+        for forged in FORGED[type(member)]:
+            mark = (*given.mark[:place], forged, *given.mark[place + 1 :])
+            reply = stored.get(link.replace(given.text(), given._replace(mark=mark).text()))
+            assert reply.status in (200, 422), (forged, reply.body)
 
 
 @pytest.mark.parametrize("mark", [[], [1], ["a", 1], [None]])

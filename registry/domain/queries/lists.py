@@ -228,6 +228,10 @@ def version_numbers(
             yield -each.version if deleted_as_negative and each.row.deleted else each.version
 
 
+# An offset, a name and a version.
+PLACE_BYTES_MAX = 8 + layout.PART_MAX + 1 + 4
+
+
 class PlacedVersion(NamedTuple):
     """A version with an id, and its position among all versions with that id."""
 
