@@ -208,8 +208,8 @@ class Log(Protocol):
         """Append all entries or none, durably; return the offset of the first.
 
         ``headers`` holds opaque bytes to store with records, by index in ``entries``. A key, its value and
-        its header may take :attr:`record_bytes_max` + :data:`RECORD_HEADER_BYTES` bytes together, and its
-        principal :data:`~registry.domain.log_format.principals.PRINCIPAL_BYTES_MAX` more. Every read returns
+        its header may take :attr:`record_bytes_max` + :data:`RECORD_HEADER_BYTES` bytes together, with a
+        principal :data:`~registry.domain.log_format.principals.PRINCIPAL_ROOM_BYTES` less. Every read returns
         the principal with the record.
 
         A batch that exceeds the log's batch size is appended in several pieces, one after another;

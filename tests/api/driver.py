@@ -126,7 +126,8 @@ class ListBackend:
             decision = self.parser.run(
                 decide(seen, command, self.ids, self.settings.defaults, self.parser.memory)
             )
-            entries = requested_by(origin.principal.name, recorded(decision.entries, self.rows, self.cipher))
+            entries = recorded(decision.entries, self.rows, self.cipher)
+            entries = requested_by(origin.principal.name, entries, 1 << 30)
         except RegistryError as error:
             return Refused(error.code, error.message)
         for entry in entries:

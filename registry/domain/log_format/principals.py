@@ -17,6 +17,8 @@ from .records import Entry
 
 # A longer name, such as a certificate's subject, is cut.
 PRINCIPAL_BYTES_MAX = 256
+# What a record with a principal leaves free of the log's limit: for the name, and what surrounds it there.
+PRINCIPAL_ROOM_BYTES = PRINCIPAL_BYTES_MAX + 32
 _CUT = "…".encode()
 # What neither one line of text nor an attribute of a CloudEvent may hold, and what reorders text on screens.
 _NONCHARACTERS = "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(17))
@@ -35,10 +37,20 @@ def unpack_principal(raw: bytes) -> str:
     return name if name.isprintable() else _UNFIT.sub(_REPLACEMENT, name)
 
 
-def requested_by(name: str, entries: list[Entry]) -> list[Entry]:
-    """Return the entries with the principal whose request they are; an empty name leaves them as they are."""
+def requested_by(name: str, entries: list[Entry], bytes_max: int) -> list[Entry]:
+    """Return the entries with the principal whose request they are; an empty name leaves them as they are.
+
+    ``bytes_max``: of a key and value. The largest records have no room for a name, and none is refused for
+    it.
+    """
     principal = pack_principal(name)
-    return [each._replace(principal=principal) for each in entries] if principal else entries
+    if not principal:
+        return entries
+    most = bytes_max - PRINCIPAL_ROOM_BYTES
+    return [
+        each._replace(principal=principal) if len(each.key) + len(each.value or b"") <= most else each
+        for each in entries
+    ]
 
 
 def _cut(raw: bytes) -> bytes:

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from registry.domain.log_format.principals import PRINCIPAL_BYTES_MAX
+from registry.domain.log_format.principals import PRINCIPAL_ROOM_BYTES
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import (
     NO_HEADERS,
@@ -85,8 +85,6 @@ class Appender:
             - record_batches.RECORD_OVERHEAD_BYTES
             - record_batches.RECORD_HEADER_EXTRA_BYTES
             - RECORD_HEADER_BYTES
-            - record_batches.PRINCIPAL_EXTRA_BYTES
-            - PRINCIPAL_BYTES_MAX
         )
 
     @property
@@ -240,7 +238,7 @@ class Appender:
 
     def _check_sizes(self, entries: Sequence[Entry], headers: Mapping[int, bytes]) -> None:
         for at, entry in enumerate(entries):
-            size = len(entry.key) + len(entry.value or b"")
+            size = len(entry.key) + len(entry.value or b"") + (PRINCIPAL_ROOM_BYTES if entry.principal else 0)
             excess = max(0, len(headers.get(at, b"")) - RECORD_HEADER_BYTES)
             if size + excess > self.record_bytes_max:
                 raise RecordTooLarge(

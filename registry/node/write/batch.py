@@ -23,7 +23,7 @@ from registry.domain.decide.webhooks import check_start
 from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.idempotency import pack_header
-from registry.domain.log_format.principals import requested_by
+from registry.domain.log_format.principals import PRINCIPAL_ROOM_BYTES, requested_by
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
@@ -225,7 +225,7 @@ class Decider:
                 return decision
             entries = recorded(decision.entries, view, self._cipher)
             if self._record_principals:
-                entries = requested_by(request.principal.name, entries)
+                entries = requested_by(request.principal.name, entries, bytes_max)
             decision = decision._replace(entries=entries)
         except RegistryError:
             raise
@@ -247,7 +247,8 @@ class Decider:
     ) -> bytes:
         brief = decision.reply if decision.brief is None else decision.brief
         last = decision.entries[-1]
-        room = bytes_max - len(last.key) - len(last.value or b"") + RECORD_HEADER_BYTES
+        taken = len(last.key) + len(last.value or b"") + (PRINCIPAL_ROOM_BYTES if last.principal else 0)
+        room = bytes_max - taken + RECORD_HEADER_BYTES
         most = min(room, _brief_bytes_max(bytes_max) + RECORD_HEADER_BYTES)
         if self._cipher is not None and isinstance(command, Associate | ChangeAssociations):
             # The reply may show sensitive metadata in clear text, and the record header is kept in the log.

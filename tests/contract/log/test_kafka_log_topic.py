@@ -89,7 +89,7 @@ def test_settings_that_are_too_short_are_warned_about_with_the_command(kafka: Br
     short = {"delete.retention.ms": "1000", "min.compaction.lag.ms": "0", "max.message.bytes": "200000"}
     log = opened(kafka.address, make_topic(kafka.address, short))
     assert log.tombstone_retention_ms == 1000
-    assert log.record_bytes_max == 200_000 - 461
+    assert log.record_bytes_max == 200_000 - 180
     warnings = log.check_topic()
     wishes = ("delete.retention.ms=604800000", "min.compaction.lag.ms=86400000", "max.message.bytes=1048588")
     for wish in wishes:

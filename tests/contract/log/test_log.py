@@ -10,7 +10,7 @@ import pytest
 
 from deploy.local.broker import Broker
 from registry.domain.log_format.lineage import NOTHING
-from registry.domain.log_format.principals import PRINCIPAL_BYTES_MAX, pack_principal
+from registry.domain.log_format.principals import PRINCIPAL_BYTES_MAX, PRINCIPAL_ROOM_BYTES, pack_principal
 from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import RECORD_HEADER_BYTES, Fetched, Log, LogError, RecordTooLarge
 from registry.log.embedded.log import EmbeddedLog
@@ -35,7 +35,7 @@ def embedded(folder: Path) -> Log:
 
 
 def in_kafka(broker: Broker) -> Log:
-    topic = make_topic(broker.address, {"max.message.bytes": str(RECORD_BYTES_MAX + 461)})
+    topic = make_topic(broker.address, {"max.message.bytes": str(RECORD_BYTES_MAX + 180)})
     return KafkaLog(
         Security(),
         broker.address,
@@ -113,10 +113,11 @@ def test_principals_come_back_with_their_records(log: Log) -> None:
     assert again.records == wanted[1 : again.next]
 
 
-def test_the_longest_principal_fits_on_the_largest_record(log: Log) -> None:
-    largest = Entry(b"k", b"v" * (log.record_bytes_max - 1), bytes(PRINCIPAL_BYTES_MAX))
-    log.append([largest, largest], headers={0: bytes(RECORD_HEADER_BYTES), 1: bytes(RECORD_HEADER_BYTES)})
-    assert [record[2:] for record in read_all(log, 2)] == [largest, largest]
+def test_the_longest_principal_fits_where_its_room_is_left(log: Log) -> None:
+    largest = Entry(b"k", b"v" * (log.record_bytes_max - 1))
+    named = Entry(b"k", largest.value[PRINCIPAL_ROOM_BYTES:], bytes(PRINCIPAL_BYTES_MAX))
+    log.append([largest, named], headers={0: bytes(RECORD_HEADER_BYTES), 1: bytes(RECORD_HEADER_BYTES)})
+    assert [record[2:] for record in read_all(log, 2)] == [largest, named]
 
 
 def test_an_append_of_nothing_is_nothing(log: Log) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from registry.domain.log_format.principals import (
     PRINCIPAL_BYTES_MAX,
+    PRINCIPAL_ROOM_BYTES,
     pack_principal,
     requested_by,
     unpack_principal,
@@ -64,5 +65,11 @@ def test_a_name_that_is_too_long_says_so() -> None:
 
 def test_the_records_of_a_request_name_its_sender() -> None:
     records = [Entry(b"a", b"1"), Entry(b"b", None)]
-    assert requested_by("alice", records) == [Entry(b"a", b"1", b"alice"), Entry(b"b", None, b"alice")]
-    assert requested_by("", records) == records
+    assert requested_by("alice", records, 1_000) == [Entry(b"a", b"1", b"alice"), Entry(b"b", None, b"alice")]
+    assert requested_by("", records, 1_000) == records
+
+
+def test_a_record_that_has_no_room_for_a_name_stays_without_one() -> None:
+    most = 1_000 - PRINCIPAL_ROOM_BYTES
+    fits, large = Entry(b"k", b"v" * (most - 1)), Entry(b"k", b"v" * most)
+    assert requested_by("alice", [fits, large], 1_000) == [fits._replace(principal=b"alice"), large]
