@@ -109,6 +109,18 @@ def test_what_happens_appears_at_once_and_can_be_filtered(opened: Opened, served
     expect(page.get_by_role("row").nth(before + 10)).to_be_visible()
 
 
+def test_going_back_brings_the_filter_of_activity_back(opened: Opened) -> None:
+    page = opened("/activity?q=billing")
+    field = page.get_by_label("Subjects that begin with")
+    page.get_by_label("Event", exact=True).select_option("version registered")
+    expect(page).to_have_url(re.compile("q=billing&kind=version_registered$"))
+    field.fill("orders")
+    expect(page).to_have_url(re.compile("q=orders&kind=version_registered$"))
+    page.go_back()
+    expect(page).to_have_url(re.compile("q=billing$"))
+    expect(field).to_have_value("billing")
+
+
 def test_a_record_that_makes_no_sense_is_shown_with_its_reason(opened: Opened) -> None:
     page = opened("/cluster/quarantine")
     expect(row(page, "<b>bad</b>")).to_have_count(1)

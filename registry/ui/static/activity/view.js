@@ -20,7 +20,10 @@ export default function Activity({ query }) {
   const { q = "", kind = "" } = query;
   const [text, setText] = useState(q);
   const typed = useRef(null); // the timer of the pause after which what was typed counts
-  useEffect(() => () => clearTimeout(typed.current), []);
+  useEffect(() => {
+    setText(q); // also that of an address that one comes back to
+    return () => clearTimeout(typed.current);
+  }, [q]);
   const type = (value) => {
     setText(value);
     clearTimeout(typed.current);
