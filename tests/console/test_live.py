@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from tests.process.test_crashes import victims
 from tests.running import PATIENT, Registry, until
@@ -53,6 +53,32 @@ def test_what_changes_before_the_first_connection_is_shown(browser, watch: Watch
     until(lambda: page.evaluate("1") and held, 10, "the page to ask for changes")
     held[0].continue_()
     expect(page.get_by_role("heading", name="2 versions")).to_be_visible()
+    page.context.close()
+
+
+def test_a_subject_that_is_registered_while_the_list_loads_is_told(
+    browser, watch: Watch, served: Place
+) -> None:
+    register(served.url, "listed")
+    page = watch.page(browser)
+    page.clock.install()
+    lists: list[tuple[Route, APIResponse]] = []
+    page.route(re.compile(r"/subjects\?"), lambda route: lists.append((route, route.fetch())))
+    page.goto(f"{served.url}/ui/#/subjects?prefix=l")
+    until(lambda: page.evaluate("1") and lists, 10, "the page to ask for the list")
+    is_live(page)
+    for name in ("other", "late"):  # the first one does not belong into this list
+        page.evaluate(HEARD)
+        register(served.url, name)
+        page.evaluate("() => globalThis.heard")
+    page.clock.run_for(1000)  # longer than events are gathered
+    [(route, answer)] = lists
+    route.fulfill(response=answer)
+    page.unroute(re.compile(r"/subjects\?"))
+    expect(page.get_by_role("link", name="listed", exact=True)).to_be_visible()
+    page.get_by_role("button", name="1 new: show").click()
+    expect(page.get_by_role("link", name="late", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="other", exact=True)).to_have_count(0)
     page.context.close()
 
 

@@ -28,6 +28,7 @@ export class Names {
     const { type, level, sort } = filter;
     this.sort = sort ?? "";
     this.filtered = Boolean(type || level);
+    this.#filter = filter;
     const query = { ...listQuery(filter), sort };
     this.#pages = this.filtered
       ? pages("/subjects", { query: { ...query, detail: true, schemaType: type, compatibilityLevel: level }, limit: () => FILTERED, signal: this.#aborted.signal })
@@ -35,6 +36,7 @@ export class Names {
   }
 
   #changed;
+  #filter;
   #onDetails;
   #pages;
   #aborted = new AbortController();
@@ -60,6 +62,14 @@ export class Names {
     } finally {
       this.#loading = false;
     }
+  }
+
+  /** True if the subject of a registration belongs into the list, as far as its event tells. */
+  mayHold({ subject, context, type }) {
+    const { prefix = "", ...wanted } = this.#filter;
+    const name = context === "." ? subject : subject.slice(context.length + 2);
+    return !this.cut && wanted.deleted !== "only" && [undefined, "", context].includes(wanted.context)
+      && (!wanted.type || wanted.type === type) && name.startsWith(prefix);
   }
 
   /** True once there is something to show. */

@@ -99,25 +99,32 @@ function useList(state, filter, attempt) {
   return { list, details, shown: held.current.before ?? list };
 }
 
-/** Keep the details of the rows current; returns the number of subjects that are new since the list was loaded. */
+/** Keep the details of the rows current; returns the number of subjects that the list, once it is complete, lacks. */
 function useNews(list, details, again) {
-  const names = useRef({ list, new: new Set() });
+  const registered = useRef({ list, names: new Set() }); // since the list was asked for
   const [, count] = useReducer((number) => number + 1, 0);
-  if (names.current.list !== list) names.current = { list, new: new Set() };
+  if (registered.current.list !== list) registered.current = { list, names: new Set() };
+  const { names } = registered.current;
+  const compare = () => {
+    if (!list.done || names.size === 0) return;
+    if (list.names.length === 0) {
+      again(); // nothing is on the screen
+      return;
+    }
+    for (const name of list.names) names.delete(name);
+    count();
+  };
   useChanges((events) => {
     if (events === null) {
       details.clear();
       return;
     }
-    const changed = new Set(events.map((event) => event.subject).filter((subject) => subject !== undefined));
-    details.renew(changed);
-    const registered = events.filter((event) => event.kind === "version_registered").map((event) => event.subject);
-    const known = registered.length > 0 && list.done ? new Set(list.names) : null;
-    for (const name of known === null || list.cut ? [] : registered) if (!known.has(name)) names.current.new.add(name);
-    if (list.done && list.names.length === 0 && registered.length > 0) again(); // nothing is on the screen
-    else count();
+    details.renew(new Set(events.map((event) => event.subject).filter((subject) => subject !== undefined)));
+    for (const event of events) if (event.kind === "version_registered" && list.mayHold(event)) names.add(event.subject);
+    compare();
   });
-  return names.current.new.size;
+  useEffect(compare, [list, list.done]);
+  return list.done ? names.size : 0;
 }
 
 /** The state in the address: changes are seen at once, and written there when they pause. */
