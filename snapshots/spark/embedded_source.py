@@ -72,11 +72,10 @@ class EmbeddedReader(DataSourceReader):
 
 
 def _batch(records: list[Record]) -> pa.RecordBatch:
-    offsets, times, keys, values = zip(*records, strict=True) if records else ((), (), (), ())
     columns = {
-        "key": pa.array(keys, pa.binary()),
-        "offset": pa.array(offsets, pa.int64()),
-        "ts": pa.array(times, pa.int64()),
-        "value": pa.array(values, pa.binary()),
+        "key": pa.array([each.key for each in records], pa.binary()),
+        "offset": pa.array([each.offset for each in records], pa.int64()),
+        "ts": pa.array([each.ts for each in records], pa.int64()),
+        "value": pa.array([each.value for each in records], pa.binary()),
     }
     return pa.record_batch(columns)
