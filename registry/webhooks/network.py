@@ -11,7 +11,7 @@ from .destinations import Destinations, NotAllowed
 from .name_resolution import Resolver
 
 # Bytes of one answer: headers, interim answers and body.
-RECEIVED_BYTES_MAX = 128 << 10
+RECEIVED_BYTES_MAX = 256 << 10
 
 
 class CheckedNetwork(httpcore.AsyncNetworkBackend):

@@ -56,9 +56,9 @@ LAG_S = 10 * YEAR_S
 
 
 def write_log(folder: Path) -> None:
-    """Write a log with a record an hour, of which the first ones are older than compaction waits."""
+    """Write a log with a record an hour, of which the first ones are long before the others."""
     folder.mkdir(parents=True)
-    begin = filled.TIME_MS - 2 * LAG_S * 1000
+    begin = filled.TIME_MS - 2 * YEAR_S * 1000
     log = EmbeddedLog(folder / "log", clock=lambda: begin + log.end() * HOUR_MS)
     log.claim()
     for entry in LONG_AGO:
@@ -69,14 +69,25 @@ def write_log(folder: Path) -> None:
     log.close()
 
 
+def compact(folder: Path) -> None:
+    """Remove the oldest record, which a node has seen."""
+    log = EmbeddedLog(folder / "log")
+    while log.compact(filled.TIME_MS, YEAR_S * 1000, LAG_S * 1000):
+        pass
+    log.close()
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("past")
     write_log(folder / "data")
     flags = ("--readers", "1", "--snapshots-builder", "none", "--min-compaction-lag-s", str(LAG_S))
+    earlier = Registry(folder / "data", *flags).wait()
+    history = f"{earlier.url}/subjects/lost/history"
+    until(lambda: httpx.get(history).json()["completeFrom"] == 0, 60, "the history to be filled")
+    assert earlier.stop() == 0, earlier.output
+    compact(folder / "data")
     running = Registry(folder / "data", *flags).wait()
-    lost = f"{running.url}/config/lost?atOffset=0"
-    until(lambda: httpx.get(lost).status_code == 410, 60, "compaction")
     yield Place(running.url)
     assert running.stop() == 0, running.output
 
