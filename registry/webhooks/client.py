@@ -21,8 +21,9 @@ from .name_resolution import Resolver
 from .network import CheckedNetwork
 from .retries import retry_after_s
 
-# Bytes of a body that are read; none of them is kept.
-ANSWER_BYTES_MAX = 64 << 10
+# Bytes of a body after which no more is read; none of them is kept. With a head and a last read of 64 KiB,
+# they are fewer than RECEIVED_BYTES_MAX, so a long body is no failure, in whatever pieces it comes.
+ANSWER_BYTES_MAX = 32 << 10
 _REASON_CHARACTERS_MAX = 500
 _IDLE_CONNECTIONS_MAX = 20
 _IDLE_S = 30.0

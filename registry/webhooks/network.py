@@ -10,8 +10,8 @@ import httpcore
 from .destinations import Destinations, NotAllowed
 from .name_resolution import Resolver
 
-# Bytes of one answer: headers, interim answers and body.
-RECEIVED_BYTES_MAX = 256 << 10
+# Bytes of one answer: headers, interim answers and body; more of them are a failure.
+RECEIVED_BYTES_MAX = 128 << 10
 
 
 class CheckedNetwork(httpcore.AsyncNetworkBackend):
