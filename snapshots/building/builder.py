@@ -28,15 +28,14 @@ from snapshots.format.manifest import Manifest, new_id
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.loading.candidates import TargetLog, newest_first, reason_lost_records, reason_unusable
 
-from . import local
 from .engines import AUTO, LOCAL, choose, engine_named
 from .heartbeat import BuildHeartbeat
 from .sources import Source, open_source, time_before
-from .task import BuildFailed, Engine, EngineUnavailable, Progress, Task
+from .task import BuildFailed, Engine, EngineUnavailable, Progress, Task, WrongRows
 
 # Errors of a build; their texts are for the user.
 FAILURES = (BuildFailed, LogError, StoreError, BadLocation, LocationUnreachable, UnusableSnapshot, OSError)
-_BASE_FAILURES = (UnusableSnapshot, local.DamagedBase)
+_BASE_FAILURES = (UnusableSnapshot, WrongRows)
 _log = logging.getLogger(__name__)
 
 
@@ -182,13 +181,27 @@ def _build(
 
 
 def _build_with(build: Engine, task: Task, base: Manifest | None, progress: Progress) -> Manifest:
+    """Build upon the base, if there is one; otherwise, or if that fails, from the log's beginning.
+
+    If the files then do not hold the rows that were folded, the log is folded once more.
+    """
     if base:
         try:
             return build(replace(task, base=base), progress)
         except _BASE_FAILURES as error:
             _log.warning("cannot extend %s: %s; reading the log from its beginning", base.id, error)
-            task = replace(task, began_ms=now_ms())
-    return build(task, progress)
+            task = _restarted(task)
+    try:
+        return build(task, progress)
+    except WrongRows as error:
+        _log.warning("snapshot %s: %s; reading the log once more", task.id, error)
+        return build(_restarted(task), progress)
+
+
+def _restarted(task: Task) -> Task:
+    """Return the task as it begins now, without the files of an earlier attempt."""
+    task.location.delete(task.id)
+    return replace(task, began_ms=now_ms())
 
 
 def find_base(location: Location, source: Source, end: int) -> Manifest | None:

@@ -19,20 +19,18 @@ from registry.store.lmdb import Store
 from registry.store.open import open_store
 from snapshots.format.manifest import Manifest
 from snapshots.format.parts import Row
-from snapshots.format.writer import publish, write_run
+from snapshots.format.stored import UnusableSnapshot
+from snapshots.format.writer import WrittenRows, publish, write_run
 from snapshots.loading.load import load
 
 from .sources import ReadableLog
-from .task import BuildFailed, Progress, Task, with_keyset, workspace
+from .task import Progress, Task, WrongRows, with_keyset, workspace
 
 ENGINE = "local"
 READING, LOADING, WRITING = "reading the log", "loading the base", "writing the parts"
+VERIFYING = "verifying the parts"
 _ROWS = 1_000
 _WAIT_S = 60.0
-
-
-class DamagedBase(BuildFailed):
-    """The base's rows do not have the digest in its manifest."""
 
 
 def build(task: Task, progress: Progress) -> Manifest:
@@ -40,7 +38,7 @@ def build(task: Task, progress: Progress) -> Manifest:
 
     Needs room for one store in the data folder, where one build runs at a time.
 
-    Raises also :class:`snapshots.format.stored.UnusableSnapshot` and :class:`DamagedBase` for the base, and
+    Raises also :class:`.task.WrongRows`, :class:`snapshots.format.stored.UnusableSnapshot` for the base, and
     :class:`registry.store.layout.StoreError`.
     """
     with (
@@ -50,14 +48,27 @@ def build(task: Task, progress: Progress) -> Manifest:
     ):
         _fold(task, store, progress)
         about = task.about(ENGINE)
+        written = _write(task, store, progress)
+        return publish(task.location, with_keyset(task, about, written), written)
+
+
+def _write(task: Task, store: Store, progress: Progress) -> WrittenRows:
+    """Write the store's rows, and compare what the files hold with the digest that folding them gave."""
+
+    def verifying(done: int, total: int) -> None:
+        progress(VERIFYING, done, total)
+
+    try:
         with store.view() as view:
             rows = _with_progress(view.batches(_ROWS), store.stat().rows, progress)
-            written = write_run(task.location, task.id, rows)
-        # The store's digest began with that of the base's manifest, so it differs if the base's rows did.
-        if written.digest != store.digest:
-            found, kept = digest.text(written.digest), digest.text(store.digest)
-            raise DamagedBase(f"the rows have the digest {found}, but the store expects {kept}")
-        return publish(task.location, with_keyset(task, about, written), written)
+            written = write_run(task.location, task.id, rows, verifying)
+    except UnusableSnapshot as error:
+        raise WrongRows(f"what was written cannot be read: {error}") from error
+    # The store's digest began with that of the base's manifest, so it differs if the base's rows did.
+    if written.digest != store.digest:
+        found, kept = digest.text(written.digest), digest.text(store.digest)
+        raise WrongRows(f"the files hold rows with the digest {found}, but folding them gave {kept}")
+    return written
 
 
 @contextmanager
@@ -86,7 +97,7 @@ def _opened(task: Task, folder: Path, progress: Progress) -> Store:
     store, messages = open_store(folder, identity, task.end, map_bytes=map_bytes)
     if messages:
         store.close()
-        raise DamagedBase(" ".join(messages))
+        raise WrongRows(" ".join(messages))
     return store
 
 

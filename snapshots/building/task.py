@@ -49,6 +49,13 @@ class EngineUnavailable(BuildFailed):
     """The engine cannot run here; nothing was built. Another one may."""
 
 
+class WrongRows(BuildFailed):
+    """The files do not hold the rows that were folded: the base is wrong, or something disturbed the build.
+
+    The log may still be folded once more.
+    """
+
+
 class TooSlow(BuildFailed):
     """Reading took longer than the log keeps deletions, so the rows may be those of no single moment."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from registry.domain.rows import digest
@@ -13,6 +13,7 @@ from .files import MissingFile
 from .location import Location
 from .manifest import MANIFEST, BadManifest, Manifest, Part, part_name
 from .parts import BadPart, read_rows
+from .stored import UnusableSnapshot
 
 # Called with the number of rows seen so far, and of all rows.
 RowProgress = Callable[[int, int], None]
@@ -33,25 +34,47 @@ def verify(location: Location, id: str, progress: RowProgress) -> Iterator[str]:
         return
     if manifest.id != id:
         yield f"{MANIFEST} is that of the snapshot {manifest.id}"
-    totals = _Totals()
+    totals = Totals()
     for part in manifest.parts:
-        yield from _check_part(location, id, part, totals)
+        yield from check_part(location, id, part, totals)
         progress(totals.rows, manifest.rows)
     if not totals.damaged:
         yield from _check_whole(manifest, totals)
 
 
-class _Totals:
-    """Totals over the parts checked so far."""
+class Totals:
+    """Totals over the files of the parts checked so far."""
 
     def __init__(self) -> None:
+        # As the parts' descriptions say; the others are of the rows in the files.
         self.rows = 0
         self.counts: Counter[bytes] = Counter()
         self.digest = digest.EMPTY
         self.damaged = False
 
+    @property
+    def tables(self) -> dict[str, int]:
+        """Number of rows by the letter of their table."""
+        return {table.decode(): count for table, count in self.counts.items()}
 
-def _check_part(location: Location, id: str, part: Part, totals: _Totals) -> Iterator[str]:
+
+def read_back(location: Location, id: str, parts: Iterable[Part], progress: RowProgress | None) -> Totals:
+    """Read parts that a build has written; return what their files hold.
+
+    Raises :class:`.stored.UnusableSnapshot` for a file that is not as described.
+    """
+    parts, totals = list(parts), Totals()
+    total = sum(part.rows for part in parts)
+    for part in parts:
+        for finding in check_part(location, id, part, totals):
+            raise UnusableSnapshot(finding)
+        if progress is not None:
+            progress(totals.rows, total)
+    return totals
+
+
+def check_part(location: Location, id: str, part: Part, totals: Totals) -> Iterator[str]:
+    """Yield what is wrong with a part's file, and add its rows to ``totals``."""
     totals.rows += part.rows
     try:
         content = location.read(f"{id}/{part.name}")
@@ -64,7 +87,7 @@ def _check_part(location: Location, id: str, part: Part, totals: _Totals) -> Ite
         yield f"{part.name} {finding}"
 
 
-def _findings(part: Part, content: bytes, totals: _Totals) -> Iterator[str]:
+def _findings(part: Part, content: bytes, totals: Totals) -> Iterator[str]:
     if len(content) != part.size:
         yield f"has {len(content)} bytes, but the manifest says {part.size}"
     found = hashlib.sha256(content).hexdigest()
@@ -79,7 +102,7 @@ def _findings(part: Part, content: bytes, totals: _Totals) -> Iterator[str]:
         yield f"cannot be read: {error}"
 
 
-def _row_findings(part: Part, content: bytes, totals: _Totals) -> Iterator[str]:
+def _row_findings(part: Part, content: bytes, totals: Totals) -> Iterator[str]:
     keys: list[bytes] = []
     for rows in read_rows(content):
         keys += [key for key, _ in rows]
@@ -93,10 +116,9 @@ def _row_findings(part: Part, content: bytes, totals: _Totals) -> Iterator[str]:
         yield "has rows out of key order"
 
 
-def _check_whole(manifest: Manifest, totals: _Totals) -> Iterator[str]:
-    counts = {table.decode(): count for table, count in totals.counts.items()}
-    if counts != manifest.counts:
-        yield f"the numbers of rows by table are {counts}, not those in the manifest"
+def _check_whole(manifest: Manifest, totals: Totals) -> Iterator[str]:
+    if totals.tables != manifest.counts:
+        yield f"the numbers of rows by table are {totals.tables}, not those in the manifest"
     if totals.digest != manifest.digest:
         found, said = digest.text(totals.digest), digest.text(manifest.digest)
         yield f"the rows have the digest {found}, but the manifest says {said}"

@@ -8,7 +8,7 @@ rows, every task's rows must begin with a key that begins a part (:func:`.parts.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from types import TracebackType
@@ -20,6 +20,7 @@ from registry.domain.rows import digest
 from .location import Location
 from .manifest import FORMAT, MANIFEST, Manifest, Part
 from .parts import Row, cut, part_of
+from .verify import RowProgress, read_back
 
 # Parts that are compressed and written, and held in memory, at the same time: remote locations are slow.
 _PARTS_AT_ONCE = 3
@@ -54,30 +55,20 @@ class OverlappingRuns(Exception):
     """Two runs share keys or interleave: the code that split the rows is wrong."""
 
 
-def write_run(location: Location, id: str, rows: Iterable[Sequence[Row]]) -> WrittenRows:
+def write_run(
+    location: Location, id: str, rows: Iterable[Sequence[Row]], progress: RowProgress | None = None
+) -> WrittenRows:
     """Write the parts of rows in key order, given in batches. Repeatable: the files are the same.
 
-    Raises :class:`.files.LocationUnreachable`.
+    Counts and digest are those of the rows that the files hold: they are read again at the end, which
+    ``progress`` reports. Raises :class:`.files.LocationUnreachable`, and :class:`.stored.UnusableSnapshot` if
+    a file is not what was written.
     """
-    counts: Counter[bytes] = Counter()
-    total = digest.EMPTY
-
-    def counted() -> Iterator[Sequence[Row]]:
-        nonlocal total
-        for batch in filter(None, rows):
-            total = (total + digest.total(batch)) % digest.MODULUS
-            first, last = batch[0][0][:1], batch[-1][0][:1]
-            # Rows are in key order, and keys begin with the letter of their table.
-            if first == last:
-                counts[first] += len(batch)
-            else:
-                counts.update([key[:1] for key, _ in batch])
-            yield batch
-
     with _PartWriter(location, id) as writer:
-        for part in cut(counted()):
+        for part in cut(rows):
             writer.put(part)
-    return WrittenRows(writer.parts, {table.decode(): count for table, count in counts.items()}, total)
+    held = read_back(location, id, writer.parts, progress)
+    return WrittenRows(writer.parts, held.tables, held.digest)
 
 
 class _PartWriter:

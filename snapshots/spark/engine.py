@@ -15,31 +15,37 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
-from registry.domain.rows.digest import MODULUS
-from snapshots.building.task import BuildFailed, Progress, Task, with_keyset
+from registry.domain.rows.digest import MODULUS, text
+from snapshots.building.task import BuildFailed, Progress, Task, WrongRows, with_keyset
 from snapshots.format.manifest import Manifest, Part
 from snapshots.format.stored import UnusableSnapshot
-from snapshots.format.writer import WrittenRows, merge_runs, publish
+from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs, publish
 from snapshots.spark.tasks.base_rows import BaseQuery, may_be_asked, pick
+from snapshots.spark.tasks.chunks import BadChunk
 from snapshots.spark.tasks.folding import fold
 from snapshots.spark.tasks.tallying import loads
+from snapshots.spark.tasks.verifying import WrongPart
 
 from . import records
 from .ranges import ChunkSummary, plan_ranges
 from .reading import records_of, tasks_for
 from .session import open_session
-from .tasks import chunks, writing
+from .tasks import chunks, verifying, writing
 
 ENGINE = "spark"
 STARTING = "starting Spark"
 FINDING, FOLDING, WRITING = "finding changed owners", "folding the log", "writing the parts"
+VERIFYING = "verifying the parts"
 # With more owners of records since the base, the whole log is folded instead.
 OWNERS_MAX = 1_000_000
 # A build of fewer records is over before Java's optimising compiler pays.
 BRIEF = 300_000
+# Errors of tasks, and of Spark, after which the log may be folded once more.
+_FOLDED_AGAIN = (BadChunk.__name__, WrongPart.__name__)
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.)(\w+\.)*[A-Z]\w*: ")
 _SHOWN_CHARACTERS = 500
 # Numbers tried for each partition, so that hardly any partition gets none.
@@ -50,7 +56,7 @@ _EVERY_S = 0.5
 def build(task: Task, progress: Progress) -> Manifest:
     """Build a snapshot; see :class:`..task.Engine`.
 
-    Raises :class:`..task.BuildFailed` for Spark's errors, and
+    Raises :class:`..task.BuildFailed` for Spark's errors, :class:`..task.WrongRows`, and
     :class:`snapshots.format.stored.UnusableSnapshot` for a damaged base.
     """
     brief = task.end - task.start < BRIEF
@@ -76,7 +82,7 @@ class _Job:
         self._partitions = tasks_for(task.end - task.start, self._context.defaultParallelism)
 
     def run(self) -> Manifest:
-        """Fold the records, write the parts and publish the manifest."""
+        """Fold the records, write the parts, verify them and publish the manifest."""
         task = self._task
         log = records.with_owner(records_of(self._session, task))
         if task.base:
@@ -84,11 +90,7 @@ class _Job:
             if len(owners) > OWNERS_MAX:
                 return _Job(self._session, replace(task, base=None), self._progress).run()
             log = records.with_rows(log, self._base_rows(owners, task.base))
-        folded = records.latest(log, self._partitions).mapInArrow(fold, chunks.FIELDS)
-        folded.persist(StorageLevel.DISK_ONLY)
-        try:
-            with self._reported(FOLDING):
-                found = folded.select("first", "size", "begins", "gone", "tally").collect()
+        with self._folded(records.latest(log, self._partitions)) as (folded, found):
             seen = [
                 ChunkSummary(bytes(each.first), each.size, _all_bytes(each.begins), _all_bytes(each.gone))
                 for each in found
@@ -96,11 +98,31 @@ class _Job:
             put = [WrittenRows([], *loads(bytes(each.tally))) for each in found if each.tally]
             parts = task.base.parts if task.base else ()
             written = self._write(folded, self._plan(seen, parts), put)
-        finally:
-            folded.unpersist()
+        self._verify(written)
         # Asking for the end proves that the log is still the one that was opened.
         task.source.end()
         return publish(task.location, with_keyset(task, task.about(ENGINE), written), written)
+
+    @contextmanager
+    def _folded(self, log: DataFrame) -> Iterator[tuple[DataFrame, list[Row]]]:
+        """Fold the records, and keep the chunks for the block; yield them, and all about them but their data.
+
+        A chunk that is lost is not folded again, because the log may have been compacted since: the job that
+        needs it fails. On a cluster, two executors keep each chunk, so losing one of them does no harm.
+        """
+        here = (self._context.master or "").startswith("local")
+        level = StorageLevel.DISK_ONLY if here else StorageLevel.DISK_ONLY_2
+        before = set(_kept_by(self._context))
+        try:
+            with self._reported(FOLDING):
+                folded = log.mapInArrow(fold, chunks.FIELDS).localCheckpoint(storageLevel=level)
+                found = folded.select("first", "size", "begins", "gone", "tally").collect()
+            yield folded, found
+        finally:
+            with suppress(Py4JError):  # Spark has ended.
+                for number, kept in _kept_by(self._context).items():
+                    if number not in before:
+                        kept.unpersist(False)
 
     def _owners(self, log: DataFrame) -> list[bytes]:
         """Return the owners of the records, sorted; more than :data:`OWNERS_MAX` if there are too many."""
@@ -134,10 +156,29 @@ class _Job:
         written = [WrittenRows(each.parts, *loads(each.gone)) for each in answers] + put
         if base := self._task.base:
             written.append(WrittenRows([], dict(base.counts), base.digest))
-        parts, counts, digest = merge_runs(written)
-        return WrittenRows(
-            parts, {table: count for table, count in counts.items() if count}, digest % MODULUS
-        )
+        try:
+            return _without_zeros(merge_runs(written))
+        except OverlappingRuns as error:
+            raise WrongRows(str(error)) from error
+
+    def _verify(self, written: WrittenRows) -> None:
+        """Read the parts again, and compare what they hold with what the folding tasks counted.
+
+        Raises :class:`..task.WrongRows`.
+        """
+        task, held = self._task, list[WrittenRows]()
+        with self._reported(VERIFYING):
+            if written.parts:
+                files = self._session.createDataFrame(verifying.parts_table(written.parts))
+                tally = partial(verifying.tally_files, task.location.uri, task.id)
+                found = files.mapInArrow(tally, verifying.FIELDS).collect()
+                held = [WrittenRows([], *loads(bytes(each.tally))) for each in found]
+        _, counts, digest = _without_zeros(merge_runs(held))
+        if (counts, digest) != (written.counts, written.digest):
+            raise WrongRows(
+                f"the files hold {sum(counts.values())} rows with the digest {text(digest)}, "
+                f"but folding gave {sum(written.counts.values())} with {text(written.digest)}"
+            )
 
     def _lines(self, folded: DataFrame, plan: writing.Plan) -> DataFrame:
         """Return the chunks of each range, in order; a chunk in two ranges is in both."""
@@ -182,6 +223,17 @@ def _all_bytes(raw: list[bytearray]) -> list[bytes]:
     return [bytes(each) for each in raw]
 
 
+def _without_zeros(rows: WrittenRows) -> WrittenRows:
+    counts = {table: count for table, count in rows.counts.items() if count}
+    return WrittenRows(rows.parts, counts, rows.digest % MODULUS)
+
+
+def _kept_by(context: SparkContext) -> dict[int, Any]:
+    """Return the RDDs that Spark keeps, by their numbers."""
+    kept: Any = context._jsc.getPersistentRDDs()  # noqa: SLF001 (there is no other way)
+    return dict(kept)
+
+
 @contextmanager
 def _plain_errors(task: Task) -> Iterator[None]:
     """Translate Spark's errors into those of a build."""
@@ -189,9 +241,15 @@ def _plain_errors(task: Task) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         reason = _reason(str(error))
-        name, _, text = reason.partition(": ")
+        name, _, said = reason.partition(": ")
+        if _LOST in str(error):
+            raise WrongRows(
+                "Spark has lost rows that it had folded: an executor or its disk is gone"
+            ) from error
+        if name.endswith(_FOLDED_AGAIN):
+            raise WrongRows(said) from error
         if task.base and name.endswith(UnusableSnapshot.__name__):
-            raise UnusableSnapshot(text) from error
+            raise UnusableSnapshot(said) from error
         raise BuildFailed(f"Spark failed: {reason}") from error
     except (ConnectionError, EOFError) as error:
         raise BuildFailed(f"Spark has ended: {error}") from error

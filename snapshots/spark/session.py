@@ -31,9 +31,6 @@ _SQL = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
-    # Chunks are large and compressed already; by default, Spark collects 10,000 of them in memory.
-    "spark.sql.inMemoryColumnarStorage.batchSize": "16",
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 _BRIEF_SQL = {
     # For little work, compiling code takes longer than running without.

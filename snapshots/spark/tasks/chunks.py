@@ -32,6 +32,10 @@ _TABLE = pa.schema([
 ])  # fmt: skip
 
 
+class BadChunk(Exception):
+    """A chunk was damaged on its way; it can only be made again."""
+
+
 class Chunk(NamedTuple):
     """A piece of a sorted run of changes."""
 
@@ -87,9 +91,15 @@ def _packed(columns: Columns) -> bytes:
 
 
 def unpacked(data: bytes) -> Columns:
-    """Return the changes of a chunk."""
-    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        return united([Columns(*batch.columns) for batch in reader])
+    """Return the changes of a chunk. Raises :class:`BadChunk`."""
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+            batches = list(reader)
+        for batch in batches:
+            batch.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise BadChunk(f"a chunk cannot be read: {error}") from error
+    return united([Columns(*batch.columns) for batch in batches])
 
 
 class _Run:

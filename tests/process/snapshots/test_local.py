@@ -20,25 +20,26 @@ from hypothesis import strategies as st
 from registry.config.settings import Settings
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.records import Record
-from registry.domain.rows import digest
+from registry.domain.rows import digest, layout
 from registry.domain.rows.memory_views import DictView
 from registry.log.contract import LogError, Unreachable
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.processes import file_lock
 from snapshots.backup import listing
 from snapshots.building import builder, heartbeat, local
-from snapshots.building.local import DamagedBase
 from snapshots.building.sources import open_source, time_before
-from snapshots.building.task import TooSlow, silent
+from snapshots.building.task import BuildFailed, Progress, TooSlow, WrongRows, silent
 from snapshots.catalogue.catalogue import BuildProgress, Entry, claim
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format import stored
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, new_id
+from snapshots.format.parts import begins_part
 from snapshots.format.verify import verify
 from tests.running import ROOT, until
 from tests.sample_snapshots import (
     DAY_MS,
+    MAP,
     KnownLog,
     build,
     files_of,
@@ -110,8 +111,47 @@ def test_reading_for_longer_than_deletions_are_kept_is_no_snapshot(tmp_path: Pat
 
 def test_a_base_whose_digest_is_wrong_is_not_built_upon(tmp_path: Path) -> None:
     base = build(tmp_path, LOG, 10)
-    with pytest.raises(DamagedBase, match="digest"):
+    with pytest.raises(WrongRows, match="digest"):
         local.build(task(tmp_path, source(KnownLog(LOG)), 20, base._replace(digest=base.digest ^ 1)), silent)
+
+
+def test_a_part_that_is_damaged_after_it_was_written_is_noticed_before_anything_is_announced(
+    tmp_path: Path,
+) -> None:
+    with closing(EmbeddedLog(tmp_path / "log")) as log:
+        log.append([version(name, 1, number + 1) for number, name in enumerate(beginning_parts(3))])
+    known = Settings(data=tmp_path, store_map_bytes=MAP)
+
+    def damaging(times: int) -> Progress:
+        damaged = 0
+
+        def progress(step: str, done: int, total: int) -> None:
+            nonlocal damaged
+            if step == local.VERIFYING and done < total and damaged < times:
+                damaged += 1
+                for part in tmp_path.glob("snapshots/*/part-*"):
+                    if not (part.parent / MANIFEST).exists():
+                        part.write_bytes(part.read_bytes()[:-1] + b"!")
+
+        return progress
+
+    made = builder.build_now(known, None, "local", damaging(1))
+    location = Location.parse(known.snapshots_location)
+    assert len(made.parts) > 2
+    assert not list(verify(location, made.id, lambda done, total: None))
+    with pytest.raises(BuildFailed, match="cannot be read"):
+        builder.build_now(known, None, "local", damaging(2), extend=False)
+    assert [each.id for each in stored.manifests(location)] == [made.id]
+
+
+def beginning_parts(count: int) -> list[str]:
+    """Return names of subjects whose first version begins a part."""
+    names = (f"n{number}" for number in itertools.count())
+    return list(
+        itertools.islice(
+            (n for n in names if begins_part(b"V.\0%b\0%b" % (n.encode(), layout.number(1)))), count
+        )
+    )
 
 
 def test_a_log_that_falls_silent_fails_the_build(tmp_path: Path) -> None:
@@ -278,6 +318,7 @@ def test_the_catalogue_tells_how_far_a_build_is(tmp_path: Path, monkeypatch: pyt
         local.LOADING: (base.rows, base.rows),
         local.READING: (10, 10),
         local.WRITING: (ready.rows, ready.rows),
+        local.VERIFYING: (ready.rows, ready.rows),
     }
     assert (ready.state, ready.progress) == ("ready", None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -28,12 +29,14 @@ from registry.domain.model import Subject
 from registry.domain.rows import digest, layout
 from registry.domain.rows.memory_views import DictView
 from registry.log.embedded.log import EmbeddedLog
-from snapshots.building import local
+from snapshots.building import builder, local
 from snapshots.building.sources import Source, open_source
-from snapshots.building.task import Task, silent
+from snapshots.building.task import BuildFailed, Task, silent
+from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest
 from snapshots.format.parts import begins_part
 from snapshots.format.stored import UnusableSnapshot
+from snapshots.format.verify import verify
 from snapshots.spark import engine
 from snapshots.spark.engine import build
 from snapshots.spark.records import with_owner
@@ -63,9 +66,11 @@ _SUBJECT = re.compile(rb'"subject":"((?::\.c:)?)([^"])')
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Start one session for all tests here; builds find it running."""
-    given = Settings(kafka="127.0.0.1:1", snapshots_spark_master=MASTER, snapshots_spark_conf=QUICK)
+    # Uncompressed blocks have no checksum, so a test can change the rows in them.
+    conf = f"{QUICK} spark.rdd.compress=false spark.local.dir={tmp_path_factory.mktemp('spark')}"
+    given = Settings(kafka="127.0.0.1:1", snapshots_spark_master=MASTER, snapshots_spark_conf=conf)
     with open_session(given) as session:
         yield session
 
@@ -194,9 +199,9 @@ def check_law(made: Manifest, at: Task, log: list[Record]) -> None:
 def test_what_spark_builds_is_what_the_plain_fold_builds(
     spark: SparkSession, kafka: Broker, opened: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    random, cuts = many_logs(LOGS), cut_log()
-    middle = len(random) // 2
-    log = numbered([*random[:middle], *cuts[:5], *random[middle:-20], *cuts[5:], *random[-20:]])
+    said, cuts = many_logs(LOGS), cut_log()
+    middle = len(said) // 2
+    log = numbered([*said[:middle], *cuts[:5], *said[middle:-20], *cuts[5:], *said[-20:]])
     # Brokers do not accept null keys in compacted topics.
     topic = make_topic(kafka.address, {"cleanup.policy": "delete", "retention.ms": "-1"})
     produced(kafka.address, topic, log)
@@ -261,7 +266,7 @@ def test_how_far_it_is_is_told_in_tasks(
         told[step] = done, total
 
     build(opened(None, "", 100), tell)
-    assert list(told) == [engine.STARTING, engine.FOLDING, engine.WRITING]
+    assert list(told) == [engine.STARTING, engine.FOLDING, engine.WRITING, engine.VERIFYING]
     assert all(done == total for done, total in told.values()), "each step ends at its end"
 
 
@@ -337,6 +342,118 @@ def test_a_damaged_base_is_refused_and_leaves_no_snapshot(
     with pytest.raises(UnusableSnapshot, match=f"{base.parts[0].name} is damaged"):
         build(at, silent)
     assert MANIFEST not in at.location.files(at.id)
+
+
+def spoiling(step: str, spoil: Callable[[], None], times: int = 1) -> Callable[[str, int, int], None]:
+    """Return a progress that spoils something as soon as a step has ended, in the first ``times`` builds."""
+    spoiled = 0
+
+    def progress(at: str, done: int, total: int) -> None:
+        nonlocal spoiled
+        # The last report of a step comes from the thread that builds, before the next step begins.
+        if at == step and done == total and threading.current_thread() is threading.main_thread():
+            spoiled += 1
+            if spoiled <= times:
+                spoil()
+
+    return progress
+
+
+def blocks(spark: SparkSession) -> list[Path]:
+    """Return the files in which Spark keeps data between stages: what a lost executor takes with it."""
+    local = Path(spark.sparkContext.getConf().get("spark.local.dir") or "")
+    chunks = list(local.glob("**/rdd_*"))
+    assert chunks, "the chunks are kept"
+    return [*chunks, *local.glob("**/shuffle_*")]
+
+
+def embedded_settings(data: Path) -> Settings:
+    return Settings(data=data, snapshots_spark_master=MASTER, snapshots_spark_conf=QUICK)
+
+
+def is_sound(made: Manifest, data: Path, log: list[Record]) -> None:
+    location = Location.parse(data / "snapshots")
+    assert not list(verify(location, made.id, lambda done, total: None))
+    found = rows_in(location, made)
+    tail = [record for record in log if record.offset >= made.offset]
+    assert dict(fold(tail, DictView(found)).rows()) == rows_of(log)
+    assert location.files(made.id) == sorted([MANIFEST, *(part.name for part in made.parts)])
+
+
+# In a process of its own, because this one has the log open for reading.
+COMPACTS_ALL = """
+import sys
+from pathlib import Path
+from registry.log.embedded.log import EmbeddedLog, now_ms
+
+log = EmbeddedLog(Path(sys.argv[1]))
+while log.compact(now_ms() + 86_400_000, 0, 0):
+    pass
+"""
+
+
+@pytest.mark.parametrize("extend", [False, True])
+def test_lost_chunks_are_never_folded_again_from_a_log_that_has_moved_on(
+    spark: SparkSession, tmp_path: Path, extend: bool
+) -> None:
+    """Compaction removes the records of the snapshot and the chunks are lost: nothing mixes two folds."""
+    first = [entry(number) for number in range(40)]
+    log = embedded(tmp_path, [*first, *(entry(number, '"string"') for number in range(40))])
+    given = embedded_settings(tmp_path)
+    if extend:
+        builder.build_now(given, None, "local", silent, offset=10)
+
+    def lose() -> None:
+        subprocess.run([sys.executable, "-c", COMPACTS_ALL, str(tmp_path / "log")], cwd=ROOT, check=True)
+        for file in blocks(spark):
+            file.unlink()
+
+    made = builder.build_now(given, None, "spark", spoiling(engine.FOLDING, lose), offset=40)
+    assert (made.engine, made.offset) == ("spark", 40)
+    is_sound(made, tmp_path, log)
+
+
+@pytest.mark.parametrize("extend", [False, True])
+def test_rows_that_change_between_fold_and_write_are_folded_once_more(
+    spark: SparkSession, tmp_path: Path, extend: bool
+) -> None:
+    # Nothing in it repeats, so it is among the chunk's bytes as it is.
+    name = f"a{random.Random(1).randbytes(16).hex()}"
+    text = f'{{"type":"fixed","size":7,"name":"{name}"}}'
+    log = embedded(tmp_path, [*(entry(number) for number in range(20)), entry(20, text)])
+    given = embedded_settings(tmp_path)
+    if extend:
+        builder.build_now(given, None, "local", silent, offset=10)
+    changed: list[Path] = []
+
+    def change() -> None:
+        for file in blocks(spark):
+            content = file.read_bytes()
+            if name.encode() in content:
+                file.write_bytes(content.replace(name.encode(), name[::-1].encode()))
+                changed.append(file)
+
+    made = builder.build_now(given, None, "spark", spoiling(engine.FOLDING, change))
+    assert changed
+    is_sound(made, tmp_path, log)
+
+
+def test_a_part_that_is_damaged_after_it_was_written_is_noticed_before_anything_is_announced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = embedded(tmp_path, [entry(number) for number in range(20)])
+    given = embedded_settings(tmp_path)
+
+    def damage() -> None:
+        for part in tmp_path.glob("snapshots/*/part-*"):
+            if not (part.parent / MANIFEST).exists():
+                part.write_bytes(part.read_bytes()[:-1] + b"!")
+
+    made = builder.build_now(given, None, "spark", spoiling(engine.WRITING, damage))
+    is_sound(made, tmp_path, log)
+    with pytest.raises(BuildFailed, match="SHA-256"):
+        builder.build_now(given, None, "spark", spoiling(engine.WRITING, damage, 2), extend=False)
+    assert [path.parent.name for path in tmp_path.glob(f"snapshots/*/{MANIFEST}")] == [made.id]
 
 
 @pytest.mark.long
