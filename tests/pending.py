@@ -7,6 +7,7 @@ from typing import Any
 
 from registry.domain.commands import Command, IdempotencyKey, Outcome
 from registry.domain.pending_command import CommandRequest, OnReply, PendingCommand
+from registry.domain.principal import CheckedNames
 
 
 def _ignored(outcome: Outcome) -> None:
@@ -19,6 +20,8 @@ def pending(
     *,
     deadline: float = math.inf,
     key: IdempotencyKey | None = None,
+    checked: CheckedNames | None = None,
     **state: Any,
 ) -> PendingCommand:
-    return PendingCommand(CommandRequest(command, math.inf, "", key), deadline, reply, **state)
+    request = CommandRequest(command, math.inf, "", key, checked=checked)
+    return PendingCommand(request, deadline, reply, **state)

@@ -24,9 +24,9 @@ from registry.security.access import Access, Permission
 
 from .answers import Answer
 from .association_bodies import BatchGetItem, change_requests, get_requests, resource_request
-from .association_permissions import permitted, require_change, require_removal
+from .association_permissions import permitted, require_change, require_removal, shown
 from .listing import Listing
-from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch
+from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch, Write
 from .paging import page
 from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, word, words
 from .permissions import SHOWN, in_handler, on_subject
@@ -178,11 +178,12 @@ def _latest_schema(view: View, found: Association) -> Search[bytes | None]:
     return None if latest is None else entities.schema_entity(latest.row)
 
 
-def change_batch(call: Call, view: View) -> Command:
+def change_batch(call: Call, view: View) -> Write:
     """``POST /associations:batchMutate``: 207 with a result for each request, in order."""
     context = _context(call)
     requests = permitted(call.access, view, change_requests(call.body), context)
-    return ChangeAssociations(requests, context, call.args["dryRun"])
+    command = ChangeAssociations(requests, context, call.args["dryRun"])
+    return Write(command, (), partial(shown, call.sender.access))
 
 
 def _context(call: Call) -> str:
@@ -245,7 +246,7 @@ OPERATIONS = (
         method="POST",
         path="/associations",
         summary="Associate a resource with subjects",
-        permission=in_handler(Permission.WRITE),
+        permission=in_handler(Permission.WRITE, Permission.DELETE, Permission.READ),
         sees_all=True,
         handler=create,
         freshness=Freshness.DECIDED,
@@ -258,7 +259,7 @@ OPERATIONS = (
         method="PUT",
         path="/associations/resources/{resource}",
         summary="Associate a resource with subjects, or change its associations",
-        permission=in_handler(Permission.WRITE),
+        permission=in_handler(Permission.WRITE, Permission.DELETE, Permission.READ),
         sees_all=True,
         handler=upsert,
         freshness=Freshness.DECIDED,
@@ -271,7 +272,7 @@ OPERATIONS = (
         method="DELETE",
         path="/associations/resources/{resource}",
         summary="Remove associations of a resource",
-        permission=in_handler(Permission.WRITE),
+        permission=in_handler(Permission.WRITE, Permission.DELETE, Permission.READ),
         sees_all=True,
         handler=delete,
         freshness=Freshness.DECIDED,
@@ -306,7 +307,7 @@ OPERATIONS = (
         method="POST",
         path="/associations:batchMutate",
         summary="Change the associations of several resources, each with its own result",
-        permission=in_handler(Permission.WRITE),
+        permission=in_handler(Permission.WRITE, Permission.DELETE, Permission.READ),
         sees_all=True,
         handler=change_batch,
         freshness=Freshness.DECIDED,

@@ -12,7 +12,6 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.principal import ANONYMOUS
-from registry.domain.queries import scope
 from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
 from registry.security.access import Permission
@@ -21,7 +20,7 @@ from .answers import Answer, json_answer
 from .bodies import schema_request
 from .operations import BODY_ERRORS, Call, Operation
 from .parameters import word
-from .permissions import in_handler, require, require_references
+from .permissions import in_handler, require_references, require_resolved
 
 
 def lint(call: Call, view: View) -> Querying[Answer]:
@@ -54,11 +53,7 @@ def _subject(call: Call, view: View) -> Subject:
     name: str = call.args["subject"]
     if not name:
         return TOP
-    asked = Subject.parse(name)
-    subject = scope.aliased(view, asked)
-    for either in dict.fromkeys((asked, subject)):
-        require(call.access, Permission.COMPATIBILITY, either)
-    return subject
+    return require_resolved(call.access, Permission.COMPATIBILITY, view, Subject.parse(name))
 
 
 def _findings(call: Call, subject: Subject, source: Source) -> Querying[list[dict[str, Any]]]:

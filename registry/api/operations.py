@@ -13,9 +13,10 @@ from registry.domain.errors import ErrorKind
 from registry.domain.model import Subject
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
+from registry.domain.principal import CheckedNames
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
-from registry.security.access import Access, Permission
+from registry.security.access import READING, Access, RecordingAccess
 from registry.security.gate import EVERYONE, Admission, Credentials
 
 from .answers import Answer, Header
@@ -46,14 +47,13 @@ class Call:
     sender: Admission = EVERYONE
     credentials: Callable[[], Credentials] = Credentials
     headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
+    # The sender's access in a write that rules limit; it remembers what is checked.
+    recorder: RecordingAccess | None = None
 
     @property
     def access(self) -> Access:
         """The access of the principal that sent the request."""
-        return self.sender.access
-
-
-_READING = frozenset({Permission.READ, Permission.COMPATIBILITY})
+        return self.sender.access if self.recorder is None else self.recorder
 
 
 class Freshness(Enum):
@@ -82,6 +82,10 @@ class Write(NamedTuple):
     command: Command
     headers: tuple[Header, ...]
     finished: Callable[[Answer], Answer] = lambda answer: answer
+    # The request as the handler saw it, if the operation has further headers.
+    call: Call | None = None
+    # As in :class:`~registry.domain.pending_command.CommandRequest`; not for handlers to set.
+    checked: CheckedNames | None = None
 
 
 Result = Answer | Command | Write | Listing[Any] | PendingSearch[Any]
@@ -125,7 +129,7 @@ class Operation:
     @property
     def writes(self) -> bool:
         """True if the operation changes something."""
-        return self.method != "GET" and not _READING.issuperset(self.permission.any_of)
+        return self.method != "GET" and not READING.issuperset(self.permission.any_of)
 
 
 VERSION_MISSING = (errors.INVALID_VERSION, errors.SUBJECT_NOT_FOUND, errors.VERSION_NOT_FOUND)

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
+from registry.domain.commands import Register
 from registry.domain.errors import DENIED, DENIED_IN_ALL, DENIED_ON_RESOURCE, ErrorKind
 from registry.domain.model import Reference, Subject
 from registry.domain.parsing.stored import DEPENDENCIES_MAX
-from registry.domain.queries import entities, versions
+from registry.domain.queries import entities, scope, versions
 from registry.domain.rows.view import View
 from registry.security.access import Access, Permission, everywhere_in
 from registry.security.authorization.permitted_view import PermittedView, spans_of
@@ -35,6 +36,7 @@ class RequiredPermission(NamedTuple):
     on: PermissionScope
     any_of: tuple[Permission, ...] = ()
     of_context: tuple[Permission, ...] = ()  # instead, if the path names a context
+    also: tuple[Permission, ...] = ()  # further ones, which the handler checks for some requests
 
     @property
     def errors(self) -> tuple[ErrorKind, ...]:
@@ -49,14 +51,16 @@ SHOWN: Final = RequiredPermission(PermissionScope.SHOWN, (Permission.READ,))
 ADMINS: Final = RequiredPermission(PermissionScope.REGISTRY, (Permission.ADMIN,))
 
 
-def on_subject(*any_of: Permission, of_context: tuple[Permission, ...] = ()) -> RequiredPermission:
+def on_subject(
+    *any_of: Permission, of_context: tuple[Permission, ...] = (), also: tuple[Permission, ...] = ()
+) -> RequiredPermission:
     """Return the need of one of these permissions on the subject in the path."""
-    return RequiredPermission(PermissionScope.SUBJECT, any_of, of_context or any_of)
+    return RequiredPermission(PermissionScope.SUBJECT, any_of, of_context or any_of, also)
 
 
-def in_handler(permission: Permission) -> RequiredPermission:
+def in_handler(permission: Permission, *also: Permission) -> RequiredPermission:
     """Return the need of a permission that the handler checks."""
-    return RequiredPermission(PermissionScope.HANDLER, (permission,))
+    return RequiredPermission(PermissionScope.HANDLER, (permission,), also=also)
 
 
 def check_registry(needed: RequiredPermission, access: Access) -> None:
@@ -73,10 +77,7 @@ def check_subject(needed: RequiredPermission, access: Access, asked: Subject, su
     """
     if needed.on is not PermissionScope.SUBJECT:
         return
-    any_of = needed.of_context if subject.is_context else needed.any_of
-    for either in dict.fromkeys((asked, subject)):
-        if not any(access.may(each, either) for each in any_of):
-            raise DENIED(_shown(any_of[0]), asked.qualified)
+    _require_both(needed.of_context if subject.is_context else needed.any_of, access, asked, subject)
 
 
 def require(access: Access, permission: Permission, subject: Subject) -> None:
@@ -133,6 +134,32 @@ def require_references(access: Access, view: View, subject: Subject, references:
         found = versions.named(view, target, reference.version)
         if found is not None:
             stack.append((target.context, iter(entities.references(found.row))))
+
+
+def require_uses(access: Access, view: View, subject: Subject, request: Register) -> None:
+    """Raise 403 if a schema under ``subject`` refers to, or repeats, one that may not be read."""
+    require_references(access, view, subject, request.references or ())
+    if not request.schema.strip() and not access.everywhere(Permission.READ):
+        # The text, and so the answer, is the latest version's.
+        require(access, Permission.READ, subject)
+        latest = versions.latest(view, subject)
+        require_references(access, view, subject, () if latest is None else entities.references(latest.row))
+
+
+def require_resolved(access: Access, permission: Permission, view: View, asked: Subject) -> Subject:
+    """Return the subject that ``asked`` stands for as an alias; raise 403 unless both are permitted.
+
+    For subjects that a body or the query names; those in the path are checked before the handler is called.
+    """
+    subject = scope.aliased(view, asked)
+    _require_both((permission,), access, asked, subject)
+    return subject
+
+
+def _require_both(any_of: tuple[Permission, ...], access: Access, asked: Subject, subject: Subject) -> None:
+    for either in dict.fromkeys((asked, subject)):
+        if not any(access.may(each, either) for each in any_of):
+            raise DENIED(_shown(any_of[0]), asked.qualified)
 
 
 def readable(view: View, access: Access) -> View:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from registry.domain import errors as e
-from registry.domain.commands import Command, Register
+from registry.domain.commands import Register
 from registry.domain.decide.decision import check_subject
 from registry.domain.lookup import duplicates, find, registration
 from registry.domain.lookup.metadata import tidy_rules
@@ -19,7 +19,6 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.principal import ANONYMOUS
-from registry.domain.queries import entities, versions
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, InvalidSchema
@@ -29,7 +28,7 @@ from .answers import Answer, Header
 from .bodies import schema_request
 from .operations import BODY_ERRORS, REGISTER_ERRORS, Call, Freshness, Operation, PendingSearch, Write
 from .parameters import DELETED, FORCE, FORMAT, NORMALIZE
-from .permissions import on_subject, readable, require, require_references
+from .permissions import on_subject, readable, require_references, require_uses
 
 # Clients accept some kilobytes of headers.
 WARNINGS_MAX = 8
@@ -62,15 +61,16 @@ def _next_context(call: Call, after: str | None, view: View) -> Search[str]:
     return find.next_context(rows, call.subject, after, deleted=call.args["deleted"])
 
 
-def register(call: Call, view: View) -> Querying[Answer | Command | Write]:
+def register(call: Call, view: View) -> Querying[Answer | Write]:
     """``POST /subjects/{subject}/versions``: answered here if the schema is registered already."""
     defaults = call.settings.defaults
     request = _request(call, force=call.args["force"])
     tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
-    _check_uses(call, view, request)
+    require_uses(call.access, view, call.subject, request)
     if request.changes_tags:
-        return msgspec.structs.replace(request, subject=call.requested_subject.qualified)
+        command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
+        return Write(command, (), call=call)
     request = yield from _parsed(request)
     if call.confirmed:
         reply = yield from find.already_registered(view, call.memory, request, defaults)
@@ -78,7 +78,7 @@ def register(call: Call, view: View) -> Querying[Answer | Command | Write]:
             return Answer(reply)
     command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
     warnings = yield from _lint_warnings(call, view, request)
-    return Write(command, warnings) if warnings else command
+    return Write(command, warnings, call=call)
 
 
 def _lint_warnings(call: Call, view: View, request: Register) -> Querying[tuple[Header, ...]]:
@@ -93,17 +93,6 @@ def _lint_warnings(call: Call, view: View, request: Register) -> Querying[tuple[
         return ()  # the primary refuses it
     # Names in JSON schemas may hold any character, also line breaks.
     return tuple((b"x-registry-lint", str(each).encode("unicode_escape")) for each in findings[:WARNINGS_MAX])
-
-
-def _check_uses(call: Call, view: View, request: Register) -> None:
-    """Raise 403 if the schema refers to, or repeats, one that may not be read."""
-    require_references(call.access, view, call.subject, request.references or ())
-    if not request.schema.strip() and not call.access.everywhere(Permission.READ):
-        # The text, and so the answer, is the latest version's.
-        require(call.access, Permission.READ, call.subject)
-        latest = versions.latest(view, call.subject)
-        listed = [] if latest is None else entities.references(latest.row)
-        require_references(call.access, view, call.subject, listed)
 
 
 def _request(call: Call, **options: Any) -> Register:
@@ -156,7 +145,7 @@ OPERATIONS = (
         method="POST",
         path="/subjects/{subject}/versions",
         summary="Register a schema under a subject",
-        permission=on_subject(Permission.WRITE),
+        permission=on_subject(Permission.WRITE, also=(Permission.READ,)),
         sees_all=True,
         handler=register,
         extra_headers=equal_to,

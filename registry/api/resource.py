@@ -153,10 +153,11 @@ class Resource:
             return await self._lists.answer(result, path.partition(b"?")[0], query, rows)
         if not isinstance(result, Answer):
             write = result if isinstance(result, Write) else Write(result, ())
-            answer = await self._submit(write.command, operation.status, _origin(scope, headers))
+            origin = _origin(scope, headers)._replace(checked=write.checked)
+            answer = await self._submit(write.command, operation.status, origin)
             answer = write.finished(answer._replace(headers=(*answer.headers, *write.headers)))
             answer = _with_location(answer, operation.location) if operation.location else answer
-            return self._handlers.with_headers(operation, call, answer)
+            return self._handlers.with_headers(operation, write.call, answer)
         scope[STATE][WRITES] = False  # what is registered already is answered from rows
         etag = next((value for name, value in result.headers if name == b"etag"), None)
         if etag is not None and _matches(headers.get("if-none-match"), etag.decode()):

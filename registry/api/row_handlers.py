@@ -24,14 +24,14 @@ from registry.domain.parsing.querying import Unanswered
 from registry.domain.queries import scope as scopes
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View
-from registry.security.access import Access, Permission
+from registry.security.access import Access, Permission, RecordingAccess
 from registry.security.authorization.permitted_view import spans_of
 
 from .answers import Answer
 from .backend import ApiSettings, Backend
 from .list_slices import Lists, Rows
 from .listing import Listing
-from .operations import Call, Computation, Freshness, Operation, PendingSearch, Result
+from .operations import Call, Computation, Freshness, Operation, PendingSearch, Result, Write
 from .past import PastRows
 from .permissions import check_subject, readable
 from .worker_queries import WorkerQueries
@@ -125,6 +125,17 @@ class RowHandlers:
         return result
 
     async def _handled(self, operation: Operation, call: Call) -> Result:
+        """Call the handler; a write carries the names that it has checked, unless all are permitted."""
+        if not operation.writes or _unlimited(operation, call):
+            return await self._found(operation, call)
+        recorder = RecordingAccess(call.access)
+        result = await self._found(operation, replace(call, recorder=recorder))
+        if isinstance(result, Answer | Listing | PendingSearch):
+            return result
+        write = result if isinstance(result, Write) else Write(result, ())
+        return write._replace(checked=recorder.checked)
+
+    async def _found(self, operation: Operation, call: Call) -> Result:
         large = len(call.body) > LARGE_BYTES
         rows = self.rows(operation, call)
         result = await self._done(partial(self._handle, operation, call), rows.view, large=large)
@@ -154,9 +165,10 @@ class RowHandlers:
         if operation.freshness is Freshness.NEVER:
             return _NOTHING
         view = self._backend.view if call.past is None else call.past.view
-        if operation.sees_all or call.access.everywhere(Permission.READ):
+        access = call.sender.access
+        if operation.sees_all or access.everywhere(Permission.READ):
             return Rows(view)
-        return Rows(partial(_readable, view, call.access), spans_of(call.access).key)
+        return Rows(partial(_readable, view, access), spans_of(access).key)
 
     def _with_subject(self, call: Call, view: View) -> Call:
         name = call.path.get("subject")
@@ -167,13 +179,16 @@ class RowHandlers:
             subject = scopes.aliased(view, requested)
         return replace(call, subject=subject, requested_subject=requested)
 
-    def with_headers(self, operation: Operation, call: Call, answer: Answer) -> Answer:
-        """Add further headers to the answer of a write; the write stands even if that fails."""
-        if operation.extra_headers is None:
+    def with_headers(self, operation: Operation, call: Call | None, answer: Answer) -> Answer:
+        """Add further headers to the answer of a write; the write stands even if that fails.
+
+        ``call``: as the handler saw it, so that its alias is not resolved a second time.
+        """
+        if operation.extra_headers is None or call is None:
             return answer
         try:
             with self._backend.view() as view:
-                steps = operation.extra_headers(self._with_subject(call, view), view, answer)
+                steps = operation.extra_headers(call, view, answer)
                 more = self._worker_queries.attempt(steps)
         except RegistryError:
             return answer
@@ -196,7 +211,8 @@ def _readable(view: Callable[[], AbstractContextManager[View]], access: Access) 
 
 
 def _unlimited(operation: Operation, call: Call) -> bool:
-    return all(map(call.access.everywhere, operation.permission.any_of))
+    needed = operation.permission
+    return all(map(call.sender.access.everywhere, needed.any_of + needed.also))
 
 
 def _answered(answer: Callable[[View, Any], Computation], found: Any, view: View) -> Computation:

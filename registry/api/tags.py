@@ -84,7 +84,7 @@ OPERATIONS = (
         method="POST",
         path="/subjects/{subject}/versions/{version}/tags",
         summary="Register a version again with other tags, metadata or rules",
-        permission=on_subject(Permission.WRITE),
+        permission=on_subject(Permission.WRITE, also=(Permission.READ,)),
         sees_all=True,
         handler=tag_version,
         freshness=Freshness.DECIDED,

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from .commands import Command
+from .principal import CheckedNames
 
 # Larger commands wait in a queue of their own and travel in pieces.
 LARGE_BYTES = 64 << 10
@@ -16,10 +17,10 @@ _SHARE_OF_SMALL = 4
 _VALUE_BYTES = 64
 
 
-def size_of(command: Command) -> int:
+def size_of(command: Command, checked: CheckedNames | None = None) -> int:
     """Return roughly how much memory a command takes; at least as much as its text has bytes in UTF-8."""
     size = 0
-    rest: list[Any] = [command]
+    rest: list[Any] = [command, checked]
     while rest:
         value = rest.pop()
         if value is None:
@@ -32,7 +33,7 @@ def size_of(command: Command) -> int:
         elif isinstance(value, dict):
             rest += value
             rest += value.values()
-        elif isinstance(value, list):
+        elif isinstance(value, list | frozenset):
             rest += value
     return size
 

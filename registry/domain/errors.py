@@ -144,6 +144,9 @@ HISTORY_OFF = ErrorKind(501, "This server keeps no history: see the setting hist
 TOO_LATE = ErrorKind(503, "Telling that state took too long; try again")
 UNAVAILABLE = ErrorKind(503, "%s")
 NOT_STARTED = ErrorKind(503, "The node is still reading the log")
+NAMES_CHANGED = ErrorKind(
+    503, "An alias or association changed during this request; nothing was written, so try again"
+)
 TOO_MANY_WRITES = ErrorKind(503, "Too many writes are waiting")
 
 

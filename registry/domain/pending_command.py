@@ -11,7 +11,7 @@ import msgspec
 from .admission import size_of
 from .commands import Command, IdempotencyKey, Outcome
 from .parsing.schema_queries import Facts
-from .principal import ANONYMOUS, Principal
+from .principal import ANONYMOUS, CheckedNames, Principal
 
 
 class CommandRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -32,6 +32,9 @@ class CommandRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     principal: Principal = ANONYMOUS
     # The span that caused it, as in W3C's header ``traceparent``; empty if the sender does not trace.
     trace: str = ""
+    # ``None``: the sender may do all that the command asks for, to any subject. A primary that ignores this
+    # (an older one) resolves aliases again and does not compare.
+    checked: CheckedNames | None = None
 
 
 class Origin(NamedTuple):
@@ -44,6 +47,7 @@ class Origin(NamedTuple):
     forwarded: bool = False
     # As in :class:`CommandRequest`.
     trace: str = ""
+    checked: CheckedNames | None = None
 
 
 NO_ORIGIN = Origin()
@@ -80,7 +84,7 @@ class PendingCommand:
 
     def __post_init__(self) -> None:
         """Measure the command, unless its size is known."""
-        self.size = self.size or size_of(self.request.command)
+        self.size = self.size or size_of(self.request.command, self.request.checked)
 
     @property
     def command(self) -> Command:

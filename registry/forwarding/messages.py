@@ -30,13 +30,14 @@ REPORTS = "/peer/reports"
 STREAM = "stream"
 REPORTS_FEATURE = "reports"
 # Capabilities beyond those of every release; STREAM (stream.py) is one of them.
-FEATURES = ("associations", "snapshots", "tags", "webhooks", STREAM, REPORTS_FEATURE)
+FEATURES = ("associations", "checked", "snapshots", "tags", "webhooks", STREAM, REPORTS_FEATURE)
 _FEATURES: dict[type, str] = {
     Associate: "associations",
     Dissociate: "associations",
     ChangeAssociations: "associations",
     RequestSnapshot: "snapshots",
-    TagVersion: "tags",
+    # An older primary would take the resolved name for an alias, and resolve it again.
+    TagVersion: "checked",
     **dict.fromkeys(get_args(WebhookCommand), "webhooks"),
 }
 

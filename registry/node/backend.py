@@ -58,8 +58,9 @@ class NodeBackend:
     async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         """Submit a command and return its outcome."""
         request = CommandRequest(
-            command, self._timeout_s, origin.request_id, principal=origin.principal, trace=origin.trace
-        )
+            command, self._timeout_s, origin.request_id, principal=origin.principal, trace=origin.trace,
+            checked=origin.checked,
+        )  # fmt: skip
         deadline = self._loop.time() + self._timeout_s
         return await outcome_of(self._submit, PendingCommand(request, deadline, forwarded=origin.forwarded))
 

@@ -156,14 +156,14 @@ class NodeClient:
     async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         """Return the node's outcome. Raises 50002, 50003 or 503."""
         deadline = self._loop.time() + self._timeout_s
-        size = size_of(command)
+        size = size_of(command, origin.checked)
         idempotency_key = IdempotencyKey(os.urandom(IDEMPOTENCY_KEY_BYTES), self._applied())
         lost: NodeLost | None = None
 
         def message(number: int) -> Submit:
             request = CommandRequest(
                 command, self._left(deadline), origin.request_id, idempotency_key, origin.principal,
-                origin.trace,
+                origin.trace, origin.checked,
             )  # fmt: skip
             return Submit(number, request, origin.forwarded, in_doubt=lost is not None)
 

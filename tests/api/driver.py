@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any, NamedTuple, Self
 
@@ -21,6 +22,7 @@ from registry.domain.commands import (
     PingWebhook,
     Refused,
     RequestSnapshot,
+    refused,
 )
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
@@ -97,7 +99,7 @@ class ListBackend:
         self.behind: list[Record] = []
         # The change feed begins with this offset.
         self.deleted_before = 0
-        self.forwarded: list[tuple[str, bool]] = []
+        self.origins: list[Origin] = []
         self.ids = Ids()
         self.parser = Parser()
         self.reasons: list[str] = []
@@ -117,19 +119,18 @@ class ListBackend:
 
     async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         self.submitted.append(command)
-        self.forwarded.append((origin.request_id, origin.forwarded))
+        self.origins.append(origin)
         self.follow()
         if isinstance(command, AskWebhooks | PingWebhook):
             return self._about_webhooks(command)
         try:
             seen = plain_view(self.rows, self.cipher)
-            decision = self.parser.run(
-                decide(seen, command, self.ids, self.settings.defaults, self.parser.memory)
-            )
+            defaults = replace(self.settings.defaults, checked=origin.checked)
+            decision = self.parser.run(decide(seen, command, self.ids, defaults, self.parser.memory))
             entries = recorded(decision.entries, self.rows, self.cipher)
             entries = requested_by(origin.principal.name, entries, 1 << 30)
         except RegistryError as error:
-            return Refused(error.code, error.message)
+            return refused(error)
         for entry in entries:
             self.append(*entry)
         if isinstance(command, RequestSnapshot):

@@ -174,7 +174,10 @@ def test_the_offset_of_an_answer_is_not_before_the_rows_that_were_read(api: Api)
 def test_who_sent_a_write_travels_with_it(api: Api) -> None:
     api.post("/subjects/s/versions", {"schema": '"int"'}, x_request_id="r-1")
     api.post("/subjects/s/versions", {"schema": '"long"'}, x_request_id="r-2", x_forward="true")
-    assert api.backend.forwarded == [("r-1", False), ("r-2", True)]
+    assert [(each.request_id, each.forwarded) for each in api.backend.origins] == [
+        ("r-1", False),
+        ("r-2", True),
+    ]
 
 
 class _Uncertain(ListBackend):

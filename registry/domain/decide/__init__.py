@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import msgspec
 
 from registry.domain.commands import (
@@ -20,15 +22,16 @@ from registry.domain.commands import (
     RequestSnapshot,
     TagVersion,
 )
-from registry.domain.model import Subject
+from registry.domain.model import TOP, Subject
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
+from registry.domain.principal import CheckedNames
 from registry.domain.queries.scope import Defaults, aliased
 from registry.domain.rows.view import View
 
 from .association_batches import decide_associations
 from .config import delete_config, put_config
-from .decision import Decision
+from .decision import Decision, check_checked
 from .deletes import delete_context, delete_subject, delete_version
 from .ids import Ids
 from .mode import delete_mode, put_mode
@@ -40,7 +43,20 @@ from .webhooks import decide_webhook
 
 __all__ = ["Decision", "decide", "repeated"]
 
-_OfSubject = Register | TagVersion | DeleteVersion | DeleteSubject
+_T = TypeVar("_T", bound=Register | DeleteVersion | DeleteSubject)
+# What is done to the subject or context that a command names, as rules say it. Those of associations are
+# checked when they are found; all other commands name none.
+_OPERATIONS: dict[type, str] = {
+    Register: "write",
+    TagVersion: "write",
+    DeleteVersion: "delete",
+    DeleteSubject: "delete",
+    PutConfig: "config",
+    DeleteConfig: "config",
+    PutMode: "mode",
+    DeleteMode: "mode",
+    DeleteContext: "delete",
+}
 
 
 def decide(
@@ -51,8 +67,10 @@ def decide(
     Raises ``RegistryError`` and leaves ``ids`` unchanged then. Otherwise ``ids`` advances with the
     decision; if the records are not appended after all, restore it (:meth:`.Ids.restore`).
     """
-    if isinstance(command, Register | TagVersion | DeleteVersion | DeleteSubject):
+    if isinstance(command, Register | DeleteVersion | DeleteSubject):
         command = _of_subject(view, command)
+    if defaults.checked is not None and type(command) in _OPERATIONS:
+        check_checked(defaults.checked, _OPERATIONS[type(command)], _name(command))
     match command:
         case Register():
             return (yield from register(view, command, ids, defaults, memory))
@@ -81,19 +99,33 @@ def decide(
             return decide_webhook(view, command)
 
 
-def repeated(view: View, command: Command, brief: bytes) -> Querying[bytes]:
-    """Return the reply to a command that was executed before with a decision of this ``brief``."""
+def repeated(
+    view: View, command: Command, brief: bytes, checked: CheckedNames | None = None
+) -> Querying[bytes]:
+    """Return the reply to a command that was executed before with a decision of this ``brief``.
+
+    If its alias has since got another target, for which permissions were not ``checked``, that is the brief.
+    """
     if isinstance(command, TagVersion):
         command = Register(command.subject, "")
-    if not isinstance(command, Register):
+    elif isinstance(command, Register):
+        command = _of_subject(view, command)
+    else:
         return brief
-    subject = aliased(view, Subject.parse(command.subject))
-    of_subject = msgspec.structs.replace(command, subject=subject.qualified)
-    return (yield from registered_before(view, of_subject, brief))
+    if checked is not None and not checked.cover(_OPERATIONS[Register], command.subject):
+        return brief
+    return (yield from registered_before(view, command, brief))
 
 
-def _of_subject(view: View, command: _OfSubject) -> _OfSubject:
+def _of_subject(view: View, command: _T) -> _T:
     """Return the command for the subject that its alias names; other nodes may not know that alias yet."""
     asked = Subject.parse(command.subject)
     subject = aliased(view, asked)
     return command if subject == asked else msgspec.structs.replace(command, subject=subject.qualified)
+
+
+def _name(command: Any) -> str:
+    """Return the qualified name of the subject or context that a command of :data:`_OPERATIONS` names."""
+    if isinstance(command, DeleteContext):
+        return Subject(command.context, "").qualified
+    return command.subject or TOP.qualified

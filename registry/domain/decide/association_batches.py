@@ -15,7 +15,13 @@ from registry.domain.commands import (
     Dissociate,
     ResourceRequest,
 )
-from registry.domain.errors import ASSOCIATION_INVALID, ASSOCIATION_NOT_FOUND, INVALID_SCHEMA, RegistryError
+from registry.domain.errors import (
+    ASSOCIATION_INVALID,
+    ASSOCIATION_NOT_FOUND,
+    INVALID_SCHEMA,
+    NAMES_CHANGED,
+    RegistryError,
+)
 from registry.domain.log_format.records import AssociationKey
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying, together
@@ -110,6 +116,8 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
         for registered in (yield from together(runs)):
             schemas |= registered
     except RegistryError as error:
+        if error.code == NAMES_CHANGED.code:
+            raise  # the whole batch is to be sent again
         # For a schema that cannot be parsed, the code differs from that of other requests (Confluent 8.3.1).
         code = ASSOCIATION_INVALID.code if error.code == INVALID_SCHEMA.code else error.code
         return _error(code, error.message)

@@ -11,6 +11,7 @@ from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import ALL_CONTEXTS, Subject
 from registry.domain.parsing.memory import SchemaMemory
+from registry.domain.principal import CheckedNames
 from registry.domain.queries import scope
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import OverlayView
@@ -50,6 +51,12 @@ def check_writable(view: View, subject: Subject, text: str) -> None:
     """Refuse writes in a read-only mode (42205); ``text`` is the subject's printed name."""
     if scope.mode_in_scope(view, subject) in scope.READ_ONLY:
         raise not_permitted(subject, text, "read-only")
+
+
+def check_checked(checked: CheckedNames | None, operation: str, name: str) -> None:
+    """Refuse a subject or context for which permissions were not checked (503); ``None``: all may be used."""
+    if checked is not None and not checked.cover(operation, name):
+        raise errors.NAMES_CHANGED().retried_after(1)
 
 
 def not_permitted(subject: Subject, text: str, state: str) -> errors.RegistryError:

@@ -22,11 +22,13 @@ from registry.domain.rows.view import View
 
 from .association_changes import changed, created, repeated
 from .association_checks import Step, check_active, check_alone, check_unreferenced, check_writable, imports
-from .association_requests import CREATE, check_types
-from .decision import Draft
+from .association_requests import CREATE, check_types, default_subject
+from .decision import Draft, check_checked
 from .deletes import delete_subject
 from .register import register
 
+# What is done to the subjects of associations, as rules say it.
+WRITE, DELETE = "write", "delete"
 # The members of ``Schema`` that the answer shows, in their order; without times.
 _SCHEMA = ("version", "id", "guid", "schemaType", "references", "metadata", "schema", "ruleSet")
 
@@ -66,11 +68,13 @@ def _messages_alone(error: RegistryError, subject: Subject) -> RegistryError:
 def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
     """Create or change associations; return the steps that changed one. Equivalent ones are not written.
 
-    Raises 42205, 42212, 40903, 40907, 40908, 40904, 40905, 42206, and the errors of a registration.
+    Raises 503, 42205, 42212, 40903, 40907, 40908, 40904, 40905, 42206, and the errors of a registration.
     """
-    wanted = [_led(draft.view, each) for each in request.associations]
+    wanted = [_led(draft, each) for each in request.associations]
     check_types(wanted)
     found = _stored(draft.view, request)
+    for each in wanted:
+        _check_checked(draft, request, each, found.get(each.association_type))
     steps = yield from together(
         _step(draft, request, each, found.get(each.association_type)) for each in wanted
     )
@@ -90,13 +94,27 @@ def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
     return written
 
 
-def _led(view: View, wanted: AssociationRequest) -> AssociationRequest:
-    """Return the association with its alias resolved; the subject must be writable."""
+def _led(draft: Draft, wanted: AssociationRequest) -> AssociationRequest:
+    """Return the association with its alias resolved; the subject must be checked and writable."""
     if wanted.subject is None:
         return wanted
-    subject = aliased(view, Subject.parse(wanted.subject))
-    check_writable(view, subject)
+    subject = aliased(draft.view, Subject.parse(wanted.subject))
+    check_checked(draft.defaults.checked, WRITE, subject.qualified)
+    check_writable(draft.view, subject)
     return replace(wanted, subject=subject.qualified)
+
+
+def _check_checked(
+    draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association | None
+) -> None:
+    """Refuse subjects that the request does not name and that were not checked (503)."""
+    if draft.defaults.checked is None:
+        return
+    if old is not None:
+        check_checked(draft.defaults.checked, WRITE, old.subject)
+    elif wanted.subject is None:
+        own = default_subject(request, wanted.association_type)
+        check_checked(draft.defaults.checked, WRITE, own)
 
 
 def _stored(view: View, request: ResourceRequest) -> dict[str | None, Association]:
@@ -135,10 +153,14 @@ def _check_uniform(found: dict[str | None, Association], steps: list[Step]) -> N
 def remove(draft: Draft, found: list[Association], *, cascade: bool) -> None:
     """Remove associations; with ``cascade``, strong ones permanently delete their subjects, too.
 
-    Raises 42205, 40908, 40904, 42206. A subject that is being imported stays, because another registry
+    Raises 503, 42205, 40908, 40904, 42206. A subject that is being imported stays, because another registry
     decides which versions it has.
     """
+    checked = draft.defaults.checked
     for each in found:
+        check_checked(checked, WRITE, each.subject)
+        if cascade and each.strong:
+            check_checked(checked, DELETE, each.subject)
         check_writable(draft.view, Subject.parse(each.subject))
         if each.is_frozen and not cascade:
             raise errors.ASSOCIATION_FROZEN(each.association_type, each.subject)

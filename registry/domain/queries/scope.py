@@ -12,7 +12,7 @@ import msgspec
 
 from registry.domain.model import ALL_CONTEXTS, DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
 from registry.domain.policies import NO_POLICIES, Policies
-from registry.domain.principal import ANONYMOUS, Principal
+from registry.domain.principal import ANONYMOUS, CheckedNames, Principal
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
@@ -36,6 +36,8 @@ class Defaults:
     policies: Policies = NO_POLICIES
     # The sender of the command, whom policies may name.
     principal: Principal = ANONYMOUS
+    # As in :class:`~registry.domain.pending_command.CommandRequest`.
+    checked: CheckedNames | None = None
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -151,7 +151,7 @@ class Decider:
             try:
                 before = None
                 if idempotency_key is not None:
-                    before = self._before(overlay, command, idempotency_key, here, known)
+                    before = self._before(overlay, pending.request, idempotency_key, here, known)
                 if before is not None:
                     batch.plans.append(before)
                     continue
@@ -182,7 +182,7 @@ class Decider:
     def _before(
         self,
         view: OverlayView,
-        command: Command,
+        request: CommandRequest,
         idempotency_key: IdempotencyKey,
         here: dict[bytes, Planned],
         known: Facts,
@@ -203,7 +203,7 @@ class Decider:
         if done.brief is None:
             return Doubtful()
         seen = plain_view(view, self._cipher)
-        reply = self._attempted(repeated(seen, command, done.brief), known)
+        reply = self._attempted(repeated(seen, request.command, done.brief, request.checked), known)
         return Postponed(reply) if isinstance(reply, Unanswered) else Planned(reply, 0, 0)
 
     def _attempted(self, steps: Querying[_T], known: Facts) -> _T | Unanswered:
@@ -217,6 +217,8 @@ class Decider:
         command, policies, defaults = request.command, self._policies(), self._defaults
         if policies is not NO_POLICIES:
             defaults = replace(defaults, policies=policies, principal=request.principal)
+        if request.checked is not None:
+            defaults = replace(defaults, checked=request.checked)
         try:
             seen = plain_view(view, self._cipher)
             steps = decide(seen, command, self.ids, defaults, self._parser.memory)

@@ -17,7 +17,6 @@ from registry.domain.commands import (
     IdempotencyKey,
     NotPrimary,
     Outcome,
-    Refused,
     refused,
 )
 from registry.domain.decide import decide
@@ -26,7 +25,7 @@ from registry.domain.errors import TOO_MANY_WRITES, RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.domain.parsing.parser import Parser
-from registry.domain.pending_command import OnReply, PendingCommand
+from registry.domain.pending_command import CommandRequest, OnReply, PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
 from registry.forwarding.authentication import Security
@@ -69,7 +68,7 @@ class Member:
         self._ids, self._parser = Ids(), Parser()
 
     def submit(self, pending: PendingCommand) -> None:
-        command, idempotency_key = pending.command, pending.request.idempotency_key
+        command, request = pending.command, pending.request
         if self.full:
             pending.reply(refused(TOO_MANY_WRITES()))
         elif getattr(command, "subject", None) in self.long:
@@ -80,11 +79,12 @@ class Member:
         elif not self.answers or getattr(command, "subject", None) in self.held:
             self.unanswered.append(pending.reply)
             self.decided.append(command)
-            self.idempotency_keys.append(idempotency_key)
+            self.idempotency_keys.append(request.idempotency_key)
         else:
-            asyncio.get_running_loop().call_soon(pending.reply, self._decide(command, idempotency_key))
+            asyncio.get_running_loop().call_soon(pending.reply, self._decide(request))
 
-    def _decide(self, command: Command, idempotency_key: IdempotencyKey | None) -> Outcome:
+    def _decide(self, request: CommandRequest) -> Outcome:
+        command, idempotency_key = request.command, request.idempotency_key
         if self.role != "primary":
             return NotPrimary()
         if self.repeats and idempotency_key is not None and idempotency_key.since < self.remembers_since:
@@ -94,10 +94,10 @@ class Member:
         self._apply()
         try:
             decision = self._parser.run(
-                decide(self.rows, command, self._ids, Defaults(), self._parser.memory)
+                decide(self.rows, command, self._ids, Defaults(checked=request.checked), self._parser.memory)
             )
         except RegistryError as error:
-            return Refused(error.code, error.message)
+            return refused(error)
         for entry in decision.entries:
             self.log.append(Record(len(self.log), 1_700_000_000_000, entry.key, entry.value))
         self._apply()

@@ -22,12 +22,14 @@ from registry.domain.commands import (
     Done,
     IdempotencyKey,
     NotPrimary,
+    PutConfig,
     Refused,
     Register,
     TagVersion,
     Unknown,
 )
 from registry.domain.pending_command import CommandRequest
+from registry.domain.principal import CheckedNames
 from registry.forwarding.authentication import Security
 from registry.forwarding.http2_connection import connect
 from registry.forwarding.messages import COMMANDS, Batch, encode, outcomes_of
@@ -104,6 +106,20 @@ async def test_a_write_through_a_secondary_is_decided_by_the_primary_and_visible
         assert orjson.loads(outcome.body)["id"] == 1
         assert nodes.members[0].decided == [Register("s", SCHEMA)]
         assert nodes.members[1].at >= outcome.offset
+
+
+@pytest.mark.parametrize("text", [SCHEMA, " " * LARGE_BYTES + SCHEMA], ids=["small", "large"])
+@running
+async def test_the_primary_refuses_a_write_whose_alias_the_secondary_did_not_know(text: str) -> None:
+    mine = CheckedNames(names={"write": frozenset({"s", "mine"})})
+    async with group(2) as nodes:
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", text), checked=mine), Done)
+        for target, taken in (("mine", True), ("theirs", False)):
+            assert isinstance(await submit(nodes.members[0], PutConfig("s", {"alias": target})), Done)
+            outcome = await submit(nodes.members[1], Register("s", text), checked=mine)
+            assert isinstance(outcome, Done) is taken
+        assert (outcome.code, outcome.retry_after_s) == (503, 1)
 
 
 @running

@@ -9,6 +9,8 @@ import pytest
 
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused, Register
 from registry.domain.errors import RegistryError
+from registry.domain.pending_command import Origin
+from registry.domain.principal import CheckedNames
 from registry.ipc.messages import PIECE_BYTES, Decided, Framed, State, Submit, decode_from_reader
 from registry.reader.node_client import NodeClient
 from tests.running import until_async
@@ -18,12 +20,14 @@ class Node(Framed):
     """A node that ends at the first command, and answers the next one with ``outcome``."""
 
     asked: list[Command]
+    checked: list[CheckedNames | None]
     outcome: Outcome
 
     def on_message(self, message: bytes) -> None:
         said = decode_from_reader(message)
         if isinstance(said, Submit):
             self.asked.append(said.request.command)
+            self.checked.append(said.request.checked)
             if len(self.asked) == 1:
                 self.transport.close()
             else:
@@ -49,11 +53,17 @@ class Restarted(Node):
             super().on_message(message)
 
 
-def submitted(path: Path, command: Command, outcome: Outcome, node: type[Node] = Node) -> Outcome:
+def submitted(
+    path: Path,
+    command: Command,
+    outcome: Outcome,
+    node: type[Node] = Node,
+    checked: CheckedNames | None = None,
+) -> Outcome:
     """Return the result of ``command`` if the first node ends before it answers, and the next has
     ``outcome``.
     """
-    Node.asked, Node.outcome = [], outcome
+    Node.asked, Node.checked, Node.outcome = [], [], outcome
     states: list[State] = []
 
     async def submit() -> Outcome:
@@ -63,7 +73,7 @@ def submitted(path: Path, command: Command, outcome: Outcome, node: type[Node] =
         try:
             if node is not Node:
                 await until_async(lambda: states, "the node's state")
-            return await client.submit(command)
+            return await client.submit(command, Origin(checked=checked))
         finally:
             client.stop()
             server.close()
@@ -94,6 +104,12 @@ def test_a_node_that_is_lost_again_while_it_starts_is_asked_until_it_answers(tmp
     done = Done(b"[1]", 1)
     assert submitted(tmp_path / "node", DeleteSubject("s"), done, Restarted) == done
     assert len(Node.asked) == 4
+
+
+def test_a_command_carries_the_names_that_were_checked_in_every_attempt(tmp_path: Path) -> None:
+    mine = CheckedNames(frozenset({"write"}), {"delete": frozenset({"s"})})
+    submitted(tmp_path / "node", Register("s", "{}"), Done(b"{}", 1), checked=mine)
+    assert Node.checked == [mine, mine]
 
 
 class Kept(Framed):

@@ -38,7 +38,7 @@ from registry.domain.commands import (
 )
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.domain.pending_command import CommandRequest
-from registry.domain.principal import Principal
+from registry.domain.principal import CheckedNames, Principal
 from registry.forwarding.messages import Batch, Outcomes, PeerStatus
 
 METADATA = Metadata({"t": ["x"]}, {"p": "v"}, ["p"])
@@ -88,6 +88,16 @@ MESSAGES = {
     ),
     "batch of a principal": Batch(
         [CommandRequest(COMMANDS[1], 1.5, principal=Principal("alice", frozenset({"team"})))], "n"
+    ),
+    "batch of checked names": Batch(
+        [
+            CommandRequest(
+                COMMANDS[1],
+                1.5,
+                checked=CheckedNames(frozenset({"write"}), {"delete": frozenset({"s"})}),
+            )
+        ],
+        "n",
     ),
     "batch of a trace": Batch([CommandRequest(COMMANDS[1], 1.5, trace=f"00-{'a' * 32}-{'b' * 16}-01")], "n"),
     "outcomes": Outcomes(list(OUTCOMES), 9),
