@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from registry.domain.commands import AssociationRequest, Failure, ResourceRequest
 from registry.domain.decide.association_requests import DELETE, default_subject
-from registry.domain.errors import RegistryError
+from registry.domain.errors import PASSAGES, Passage, RegistryError
 from registry.domain.model import Subject
 from registry.domain.queries import associations
 from registry.domain.queries.associations import Association
@@ -19,7 +19,7 @@ from registry.domain.rows.view import View
 from registry.security.access import Access, Permission
 
 from .answers import Answer
-from .permissions import require_resolved, require_stored, require_uses
+from .permissions import require_resolved, require_stored, require_uses, without_hidden, without_inherited
 
 # The subjects that earlier operations of a batch may own, by the id of their resource and the type.
 _Owned = defaultdict[tuple[str | None, str], set[Subject]]
@@ -87,20 +87,45 @@ def _permitted(
 
 
 def shown(access: Access, answer: Answer) -> Answer:
-    """Return the answer to a batch without the resources' associations of subjects that may not be seen."""
+    """Return the answer about a resource without what it shows of subjects and schemas that are hidden."""
     if access.everywhere(Permission.READ):
         return answer
-    found: dict[str, Any] = orjson.loads(answer.body)
-    for each in found["results"]:
-        listed = each.get("result", {}).get("associations")
-        if listed:
-            each["result"]["associations"] = [one for one in listed if _seen(access, one["subject"])]
-    return answer._replace(body=orjson.dumps(found))
+    return answer._replace(body=orjson.dumps(_shown(access, orjson.loads(answer.body))))
 
 
-def _seen(access: Access, name: str) -> bool:
-    subject = Subject.parse(name)
-    return access.may(Permission.READ, subject) or access.may(Permission.WRITE, subject)
+def shown_of_batch(access: Access, answer: Answer) -> Answer:
+    """Return the answer to a batch without what it shows of subjects and schemas that are hidden."""
+    if access.everywhere(Permission.READ):
+        return answer
+    results = orjson.loads(answer.body)["results"]
+    return answer._replace(body=orjson.dumps({"results": [_shown_result(access, each) for each in results]}))
+
+
+def _shown_result(access: Access, result: dict[str, Any]) -> dict[str, Any]:
+    if "result" in result:
+        return {"result": _shown(access, result["result"])}
+    return {"error": _shown_error(access, result["error"])}
+
+
+def _shown(access: Access, response: dict[str, Any]) -> dict[str, Any]:
+    """Return an ``AssociationResponse`` without the subjects that may be neither read nor written."""
+    if "associations" not in response:
+        return response
+    found = []
+    for each in response["associations"]:
+        subject = Subject.parse(each["subject"])
+        if access.may(Permission.READ, subject):
+            found.append(each)
+        elif access.may(Permission.WRITE, subject):
+            found.append({**each, "schema": without_inherited(each["schema"])} if "schema" in each else each)
+    return {**response, "associations": found}
+
+
+def _shown_error(access: Access, error: dict[str, Any]) -> dict[str, Any]:
+    passages = error.get(PASSAGES)
+    listed = None if passages is None else [Passage(*each) for each in passages]
+    found = without_hidden(RegistryError(error["error_code"], error["message"], listed), access)
+    return {"error_code": found.code, "message": found.message}
 
 
 def _stored(view: View, request: ResourceRequest) -> list[Association]:

@@ -24,7 +24,7 @@ from registry.security.access import Access, Permission
 
 from .answers import Answer
 from .association_bodies import BatchGetItem, change_requests, get_requests, resource_request
-from .association_permissions import permitted, require_change, require_removal, shown
+from .association_permissions import permitted, require_change, require_removal, shown, shown_of_batch
 from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch, Write
 from .paging import page
@@ -83,14 +83,15 @@ def _resource_type(call: Call) -> str:
     return call.args["resourceType"] or RESOURCE_TYPE
 
 
-def create(call: Call, view: View) -> Command:
+def create(call: Call, view: View) -> Write:
     """``POST /associations``."""
     request, context = resource_request(call.body, create=True), _context(call)
     require_change(call.access, view, request, context)
-    return Associate(request, context, create=True, dry_run=call.args["dryRun"])
+    command = Associate(request, context, create=True, dry_run=call.args["dryRun"])
+    return Write(command, (), partial(shown, call.sender.access))
 
 
-def upsert(call: Call, view: View) -> Command:
+def upsert(call: Call, view: View) -> Write:
     """``PUT /associations/resources/{resource}``."""
     request, resource_id = resource_request(call.body, create=False), call.path["resource"]
     if request.resource_id is None:
@@ -100,7 +101,8 @@ def upsert(call: Call, view: View) -> Command:
         raise ASSOCIATION_INVALID("resourceId", detail)
     context = _context(call)
     require_change(call.access, view, request, context)
-    return Associate(request, context, create=False, dry_run=call.args["dryRun"])
+    command = Associate(request, context, create=False, dry_run=call.args["dryRun"])
+    return Write(command, (), partial(shown, call.sender.access))
 
 
 def delete(call: Call, view: View) -> Command:
@@ -182,8 +184,9 @@ def change_batch(call: Call, view: View) -> Write:
     """``POST /associations:batchMutate``: 207 with a result for each request, in order."""
     context = _context(call)
     requests = permitted(call.access, view, change_requests(call.body), context)
-    command = ChangeAssociations(requests, context, call.args["dryRun"])
-    return Write(command, (), partial(shown, call.sender.access))
+    limited = not call.access.everywhere(Permission.READ)
+    command = ChangeAssociations(requests, context, call.args["dryRun"], limited)
+    return Write(command, (), partial(shown_of_batch, call.sender.access))
 
 
 def _context(call: Call) -> str:

@@ -20,7 +20,7 @@ from .bodies import schema_members, schema_request
 from .json_input import document, members, text
 from .operations import BODY_ERRORS, Call, Operation
 from .parameters import CONTEXT, LEVEL, NORMALIZE, VERBOSE
-from .permissions import in_handler, on_subject, require_references
+from .permissions import in_handler, may_read, on_subject, require_references
 
 
 def check_version(call: Call, view: View) -> Querying[Answer]:
@@ -38,7 +38,7 @@ def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
     require_references(call.access, view, call.subject, request.references or ())
     shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": _level(call)}
     body = yield from subject_check.answer(
-        view, call.memory, request, number, call.settings.defaults, **shown
+        view, call.memory, request, number, call.settings.defaults, **shown, may_read=may_read(call.access)
     )
     return plain_answer(body) if call.plain else Answer(body)
 

@@ -6,18 +6,32 @@ exists. Rows are shown through a view that lacks all other subjects, see :func:`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import Enum
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from registry.domain.commands import Register
-from registry.domain.errors import DENIED, DENIED_IN_ALL, DENIED_ON_RESOURCE, ErrorKind
+from registry.domain.compatibility import results
+from registry.domain.compatibility.results import MayRead
+from registry.domain.errors import (
+    DENIED,
+    DENIED_IN_ALL,
+    DENIED_ON_RESOURCE,
+    INCOMPATIBLE,
+    INCOMPATIBLE_UNEXPLAINED,
+    ErrorKind,
+    RegistryError,
+)
 from registry.domain.model import Reference, Subject
-from registry.domain.parsing.stored import DEPENDENCIES_MAX
+from registry.domain.parsing.stored import subjects_used
 from registry.domain.queries import entities, scope, versions
 from registry.domain.rows.view import View
 from registry.security.access import Access, Permission, everywhere_in
 from registry.security.authorization.permitted_view import PermittedView, spans_of
+
+# Errors whose messages show stored schemas. Older releases of Confluent's registry use the short code.
+_SHOWING = frozenset({INCOMPATIBLE.code, 409})
 
 
 class PermissionScope(Enum):
@@ -118,29 +132,16 @@ def require_references(access: Access, view: View, subject: Subject, references:
     """
     if access.everywhere(Permission.READ):
         return
-    seen: set[tuple[Subject, int]] = set()
-    stack: list[tuple[str, Iterator[Reference]]] = [(subject.context, iter(tuple(references)))]
-    while stack and len(seen) <= DEPENDENCIES_MAX:
-        context, pending = stack[-1]
-        reference = next(pending, None)
-        if reference is None:
-            stack.pop()
-            continue
-        target = Subject.within(context, reference.subject)
+    for target in subjects_used(view, subject.context, references):
         require(access, Permission.READ, target)
-        if (target, reference.version) in seen:
-            continue
-        seen.add((target, reference.version))
-        found = versions.named(view, target, reference.version)
-        if found is not None:
-            stack.append((target.context, iter(entities.references(found.row))))
 
 
 def require_uses(access: Access, view: View, subject: Subject, request: Register) -> None:
     """Raise 403 if a schema under ``subject`` refers to, or repeats, one that may not be read."""
     require_references(access, view, subject, request.references or ())
-    if not request.schema.strip() and not access.everywhere(Permission.READ):
-        # The text, and so the answer, is the latest version's.
+    taken = not request.schema.strip() or request.propagate_tags
+    if taken and not access.everywhere(Permission.READ):
+        # The text, or its tags, and so the answer, are the latest version's.
         require(access, Permission.READ, subject)
         latest = versions.latest(view, subject)
         require_references(access, view, subject, () if latest is None else entities.references(latest.row))
@@ -160,6 +161,26 @@ def _require_both(any_of: tuple[Permission, ...], access: Access, asked: Subject
     for either in dict.fromkeys((asked, subject)):
         if not any(access.may(each, either) for each in any_of):
             raise DENIED(_shown(any_of[0]), asked.qualified)
+
+
+def without_inherited(reply: dict[str, Any]) -> dict[str, Any]:
+    """Return the entity of a registered schema without what it may have from the version before."""
+    return {name: value for name, value in reply.items() if name not in ("metadata", "ruleSet")}
+
+
+def may_read(access: Access) -> MayRead | None:
+    """Return the predicate for the subjects whose schemas answers may show; ``None``: all."""
+    return None if access.everywhere(Permission.READ) else partial(access.may, Permission.READ)
+
+
+def without_hidden(error: RegistryError, access: Access) -> RegistryError:
+    """Return an error of the primary without what its message shows of schemas that may not be read."""
+    readable = may_read(access)
+    if readable is None or error.code not in _SHOWING:
+        return error
+    if error.passages is None:  # the primary is of an older release, or of another registry
+        return RegistryError(error.code, INCOMPATIBLE_UNEXPLAINED.template)
+    return RegistryError(error.code, results.visible_message(error.message, error.passages, readable))
 
 
 def readable(view: View, access: Access) -> View:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+import orjson
 
 from registry.domain import errors as e
 from registry.domain.commands import Register
@@ -22,13 +23,13 @@ from registry.domain.principal import ANONYMOUS
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, InvalidSchema
-from registry.security.access import Permission
+from registry.security.access import Access, Permission
 
 from .answers import Answer, Header
 from .bodies import schema_request
 from .operations import BODY_ERRORS, REGISTER_ERRORS, Call, Freshness, Operation, PendingSearch, Write
 from .parameters import DELETED, FORCE, FORMAT, NORMALIZE
-from .permissions import on_subject, readable, require_references, require_uses
+from .permissions import on_subject, readable, require_references, require_uses, without_inherited
 
 # Clients accept some kilobytes of headers.
 WARNINGS_MAX = 8
@@ -68,17 +69,25 @@ def register(call: Call, view: View) -> Querying[Answer | Write]:
     tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
     require_uses(call.access, view, call.subject, request)
+    finished = partial(_readable, call.sender.access, call.subject)
     if request.changes_tags:
         command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
-        return Write(command, (), call=call)
+        return Write(command, (), finished, call)
     request = yield from _parsed(request)
     if call.confirmed:
         reply = yield from find.already_registered(view, call.memory, request, defaults)
         if reply is not None:
-            return Answer(reply)
+            return _readable(call.sender.access, call.subject, Answer(reply))
     command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
     warnings = yield from _lint_warnings(call, view, request)
-    return Write(command, warnings, call=call)
+    return Write(command, warnings, finished, call)
+
+
+def _readable(access: Access, subject: Subject, answer: Answer) -> Answer:
+    """Return the answer without what a version inherits, unless the subject may be read."""
+    if access.everywhere(Permission.READ) or access.may(Permission.READ, subject):
+        return answer
+    return answer._replace(body=orjson.dumps(without_inherited(orjson.loads(answer.body))))
 
 
 def _lint_warnings(call: Call, view: View, request: Register) -> Querying[tuple[Header, ...]]:

@@ -22,6 +22,7 @@ from registry.domain.errors import (
     outcome_unknown,
 )
 from registry.domain.pending_command import Origin
+from registry.security.access import Access
 from registry.security.gate import Admission
 
 from . import media_types
@@ -34,7 +35,7 @@ from .listing import Listing
 from .operations import Call, Operation, PendingSearch, Write
 from .parameters import arguments
 from .past import AT_OFFSET_HEADER, PastRows, moment_of
-from .permissions import check_registry
+from .permissions import check_registry, without_hidden
 from .row_handlers import RowHandlers
 from .worker_queries import WorkerQueries
 
@@ -154,7 +155,7 @@ class Resource:
         if not isinstance(result, Answer):
             write = result if isinstance(result, Write) else Write(result, ())
             origin = _origin(scope, headers)._replace(checked=write.checked)
-            answer = await self._submit(write.command, operation.status, origin)
+            answer = await self._submit(write.command, operation.status, origin, call.sender.access)
             answer = write.finished(answer._replace(headers=(*answer.headers, *write.headers)))
             answer = _with_location(answer, operation.location) if operation.location else answer
             return self._handlers.with_headers(operation, write.call, answer)
@@ -164,7 +165,7 @@ class Resource:
             return result._replace(status=304, body=b"")
         return result
 
-    async def _submit(self, command: Command, status: int, origin: Origin) -> Answer:
+    async def _submit(self, command: Command, status: int, origin: Origin, access: Access) -> Answer:
         try:
             async with asyncio.timeout(self._settings.request_timeout_s):
                 outcome = await self._backend.submit(command, origin)
@@ -173,8 +174,9 @@ class Resource:
         match outcome:
             case Done(body, offset):
                 return Answer(body, status, offset=offset)
-            case Refused(code, message, retry_after_s):
-                raise RegistryError(code, message).retried_after(retry_after_s)
+            case Refused(code, message, retry_after_s, passages):
+                error = RegistryError(code, message, passages)
+                raise without_hidden(error, access).retried_after(retry_after_s)
             case Unknown(message):
                 raise OUTCOME_UNKNOWN(message)
             case NotPrimary() | Forgotten() | Deferred():

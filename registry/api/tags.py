@@ -13,7 +13,7 @@ from registry.domain.lookup.metadata import tidy_rules
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import source_of
-from registry.domain.queries import by_subject
+from registry.domain.queries import by_subject, entities
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
@@ -22,7 +22,7 @@ from registry.security.access import Permission
 from .bodies import metadata, rule_set, tags_of
 from .json_input import document, integer, listing, text
 from .operations import REGISTER_ERRORS, VERSION_MISSING, Call, Freshness, Operation, PendingSearch
-from .permissions import on_subject, require
+from .permissions import on_subject, require, require_references
 
 _ALL = "*"
 
@@ -36,10 +36,11 @@ def tag_version(call: Call, view: View) -> PendingSearch[Registered]:
         tidy_rules(rules)
     number = by_subject.parse_version(call.path["version"])
 
-    def command(_: View, found: Registered) -> TagVersion:
+    def command(view: View, found: Registered) -> TagVersion:
         if found.subject != subject and not call.access.may(Permission.WRITE, found.subject):
             raise SUBJECT_NOT_FOUND(subject.qualified)  # it lies in another context
         require(call.access, Permission.READ, found.subject)  # the answer holds the text
+        require_references(call.access, view, found.subject, entities.references(found.row))
         return TagVersion(found.subject.qualified, found.version, **wanted)
 
     return PendingSearch(lambda view: by_subject.version_anywhere(view, subject, number), command)

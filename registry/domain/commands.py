@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from .errors import RegistryError
+from .errors import Passage, RegistryError
 from .model import Metadata, Reference, RuleSet
 
 
@@ -211,6 +211,8 @@ class ChangeAssociations(_Command, frozen=True, tag="ChangeAssociations"):
     requests: list[ResourceRequest]
     context: str
     dry_run: bool = False
+    # True if errors in the reply name their passages, in a member that no client gets.
+    passages: bool = False
 
 
 class PutWebhook(_Command, frozen=True, tag="PutWebhook"):
@@ -341,6 +343,7 @@ class Refused(msgspec.Struct, frozen=True, omit_defaults=True, tag="Refused"):
     message: str
     # As in :class:`.errors.RegistryError`.
     retry_after_s: int = 0
+    passages: list[Passage] | None = None
 
 
 class Unknown(msgspec.Struct, frozen=True, tag="Unknown"):
@@ -374,7 +377,7 @@ Outcome = Done | Refused | Unknown | NotPrimary | Forgotten | Deferred
 
 def refused(error: RegistryError) -> Refused:
     """Return the outcome that reports ``error``."""
-    return Refused(error.code, error.message, error.retry_after_s)
+    return Refused(error.code, error.message, error.retry_after_s, error.passages)
 
 
 def repeatable(command: Command) -> bool:

@@ -19,13 +19,29 @@ class ErrorKind(NamedTuple):
         return RegistryError(self.code, self.template % values if values else self.template)
 
 
+# Member of the errors in a batch's reply that holds their passages, on the way to the client.
+PASSAGES = "passages"
+
+
+class Passage(NamedTuple):
+    """A part of a message that shows stored schemas."""
+
+    # Positions in the message, in characters.
+    begin: int
+    end: int
+    # The qualified names of the schemas' subjects; none if they are too many to list.
+    subjects: list[str]
+
+
 class RegistryError(Exception):
     """A refused request, answered with Confluent's code and message; nothing was changed."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, passages: list[Passage] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        # What the message shows of stored schemas, in order; ``None`` if nobody has looked.
+        self.passages = passages
         # Seconds after which the client should try again; 0 if that is not known.
         self.retry_after_s = 0
 
@@ -84,6 +100,8 @@ INCOMPATIBLE = ErrorKind(
 )
 # The same for a schema that comes with an association: only the messages.
 INCOMPATIBLE_MESSAGES = ErrorKind(40901, "[%s]")
+# The same for clients that may not read all that the messages show, if nobody has said which part that is.
+INCOMPATIBLE_UNEXPLAINED = ErrorKind(40901, "Schema being registered is incompatible with an earlier schema")
 RESOURCE_ASSOCIATED = ErrorKind(40903, "An association of type '%s' already exists for resource '%s'")
 SNAPSHOT_BUSY = ErrorKind(40980, "Snapshot '%s' cannot be deleted now: %s")
 WEBHOOKS_UNSIGNED = ErrorKind(40981, "Webhooks cannot be signed: %s")

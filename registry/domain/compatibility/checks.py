@@ -10,12 +10,12 @@ from typing import Any, Final, TypeVar
 from registry.domain import errors
 from registry.domain.lookup.metadata import RESERVED_PROPERTY, property_of
 from registry.domain.lookup.registration import Content
-from registry.domain.model import Metadata
+from registry.domain.model import Metadata, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
-from registry.domain.parsing.stored import source_of
+from registry.domain.parsing.stored import source_of, subjects_used
 from registry.domain.queries import entities
 from registry.domain.queries.scope import (
     Config,
@@ -28,7 +28,7 @@ from registry.domain.rows.view import View
 from registry.domain.schemas import STRICT, Change, Exhausted, InvalidSchema, digest
 
 from . import results
-from .results import READERS, CompatibilityResult, Reader, ReportedChange
+from .results import READERS, CompatibilityResult, MayRead, Reader, Reason, ReportedChange
 
 _T = TypeVar("_T")
 _TEXT_SHOWN_MAX = 10_240
@@ -44,13 +44,13 @@ def check(
     earlier: Iterable[Registered],
     config: Config,
     defaults: Defaults,
-) -> Querying[list[str]]:
+) -> Querying[list[Reason]]:
     """Return the reasons why ``content`` may not follow ``earlier``; empty if it may.
 
     ``earlier``: newest first, none soft-deleted. The messages are Confluent's: reserved fields, differences
     to the first version that fails, that version's number and text, and the rules that applied.
     """
-    return _Check(view, memory, content, config, defaults).messages(earlier)
+    return _Check(view, memory, content, config, defaults).reasons(earlier)
 
 
 def explained(
@@ -62,14 +62,16 @@ def explained(
     defaults: Defaults,
     *,
     lines: bool = False,
+    may_read: MayRead | None = None,
 ) -> Querying[CompatibilityResult]:
     """Return the result of :func:`check` with the same messages, and every change found on the way.
 
-    ``lines``: include the line numbers of the changed parts.
+    ``lines``: include the line numbers of the changed parts. ``may_read``: show only what clients see who
+    may read the schemas of these subjects.
     """
-    check = _Check(view, memory, content, config, defaults, explains=True, lines=lines)
-    messages = yield from check.messages(earlier)
-    return CompatibilityResult(messages, check.level, check.changes)
+    check = _Check(view, memory, content, config, defaults, explains=True, lines=lines, may_read=may_read)
+    reasons = yield from check.reasons(earlier)
+    return CompatibilityResult(results.visible(reasons, may_read), check.level, check.changes)
 
 
 def known_to_pass(
@@ -109,6 +111,7 @@ class _Check:
         *,
         explains: bool = False,
         lines: bool = False,
+        may_read: MayRead | None = None,
     ) -> None:
         self.level: Final = config.compatibility_level or defaults.compatibility
         # All changes, if the check explains.
@@ -120,18 +123,20 @@ class _Check:
         self._fields_checked = validates_fields(config, defaults)
         self._explains = explains
         self._lines = lines
+        self._may_read = may_read
+        self._shown: dict[int, frozenset[Subject] | None] = {}
 
-    def messages(self, earlier: Iterable[Registered]) -> Querying[list[str]]:
-        """Return the messages of :func:`check`."""
-        messages: list[str] = []
+    def reasons(self, earlier: Iterable[Registered]) -> Querying[list[Reason]]:
+        """Return the reasons of :func:`check`."""
+        reasons: list[Reason] = []
         if self._fields_checked:
             earlier, latest = tee(earlier)
-            messages += yield from self._reserved_fields(next(latest, None))
-        messages += yield from self._against(self._compared(earlier))
-        if messages:
+            reasons += yield from self._reserved_fields(next(latest, None))
+        reasons += yield from self._against(self._compared(earlier))
+        if reasons:
             checked = "true" if self._fields_checked else "false"
-            messages.append(f"{{validateFields: '{checked}', compatibility: '{self.level}'}}")
-        return messages
+            reasons.append(Reason(f"{{validateFields: '{checked}', compatibility: '{self.level}'}}"))
+        return reasons
 
     def _compared(self, earlier: Iterable[Registered]) -> Iterator[Registered]:
         group = self._config.compatibility_group
@@ -140,7 +145,7 @@ class _Check:
             earlier = (each for each in earlier if property_of(entities.metadata(each.row), group) == value)
         return islice(earlier, None if self.level.endswith("_TRANSITIVE") else 1)
 
-    def _against(self, compared: Iterable[Registered]) -> Querying[list[str]]:
+    def _against(self, compared: Iterable[Registered]) -> Querying[list[Reason]]:
         if not READERS[self.level]:
             return []
         if self.level.endswith("_TRANSITIVE") and not self._explains:
@@ -166,11 +171,11 @@ class _Check:
         self._remember(old)
         return None
 
-    def _reasons(self, old: Registered) -> Querying[list[str] | None]:
+    def _reasons(self, old: Registered) -> Querying[list[Reason] | None]:
         kind = entities.schema_type(old.row)
         if kind != self._content.schema_type:
             self._tell(results.other_type(kind, self._content.schema_type), None, old)
-            return [results.OTHER_TYPE]
+            return [Reason(results.OTHER_TYPE)]
         if not self._explains and self._is_known_to_pass(old):
             return None
         try:
@@ -178,13 +183,13 @@ class _Check:
             found = yield from self._asked(ways, old)
         except InvalidSchema as error:
             text = f"Unexpected exception during compatibility check: {error}"
-            self._tell(results.unexpected(text), None, old)
-            return [text, *_what_failed(old)]
+            self._tell(results.unexpected(text), None, old, self._shows(old))
+            return [Reason(text, self._shows(old)), *_what_failed(old)]
         messages = [each for way in found for each in way]
         if not messages:
             self._remember(old)
             return None
-        return [*messages, *_what_failed(old)]
+        return [*(Reason(each, self._shows(old)) for each in messages), *_what_failed(old)]
 
     def _asked(self, steps: list[Querying[_T]], old: Registered) -> Querying[list[_T]]:
         too_long = _TOO_LONG % (old.version, old.subject.qualified)
@@ -201,8 +206,9 @@ class _Check:
             differences = yield from querying.differences(reader, writer, **how)
             return [each.text for each in differences]
         changes = yield from querying.changes(reader, writer, lines=self._lines, **how)
+        shows = self._shows(old) if self._may_read is not None else None
         for each in changes:
-            self._tell(each, reader_is, old)
+            self._tell(each, reader_is, old, shows)
         return [each.message for each in changes if not each.compatible]
 
     @cached_property
@@ -248,12 +254,37 @@ class _Check:
         """Digest of all parameters of the comparison with each version."""
         return _wanted(self._content, self.level, self._config)
 
-    def _tell(self, change: Change, reader_is: Reader | None, old: Registered | None) -> None:
-        if self._explains and (not change.compatible or len(self.changes) < results.COMPATIBLE_MAX):
-            version = None if old is None else old.version
-            self.changes.append(ReportedChange(change, self.level, results.direction(reader_is), version))
+    def _shows(self, old: Registered) -> frozenset[Subject] | None:
+        """Return the subjects whose schemas the differences from a version show: what both refer to."""
+        if old.version not in self._shown:
+            listed = [*entities.references(old.row), *self._content.references]
+            found: set[Subject] = set()
+            for each in subjects_used(self._view, old.subject.context, listed):
+                found.add(each)
+                if len(found) > results.SUBJECTS_MAX:
+                    break
+            self._shown[old.version] = None if len(found) > results.SUBJECTS_MAX else frozenset(found)
+        return self._shown[old.version]
 
-    def _reserved_fields(self, latest: Registered | None) -> Querying[list[str]]:
+    def _tell(
+        self,
+        change: Change,
+        reader_is: Reader | None,
+        old: Registered | None,
+        shows: frozenset[Subject] | None = frozenset(),
+    ) -> None:
+        """Add a change, if the check explains; ``shows``: as in :class:`Reason`, without ``old`` itself."""
+        if not self._explains or (change.compatible and len(self.changes) >= results.COMPATIBLE_MAX):
+            return
+        if self._may_read is not None and old is not None:
+            if not results.is_visible(shows, self._may_read):
+                return
+            if not self._may_read(old.subject):
+                change = change._replace(old=None)
+        version = None if old is None else old.version
+        self.changes.append(ReportedChange(change, self.level, results.direction(reader_is), version))
+
+    def _reserved_fields(self, latest: Registered | None) -> Querying[list[Reason]]:
         reserved = _reserved(self._content.metadata)
         before = _reserved(entities.metadata(latest.row)) if latest is not None else []
         gone = [results.no_longer_reserved(name) for name in before if name not in reserved]
@@ -261,16 +292,16 @@ class _Check:
         found = [*gone, *(results.reserved_field(name) for name in reserved if name in fields)]
         for each in found:
             self._tell(each, None, latest)
-        return [each.message for each in found]
+        return [Reason(each.message) for each in found]
 
 
-def _what_failed(old: Registered) -> list[str]:
+def _what_failed(old: Registered) -> list[Reason]:
     text = entities.text(old.row)
     if len(text) <= _TEXT_SHOWN_MAX:
         shown = f"{{oldSchema: '{text}'}}"
     else:
         shown = f"{{oldSchema: <truncated> '{text[:_TEXT_SHOWN_MAX]}...'}}"
-    return [f"{{oldSchemaVersion: {old.version}}}", shown]
+    return [Reason(f"{{oldSchemaVersion: {old.version}}}"), Reason(shown, frozenset([old.subject]))]
 
 
 def _reserved(meta: Metadata | None) -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
+from registry.domain.errors import ErrorKind, Passage, RegistryError
+from registry.domain.model import Subject
 from registry.domain.schemas import Change, Part
 
 Reader = Literal["new", "old"]
@@ -24,6 +27,14 @@ READERS: Final[Mapping[str, tuple[Reader, ...]]] = {
 # Number of changes reported; beyond it only incompatible ones are added.
 COMPATIBLE_MAX: Final = 1000
 
+# In place of messages that show schemas that the client may not read.
+HIDDEN: Final = "{hidden: 'schemas that you may not read'}"
+# Number of subjects that a message names as those whose schemas it shows.
+SUBJECTS_MAX: Final = 100
+
+# Says whether a client may read the schemas of a subject.
+MayRead = Callable[[Subject], bool]
+
 OTHER_TYPE: Final = "Incompatible because of different schema type"
 _DIRECTIONS: Final[Mapping[Reader, str]] = {"new": "BACKWARD", "old": "FORWARD"}
 _READ: Final = {
@@ -31,6 +42,60 @@ _READ: Final = {
     "FORWARD": "%s has to read what the new schema writes",
     "": "compared with %s",
 }
+
+
+class Reason(NamedTuple):
+    """One of Confluent's messages about an incompatible schema."""
+
+    text: str
+    # The subjects whose stored schemas it shows; ``None``: more than :data:`SUBJECTS_MAX`.
+    shows: frozenset[Subject] | None = frozenset()
+
+
+class Incompatible(RegistryError):
+    """A registration that is refused for these reasons."""
+
+    def __init__(self, kind: ErrorKind, reasons: Sequence[Reason], *values: object) -> None:
+        """``values``: of the template, before the messages."""
+        front, back = kind.template.rsplit("%s", 1)
+        parts, passages, end = [front % values], [], len(front % values)
+        for shows, run in groupby(reasons, lambda each: each.shows):
+            begin = end + (2 if len(parts) > 1 else 0)
+            parts.append(", ".join(each.text for each in run))
+            end = begin + len(parts[-1])
+            if shows is None or shows:
+                names = sorted(each.qualified for each in shows or ())
+                passages.append(Passage(begin, end, names))
+        super().__init__(kind.code, parts[0] + ", ".join(parts[1:]) + back, passages)
+        self.reasons = reasons
+
+
+def visible(reasons: Iterable[Reason], may_read: MayRead | None) -> list[str]:
+    """Return the messages for a client who may read these subjects; ``None``: all of them."""
+    if may_read is None:
+        return [each.text for each in reasons]
+    found: list[str] = []
+    for each in reasons:
+        if is_visible(each.shows, may_read):
+            found.append(each.text)
+        elif found[-1:] != [HIDDEN]:
+            found.append(HIDDEN)
+    return found
+
+
+def is_visible(shows: frozenset[Subject] | None, may_read: MayRead) -> bool:
+    """Return true if a client may read all schemas that a message shows."""
+    return shows is not None and all(map(may_read, shows))
+
+
+def visible_message(message: str, passages: Sequence[Passage], may_read: MayRead) -> str:
+    """Return the message of an :class:`Incompatible` for a client who may read these subjects."""
+    parts, done = [], 0
+    for begin, end, subjects in passages:
+        if not subjects or not all(may_read(Subject.parse(each)) for each in subjects):
+            parts += [message[done:begin], HIDDEN]
+            done = end
+    return "".join((*parts, message[done:]))
 
 
 class ReportedChange(NamedTuple):
@@ -98,9 +163,9 @@ def of_invalid(message: str) -> CompatibilityResult:
     return CompatibilityResult([message], "", [ReportedChange(change, "", "", None)])
 
 
-def bare(messages: Sequence[str]) -> bytes:
+def bare(reasons: Sequence[Reason]) -> bytes:
     """Return a ``CompatibilityCheckResponse`` without reasons (Confluent 8.x)."""
-    return orjson.dumps({"is_compatible": not messages})
+    return orjson.dumps({"is_compatible": not reasons})
 
 
 def json(result: CompatibilityResult) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -27,7 +28,7 @@ from registry.domain.rows.view import View
 
 from . import results
 from .checks import check, explained, known_to_pass
-from .results import CompatibilityResult
+from .results import CompatibilityResult, MayRead
 
 
 def answer(
@@ -40,13 +41,15 @@ def answer(
     verbose: bool,
     plain: bool = False,
     level: str | None = None,
+    may_read: MayRead | None = None,
 ) -> Querying[bytes]:
     """Return the answer of the compatibility resources: against one version, or all (``number`` is ``None``).
 
     A missing version is 40402, but a missing subject has no latest version to be incompatible with. An
     invalid schema is 42201, or, if ``verbose``, incompatible. Raises those two.
     ``verbose``: include Confluent's messages and the changes. ``plain``: return a readable text report.
-    ``level``: the level to check at instead of the one in force.
+    ``level``: the level to check at instead of the one in force. ``may_read``: says which subjects' schemas
+    the client may read, if not all.
     """
     subject = Subject.parse(request.subject)
     earlier = _earlier(view, subject, number)
@@ -56,9 +59,10 @@ def answer(
             if number is None:
                 passes = known_to_pass(memory, content, config, defaults)
                 earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
-            messages = yield from check(view, memory, content, earlier, config, defaults)
-            return results.bare(messages)
-        result = yield from explain(view, memory, request, number, defaults, lines=plain, level=level)
+            reasons = yield from check(view, memory, content, earlier, config, defaults)
+            return results.bare(reasons)
+        how: dict[str, Any] = {"lines": plain, "level": level, "may_read": may_read}
+        result = yield from explain(view, memory, request, number, defaults, **how)
     except RegistryError as error:
         if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
             raise
@@ -75,16 +79,18 @@ def explain(
     *,
     lines: bool = False,
     level: str | None = None,
+    may_read: MayRead | None = None,
 ) -> Querying[CompatibilityResult]:
     """Return the result and every change, against one version, or all (``number`` is ``None``).
 
-    ``lines``: include the line numbers of the changed parts. ``level``: as for :func:`answer`. Raises 40402
-    and 42201.
+    ``lines``: include the line numbers of the changed parts. ``level`` and ``may_read``: as for
+    :func:`answer`. Raises 40402 and 42201.
     """
     subject = Subject.parse(request.subject)
     earlier = _earlier(view, subject, number)
     config, content = yield from _read(view, subject, request, defaults, level)
-    return (yield from explained(view, memory, content, earlier, config, defaults, lines=lines))
+    how: dict[str, Any] = {"lines": lines, "may_read": may_read}
+    return (yield from explained(view, memory, content, earlier, config, defaults, **how))
 
 
 def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Registered]:

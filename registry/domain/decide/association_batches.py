@@ -20,6 +20,8 @@ from registry.domain.errors import (
     ASSOCIATION_NOT_FOUND,
     INVALID_SCHEMA,
     NAMES_CHANGED,
+    PASSAGES,
+    Passage,
     RegistryError,
 )
 from registry.domain.log_format.records import AssociationKey
@@ -120,7 +122,7 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
             raise  # the whole batch is to be sent again
         # For a schema that cannot be parsed, the code differs from that of other requests (Confluent 8.3.1).
         code = ASSOCIATION_INVALID.code if error.code == INVALID_SCHEMA.code else error.code
-        return _error(code, error.message)
+        return _error(code, error.message, error.passages if command.passages else None)
     if command.dry_run:
         return {"result": _response(request, [])}
     left = associations.of_resource_id(draft.view, request.resource_id or "")
@@ -131,8 +133,9 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
     }
 
 
-def _error(code: int, message: str) -> dict[str, Any]:
-    return {"error": {"error_code": code, "message": message}}
+def _error(code: int, message: str, passages: list[Passage] | None = None) -> dict[str, Any]:
+    shown = {} if passages is None else {PASSAGES: passages}
+    return {"error": {"error_code": code, "message": message, **shown}}
 
 
 def _runs(wanted: list[AssociationRequest], rules: AssociationRules) -> Iterator[list[AssociationRequest]]:

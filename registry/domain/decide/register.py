@@ -11,6 +11,7 @@ import msgspec
 from registry.domain import errors
 from registry.domain.commands import Register
 from registry.domain.compatibility import checks
+from registry.domain.compatibility.results import Incompatible
 from registry.domain.errors import RegistryError
 from registry.domain.lookup import find, registration
 from registry.domain.lookup.equivalents import candidates
@@ -243,11 +244,11 @@ class _Registration:
         if self.newest is not None:
             passes = checks.known_to_pass(self.memory, content, self.config, self.defaults)
             earlier = versions.versions(self.view, self.subject, newest_first=True, leave_out=passes)
-        messages = yield from checks.check(
+        reasons = yield from checks.check(
             self.view, self.memory, content, earlier, self.config, self.defaults
         )
-        if messages:
-            raise errors.INCOMPATIBLE(self.subject.qualified, ", ".join(messages))
+        if reasons:
+            raise Incompatible(errors.INCOMPATIBLE, reasons, self.subject.qualified)
 
     def _version(self) -> int:
         following, wanted = self.next_version(), self.command.version

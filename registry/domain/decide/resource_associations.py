@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from registry.domain import errors
 from registry.domain.commands import AssociationRequest, DeleteSubject, Register, ResourceRequest
-from registry.domain.errors import ASSOCIATION_INVALID, RegistryError
+from registry.domain.compatibility.results import Incompatible
+from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.fold.tombstones import tombstones
 from registry.domain.lookup import registration
 from registry.domain.model import Subject
@@ -49,20 +50,12 @@ def _registered(draft: Draft, subject: Subject, schema: Register) -> Querying[by
     command = replace(schema, subject=subject.qualified)
     try:
         decision = yield from register(draft.view, command, draft.ids, draft.defaults, draft.memory)
-    except RegistryError as error:
-        raise _messages_alone(error, subject) from None
+    except Incompatible as error:  # only its messages (Confluent 8.x, only for associations)
+        raise Incompatible(errors.INCOMPATIBLE_MESSAGES, error.reasons) from None
     draft.add(decision.entries)
     reply: dict[str, Any] = orjson.loads(decision.reply)
     members = {"subject": subject.qualified} | {name: reply[name] for name in _SCHEMA if name in reply}
     return msgspec.json.encode(members)
-
-
-def _messages_alone(error: RegistryError, subject: Subject) -> RegistryError:
-    """Return the error with only an incompatible schema's messages (Confluent 8.x, only for associations)."""
-    if error.code != errors.INCOMPATIBLE.code:
-        return error
-    before, after = (errors.INCOMPATIBLE.template % (subject.qualified, "\0")).split("\0")
-    return errors.INCOMPATIBLE_MESSAGES(error.message.removeprefix(before).removesuffix(after))
 
 
 def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from registry.domain import errors
 from registry.domain.model import Reference, Subject
@@ -96,6 +96,30 @@ def _closure(
         used = Dependency(reference.name, entities.text(found.row))
         stack.append((iter(entities.references(found.row)), found.subject, used))
     return closure
+
+
+def subjects_used(view: View, context: str, references: Iterable[Reference]) -> Iterator[Subject]:
+    """Yield the subjects of the schemas that references of a ``context`` use, directly or not.
+
+    Each comes before those that its schema refers to, and may come several times. References that do not
+    exist yield their subject; after :data:`DEPENDENCIES_MAX` schemas there are no more.
+    """
+    seen: set[tuple[Subject, int]] = set()
+    stack: list[tuple[str, Iterator[Reference]]] = [(context, iter(tuple(references)))]
+    while stack and len(seen) <= DEPENDENCIES_MAX:
+        context, pending = stack[-1]
+        reference = next(pending, None)
+        if reference is None:
+            stack.pop()
+            continue
+        target = Subject.within(context, reference.subject)
+        yield target
+        if (target, reference.version) in seen:
+            continue
+        seen.add((target, reference.version))
+        found = versions.named(view, target, reference.version)
+        if found is not None:
+            stack.append((target.context, iter(entities.references(found.row))))
 
 
 def referrers(view: View, subject: Subject, version: int, *, deleted: bool = True) -> Iterator[Registered]:

@@ -36,6 +36,7 @@ from registry.domain.commands import (
     TagVersion,
     Unknown,
 )
+from registry.domain.errors import Passage
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.domain.pending_command import CommandRequest
 from registry.domain.principal import CheckedNames, Principal
@@ -83,6 +84,8 @@ OUTCOMES = (
 MESSAGES = {
     **{f"command {place} {type(each).__name__}": each for place, each in enumerate(COMMANDS)},
     **{f"outcome {type(each).__name__}": each for each in OUTCOMES},
+    "command that asks for passages": ChangeAssociations([RESOURCE], ".c", passages=True),
+    "outcome with passages": Refused(40901, "no", passages=[Passage(0, 2, ["s"])]),
     "batch": Batch(
         [CommandRequest(COMMANDS[1], 1.5, "r", IdempotencyKey(b"t" * 16, 5))], "n", deferrable=True
     ),
