@@ -157,6 +157,8 @@ REGISTER_ERRORS = (
     errors.REGISTRATION_DENIED,
     errors.LINT_BROKEN,
     errors.VERSIONS_LIMIT,
+    errors.ID_TOO_FAR,
+    errors.IDS_USED_UP,
     *WRITE_ERRORS,
     *BODY_ERRORS,
 )

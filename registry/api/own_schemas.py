@@ -262,6 +262,23 @@ SCHEMAS: dict[str, Json] = {
     ),
     "Snapshot": object_of("id state log offset uri requested_ms updated_ms", **_SNAPSHOT),
     "Snapshots": list_of(ref("Snapshot")),
+    "IdUsage": object_of(
+        "context highest reserved used free",
+        context=TEXT,
+        highest={**INT, "description": "The highest id that a version has; 0: none"},
+        reserved={**INT, "description": "The highest reserved id"},
+        used={"type": "number", "description": "The share of all possible ids that is not left"},
+        free={
+            **list_of(object_of("from to", **{"from": INT, "to": INT})),
+            "description": "Ids below reserved that new schemas get when none is left above",
+        },
+    ),
+    "IdUsages": list_of(ref("IdUsage")),
+    "IdRelease": object_of(
+        "from",
+        context={**TEXT, "description": "Default: the default context"},
+        **{"from": INT, "to": {**INT, "description": "Default: the highest possible id"}},
+    ),
     "DuplicatesLine": {
         **object_of(
             progress=object_of(

@@ -130,3 +130,4 @@ DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "Return the value in force instead o
 FORCE = flag("force", "Skip the check")
 DRY_RUN = flag("dryRun", "Check only")
 CONTEXT = word("context", "The context of unqualified subjects")
+CONTEXT_PREFIX = word("contextPrefix", "Prefix of the name, which starts with a dot")

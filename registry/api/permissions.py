@@ -11,6 +11,8 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from registry.domain.commands import Register
 from registry.domain.compatibility import results
 from registry.domain.compatibility.results import MayRead
@@ -104,6 +106,16 @@ def require_all(access: Access, permission: Permission, context: str) -> None:
     """Raise 403 if this is not permitted on a context and on every subject in it."""
     if not everywhere_in(access, permission, context):
         raise DENIED(_shown(permission), Subject(context, "*").qualified)
+
+
+def limit_import(access: Access, request: Register, context: str) -> Register:
+    """Return the request such that its id may be far above all others only if that is permitted.
+
+    Ids in between are lost to the whole context, so that needs ``mode`` on all of it.
+    """
+    if request.schema_id < 0 or everywhere_in(access, Permission.MODE, context):
+        return request
+    return replace(request, far_ids=False)
 
 
 def require_alias(access: Access, alias: Subject, target: Subject) -> None:

@@ -29,7 +29,14 @@ from .answers import Answer, Header
 from .bodies import schema_request
 from .operations import BODY_ERRORS, REGISTER_ERRORS, Call, Freshness, Operation, PendingSearch, Write
 from .parameters import DELETED, FORCE, FORMAT, NORMALIZE
-from .permissions import on_subject, readable, require_references, require_uses, without_inherited
+from .permissions import (
+    limit_import,
+    on_subject,
+    readable,
+    require_references,
+    require_uses,
+    without_inherited,
+)
 
 # Clients accept some kilobytes of headers.
 WARNINGS_MAX = 8
@@ -66,6 +73,7 @@ def register(call: Call, view: View) -> Querying[Answer | Write]:
     """``POST /subjects/{subject}/versions``: answered here if the schema is registered already."""
     defaults = call.settings.defaults
     request = _request(call, force=call.args["force"])
+    request = limit_import(call.access, request, call.subject.context)
     tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
     require_uses(call.access, view, call.subject, request)

@@ -20,7 +20,7 @@ from .bodies import config_patch, mode_request
 from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation
 from .paging import page
-from .parameters import DEFAULT_TO_GLOBAL, FORCE, LIST_MAX, PAGE, Parameter, flag, word
+from .parameters import CONTEXT_PREFIX, DEFAULT_TO_GLOBAL, FORCE, LIST_MAX, PAGE, Parameter, flag
 from .past import PAST, PAST_ERRORS
 from .permissions import ADMINS, SHOWN, in_handler, on_subject, require, require_alias, require_all
 
@@ -194,7 +194,7 @@ CONTEXT_OPERATIONS = (
         permission=SHOWN,
         handler=list_contexts,
         response_schema="Names",
-        parameters=(word("contextPrefix", "Prefix of the name, which starts with a dot"), *PAGE),
+        parameters=(CONTEXT_PREFIX, *PAGE),
     ),
     Operation(
         method="DELETE",

@@ -54,6 +54,8 @@ class Register(_Command, frozen=True, tag="Register"):
     # True if ``schema`` was parsed as a new one, without references, and is canonical: no need to parse it
     # again.
     canonical: bool = False
+    # False if the principal may not import an id far above all others of the context.
+    far_ids: bool = True
 
     @property
     def changes_tags(self) -> bool:
@@ -135,6 +137,14 @@ class DeleteContext(_Command, frozen=True, tag="DeleteContext"):
     """Delete an empty context."""
 
     context: str
+
+
+class ReleaseIds(_Command, frozen=True, tag="ReleaseIds"):
+    """Make reserved ids free again that no version has."""
+
+    context: str
+    first: int
+    last: int
 
 
 class RequestSnapshot(_Command, frozen=True, tag="RequestSnapshot"):
@@ -306,6 +316,7 @@ Command = (
     | PutMode
     | DeleteMode
     | DeleteContext
+    | ReleaseIds
     | RequestSnapshot
     | Associate
     | Dissociate

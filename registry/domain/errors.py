@@ -90,6 +90,11 @@ CREATION_DENIED = ErrorKind(40380, "The policy for subject '%s' does not let %s 
 REGISTRATION_DENIED = ErrorKind(
     40381, "The policy for subject '%s' does not let %s register new schemas; registered ones can be used"
 )
+ID_TOO_FAR = ErrorKind(
+    40382,
+    "The id %d is more than %d above the highest id of %s; to import it, you need the permission mode on the "
+    "whole context",
+)
 PAST_LOST = ErrorKind(
     41081,
     "The log no longer tells what was at offset %d: %s. It tells what was from offset %d on",
@@ -105,6 +110,16 @@ INCOMPATIBLE_UNEXPLAINED = ErrorKind(40901, "Schema being registered is incompat
 RESOURCE_ASSOCIATED = ErrorKind(40903, "An association of type '%s' already exists for resource '%s'")
 SNAPSHOT_BUSY = ErrorKind(40980, "Snapshot '%s' cannot be deleted now: %s")
 WEBHOOKS_UNSIGNED = ErrorKind(40981, "Webhooks cannot be signed: %s")
+IDS_USED_UP = ErrorKind(
+    40982,
+    "Register schema operation failed: the ids of %s are used up: %d is reserved, and no range below it is "
+    "free. Release ids that nobody uses (registrar ids release), or register in another context",
+)
+ID_IN_USE = ErrorKind(
+    40983,
+    "The ids %d to %d of %s cannot be released: the id %d is in use. Permanently delete all versions with "
+    "these ids first",
+)
 ASSOCIATION_EXISTS = ErrorKind(40904, "An association already exists for subject '%s'")
 STRONG_ASSOCIATION_EXISTS = ErrorKind(40905, "A strong association already exists for subject '%s'")
 NO_ACTIVE_VERSION = ErrorKind(40907, "No active (non-deleted) version exists for subject '%s'")

@@ -17,6 +17,7 @@ from registry.domain.commands import (
     Dissociate,
     Outcome,
     Register,
+    ReleaseIds,
     RequestSnapshot,
     TagVersion,
     WebhookCommand,
@@ -30,7 +31,7 @@ REPORTS = "/peer/reports"
 STREAM = "stream"
 REPORTS_FEATURE = "reports"
 # Capabilities beyond those of every release; STREAM (stream.py) is one of them.
-FEATURES = ("associations", "checked", "snapshots", "tags", "webhooks", STREAM, REPORTS_FEATURE)
+FEATURES = ("associations", "checked", "ids", "snapshots", "tags", "webhooks", STREAM, REPORTS_FEATURE)
 _FEATURES: dict[type, str] = {
     Associate: "associations",
     Dissociate: "associations",
@@ -38,6 +39,7 @@ _FEATURES: dict[type, str] = {
     RequestSnapshot: "snapshots",
     # An older primary would take the resolved name for an alias, and resolve it again.
     TagVersion: "checked",
+    ReleaseIds: "ids",
     **dict.fromkeys(get_args(WebhookCommand), "webhooks"),
 }
 

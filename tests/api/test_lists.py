@@ -81,6 +81,8 @@ LISTS = [
     "/associations/resources/-/t1?associationType=value",
     "/admin/configs",
     "/admin/modes",
+    "/admin/ids",
+    "/admin/ids?contextPrefix=.c",
     "/quarantine",
     "/quarantine?clashes=true",
 ]

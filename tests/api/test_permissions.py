@@ -41,6 +41,8 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/quarantine"): ADMIN,
     ("GET", "/admin/configs"): ADMIN,
     ("GET", "/admin/modes"): ADMIN,
+    ("GET", "/admin/ids"): ADMIN,
+    ("POST", "/admin/ids/release"): ADMIN,
     ("GET", "/admin/duplicates"): ADMIN,
     ("GET", "/admin/snapshots"): ADMIN,
     ("POST", "/admin/snapshots"): ADMIN,
@@ -154,6 +156,8 @@ class Place(NamedTuple):
                 return {"compatibility": "NONE"}
             case "WebhookRequest":
                 return {"url": "https://receiver.example"}
+            case "IdRelease":
+                return {"from": 1000}
             case "WebhookPosition":
                 return {"offset": 0}
             case "ModeUpdateRequest":

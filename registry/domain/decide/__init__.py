@@ -19,6 +19,7 @@ from registry.domain.commands import (
     PutConfig,
     PutMode,
     Register,
+    ReleaseIds,
     RequestSnapshot,
     TagVersion,
 )
@@ -36,6 +37,7 @@ from .deletes import delete_context, delete_subject, delete_version
 from .ids import Ids
 from .mode import delete_mode, put_mode
 from .register import register
+from .release_ids import release_ids
 from .snapshots import request_snapshot
 from .tags import registration
 from .version_records import registered_before
@@ -91,6 +93,8 @@ def decide(
             return delete_mode(view, command, defaults)
         case DeleteContext():
             return delete_context(view, command)
+        case ReleaseIds():
+            return release_ids(view, command, ids)
         case Associate() | Dissociate() | ChangeAssociations():
             return (yield from decide_associations(view, command, ids, defaults, memory))
         case RequestSnapshot():

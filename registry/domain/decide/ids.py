@@ -2,29 +2,26 @@
 
 Ids grow within a context, may have gaps, and are never assigned twice, even after all versions with an id
 were permanently deleted and compacted away. For that, a reservation in the log covers each id before it is
-used. A new primary starts above the highest reservation and above the highest id in the rows.
+used. A new primary starts above the highest reservation and above the highest id in the rows. If nothing is
+left above, ids go on in the largest free range (:mod:`.id_space`), which no reservation has ever covered.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from registry.domain.errors import STORE_FAILED
+from registry.domain.errors import ID_TOO_FAR, IDS_USED_UP
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import DEFAULT_CONTEXT, ID_MAX
 from registry.domain.queries import versions
-from registry.domain.rows import layout
+from registry.domain.queries.id_space import BLOCK, IdRange, IdSpace, can_have_free_ranges, id_space
 from registry.domain.rows.view import View
 
 # Number of ids in the first reservation of a context; a restart may skip that many.
 ID_BATCH = 20
-
-
-def reserved_upto(view: View, context: str) -> int:
-    """Return the highest reserved id of a context; 0 if none was reserved."""
-    row = view.get(layout.context_key(layout.RESERVATION, context))
-    return 0 if row is None else layout.unnumber(row)
+# An import this far above the highest id of its context needs permission on the whole context.
+FAR = 1_000_000
 
 
 class Span(NamedTuple):
@@ -37,7 +34,7 @@ class Span(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """An id, the reservation that must precede it in the log, and the remaining ids; not yet used."""
+    """An id, the reservations that must precede it in the log, and the remaining ids; not yet used."""
 
     schema_id: int
     entries: list[Entry]
@@ -56,33 +53,72 @@ class Ids:
         self._floor = 0
 
     def grant(self, view: View, context: str) -> Grant:
-        """Return the next id of a context. Raises 50001 if none is left."""
-        span = self._span(view, context)
+        """Return the next id of a context. Raises 40982 if none is left."""
+        span = self._span(context)
         schema_id = span.next
-        if schema_id <= ID_MAX and versions.id_in_use(view, context, schema_id):
-            schema_id = max(schema_id, versions.id_max(view, context)) + 1
-        if schema_id > ID_MAX:
-            name = "the default context" if context == DEFAULT_CONTEXT else f"context {context}"
-            reason = f"the ids of {name} are used up: {ID_MAX} was imported or reserved"
-            raise STORE_FAILED(f"Register schema operation failed: {reason}")
-        return self._granted(context, span, schema_id)
-
-    def imported(self, view: View, context: str, schema_id: int) -> Grant:
-        """Return an id that the client brought. The next one will be above it."""
-        span = self._span(view, context)
-        if schema_id < span.next:
-            return Grant(schema_id, [], context, span)
-        return self._granted(context, span, schema_id)
-
-    def _granted(self, context: str, span: Span, schema_id: int) -> Grant:
+        if schema_id <= span.upto and versions.id_in_use(view, context, schema_id):
+            schema_id = versions.id_max(view, context, span.upto) + 1
         if schema_id <= span.upto:
             return Grant(schema_id, [], context, span._replace(next=schema_id + 1))
-        upto = schema_id + span.batch - 1
+        space = id_space(view, context)
+        schema_id = self._highest(view, context, space) + 1
+        if schema_id <= ID_MAX:
+            return self._granted(context, schema_id, space, IdRange(schema_id, schema_id - 1))
+        return self._from_free_range(view, context, space)
+
+    def imported(self, view: View, context: str, schema_id: int, *, far: bool = True) -> Grant:
+        """Return an id that the client brought. If it is above all others, the next one will be above it.
+
+        ``far``: whether it may be far above all others; otherwise raises 40382.
+        """
+        span = self._span(context)
+        if span.next <= schema_id <= span.upto:
+            return Grant(schema_id, [], context, span._replace(next=schema_id + 1))
+        space = id_space(view, context)
+        if schema_id > space.upto:
+            highest = self._highest(view, context, space)
+            if not far and schema_id - highest > FAR:
+                raise ID_TOO_FAR(schema_id, FAR, shown_context(context))
+            return self._granted(context, schema_id, space, IdRange(highest + 1, schema_id - 1))
+        free = space.range_of(schema_id)
+        if free is None:
+            return Grant(schema_id, [], context, span)
+        block = schema_id // BLOCK * BLOCK
+        taken = IdRange(max(free.first, block), min(free.last, block + BLOCK - 1))
+        return Grant(schema_id, reservations(context, space, space.without(taken)), context, span)
+
+    def released(self, context: str, space: IdSpace, freed: IdRange) -> Grant:
+        """Return the records that make reserved ids free again; ``space``: the reserved ids of the context.
+
+        The next id is taken from a new reservation, because the current one may include ids of ``freed``.
+        """
+        nothing_left = Span(1, 0, self._batch)
+        return Grant(0, reservations(context, space, space.released(freed)), context, nothing_left)
+
+    def _granted(self, context: str, schema_id: int, space: IdSpace, skipped: IdRange) -> Grant:
+        """Grant an id above all reserved ones; the ids of ``skipped``, below it, were never reserved."""
+        batch = self._span(context).batch
+        upto = schema_id + batch - 1
         if upto > ID_MAX:  # the last ids are reserved one by one, so that none is lost
             upto = schema_id
-        reservation = Entry(records.reservation_key(context), values.reservation_value(upto))
-        grown = Span(schema_id + 1, upto, min(span.batch * 2, self._batch_max))
-        return Grant(schema_id, [reservation], context, grown)
+        if not can_have_free_ranges(context):
+            skipped = IdRange(schema_id, schema_id - 1)
+        entries = reservations(context, space, space.extended(upto, skipped))
+        return Grant(schema_id, entries, context, self._grown(schema_id, upto, batch))
+
+    def _from_free_range(self, view: View, context: str, space: IdSpace) -> Grant:
+        batch = self._span(context).batch
+        for free in sorted(space.free, key=lambda each: -each.size):
+            schema_id = max(free.first - 1, versions.id_max(view, context, free.last)) + 1
+            if schema_id <= free.last:
+                upto = min(schema_id + batch - 1, free.last)
+                after = space.without(IdRange(free.first, upto))
+                entries = reservations(context, space, after)
+                return Grant(schema_id, entries, context, self._grown(schema_id, upto, batch))
+        raise IDS_USED_UP(shown_context(context), ID_MAX)
+
+    def _grown(self, schema_id: int, upto: int, batch: int) -> Span:
+        return Span(schema_id + 1, upto, min(batch * 2, self._batch_max))
 
     def take(self, grant: Grant) -> None:
         """Use a grant, because its decision stands."""
@@ -104,11 +140,38 @@ class Ids:
         self._spans.clear()
         self._floor = floor
 
-    def _span(self, view: View, context: str) -> Span:
-        span = self._spans.get(context)
-        if span is None:
-            reserved = reserved_upto(view, context)
-            floor = self._floor if context == DEFAULT_CONTEXT else 0
-            highest = max(reserved, versions.id_max(view, context), floor)
-            span = Span(highest + 1, highest, self._batch)
-        return span
+    def _span(self, context: str) -> Span:
+        return self._spans.get(context) or Span(1, 0, self._batch)
+
+    def _highest(self, view: View, context: str, space: IdSpace) -> int:
+        """Return the highest id that is reserved, in use, or assigned by an allocator outside the log."""
+        floor = self._floor if context == DEFAULT_CONTEXT else 0
+        return max(space.upto, versions.id_max(view, context), floor)
+
+
+def reservations(context: str, before: IdSpace, after: IdSpace) -> list[Entry]:
+    """Return the records that make ``after`` of ``before``.
+
+    What is taken away from free ranges comes first and what is added to them last, so that no beginning of
+    the records frees an id that is not free after all of them.
+    """
+    old, new = ({each.last: each.first for each in space.free} for space in (before, after))
+    gone = [Entry(_range_key(context, last), None) for last in old if last not in new]
+    changed = [each for each in after.free if old.get(each.last) != each.first]
+    shrunk = [_range_entry(context, each) for each in changed if each.first > old.get(each.last, ID_MAX)]
+    more = [_range_entry(context, each) for each in changed if each.first < old.get(each.last, ID_MAX)]
+    whole = Entry(records.reservation_key(context), values.reservation_value(after.upto))
+    return [*gone, *shrunk, *([whole] if after.upto != before.upto else []), *more]
+
+
+def _range_key(context: str, last: int) -> bytes:
+    return records.reservation_key(records.free_range_name(context, last))
+
+
+def _range_entry(context: str, free: IdRange) -> Entry:
+    return Entry(_range_key(context, free.last), values.reservation_value(free.first - 1))
+
+
+def shown_context(context: str) -> str:
+    """Return a context as messages name it."""
+    return "the default context" if context == DEFAULT_CONTEXT else f"context {context}"

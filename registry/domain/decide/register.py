@@ -60,7 +60,7 @@ def register(
     *,
     force_new: bool = False,
 ) -> Querying[Decision]:
-    """Register a schema or find it. Raises 42210, 42208, 42201, 42205, 40901, 50001, in this order.
+    """Register a schema or find it. Raises 42210, 42208, 42201, 42205, 40901, 40382, 40982, in this order.
 
     ``force_new``: register it even if it exists, as when tags change.
     """
@@ -271,4 +271,4 @@ class _Registration:
                 label = context_label(self.subject)
                 refusal = f"Overwrite new schema with id {schema_id} in context {label} is not permitted."
                 raise errors.NOT_PERMITTED(refusal)
-        return ids.imported(self.view, context, schema_id)
+        return ids.imported(self.view, context, schema_id, far=self.command.far_ids)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import orjson
 
-from registry.domain.model import DEFAULT_CONTEXT, LATEST, Subject
+from registry.domain.model import DEFAULT_CONTEXT, ID_MAX, LATEST, Subject
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import Counts, View, scan, scan_back
@@ -241,13 +241,22 @@ def id_in_use(view: View, context: str, schema_id: int) -> bool:
     return row is not None and row[0].startswith(prefix)
 
 
-def id_max(view: View, context: str) -> int:
-    """Return the highest id of any version in the context; 0 if there is none."""
+def id_max(view: View, context: str, upto: int = ID_MAX) -> int:
+    """Return the highest id, up to ``upto``, of any version in the context; 0 if there is none."""
     prefix = layout.context_key(layout.ID, context)
-    row = view.seek_back(layout.after(prefix))
+    row = view.seek_back(layout.after(layout.id_prefix(context, upto)))
     if row is None or not row[0].startswith(prefix):
         return 0
     return max(0, layout.unnumber(row[0][len(prefix) : len(prefix) + 4]))
+
+
+def id_from(view: View, context: str, first: int) -> int | None:
+    """Return the lowest id, from ``first`` on, of any version in the context."""
+    prefix = layout.context_key(layout.ID, context)
+    row = view.seek(layout.id_prefix(context, first))
+    if row is None or not row[0].startswith(prefix):
+        return None
+    return layout.unnumber(row[0][len(prefix) : len(prefix) + 4])
 
 
 def of_content(view: View, context: str, md5: bytes) -> Iterator[Registered]:

@@ -16,6 +16,7 @@ table  key after the letter                 value
 ``K``  key of the row it stands for         its record key, where others wrote it in other bytes than ours
 ``M``  context subject                      mode, upper case; where the key is cut, a blank and the full name
 ``N``  context                              highest reserved id
+``N``  context tab last id                  highest reserved id of a free range, see :mod:`.id_space`
 ``P``  webhook's name                       its position in the log: JSON with offset, ts
 ``Q``  key of the row it stands for         quarantine: JSON with offset, ts, reason, key
 ``Q``  ``?`` hash(record key)               the same for a key that cannot be read

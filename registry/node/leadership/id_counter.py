@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 
-from registry.domain.decide.ids import reserved_upto
 from registry.domain.model import DEFAULT_CONTEXT
+from registry.domain.queries.id_space import reserved_upto
 from registry.domain.rows.view import View
 from registry.log.contract import Unreachable
 

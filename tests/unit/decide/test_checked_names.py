@@ -21,6 +21,7 @@ from registry.domain.commands import (
     PutConfig,
     PutMode,
     Register,
+    ReleaseIds,
     RequestSnapshot,
     ResourceRequest,
     TagVersion,
@@ -58,8 +59,8 @@ COMMANDS: list[tuple[Any, str, str]] = [
     (Dissociate("of-t", "topic"), "write", "t"),
     (ChangeAssociations([msgspec.structs.replace(REMOVAL, resource_id="of-t")], "."), "write", "t"),
 ]
-# Commands that name no subject; they need permissions on the whole registry.
-NAMELESS = {RequestSnapshot, *get_args(WebhookCommand)}
+# Commands that need permissions on the whole registry, whatever they name.
+NAMELESS = {ReleaseIds, RequestSnapshot, *get_args(WebhookCommand)}
 
 
 @pytest.fixture

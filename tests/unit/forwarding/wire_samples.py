@@ -29,6 +29,7 @@ from registry.domain.commands import (
     PutWebhook,
     Refused,
     Register,
+    ReleaseIds,
     RequestSnapshot,
     ResourceRequest,
     RotateWebhook,
@@ -77,6 +78,8 @@ COMMANDS = (
     DisableWebhook("h", 7, "gone"),
     AskWebhooks("h"),
     PingWebhook("h"),
+    ReleaseIds(".c", 7, 9),
+    Register("s", '"int"', schema_id=7, far_ids=False),
 )
 OUTCOMES = (
     Done(b"{}", 7), Refused(42201, "no"), Unknown("?", repeats=True), NotPrimary(), Forgotten(), Deferred()
