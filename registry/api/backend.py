@@ -12,6 +12,7 @@ import msgspec
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import INCOMPATIBLE
 from registry.domain.history.moment import Moment, OwnerRows
+from registry.domain.log_format.lineage import Mismatch
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
@@ -113,6 +114,11 @@ class Backend(Protocol):
 
     def view(self) -> AbstractContextManager[View]:
         """Return the rows at one moment; hold the view briefly, and never across an ``await``."""
+        ...
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        """The finding that the log is not the one of the rows, as of the newest view; ``None``: it is."""
         ...
 
     async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:

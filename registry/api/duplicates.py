@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from registry.domain import errors as e
-from registry.domain.errors import BAD_REQUEST, UNAVAILABLE
+from registry.domain.errors import BAD_REQUEST, NOT_OF_THE_LOG, UNAVAILABLE
 from registry.duplicates.contract import GROUPS_MAX, Searches, SearchRequest
 from registry.security.access import Permission
 from registry.security.authorization.permitted_view import spans_of
@@ -28,6 +28,8 @@ def duplicates_of(searches: Searches | None) -> NodeHandler:
             raise BAD_REQUEST(f"limit is not between 1 and {GROUPS_MAX}")
         with backend.view():
             pass  # 503 until there are rows
+        if backend.mismatch is not None:
+            raise NOT_OF_THE_LOG(backend.mismatch.reason)
         if searches is None:
             raise UNAVAILABLE("This server does not search for duplicates")
         spans = None if call.access.everywhere(Permission.READ) else spans_of(call.access)

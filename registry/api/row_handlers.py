@@ -62,7 +62,14 @@ class RowHandlers:
         self._aliased = "/subjects/{subject}" in path
 
     async def run(self, operation: Operation, call: Call) -> Result:
-        """Call the handler with rows that are as new as the operation requires."""
+        """Call the handler with rows that are as new as the operation requires.
+
+        An answer from rows whose log has turned out to be another one is never taken for fresh.
+        """
+        result = await self._run(operation, call)
+        return result if self._backend.mismatch is None else _stale(result)
+
+    async def _run(self, operation: Operation, call: Call) -> Result:
         freshness, settings = operation.freshness, self._settings
         if call.past is not None:
             return await self._told(operation, call, call.past)
@@ -118,11 +125,7 @@ class RowHandlers:
             if confirmed or not _is_miss(error):
                 raise
             raise UNAVAILABLE(_UNCONFIRMED) from None
-        if not confirmed and isinstance(result, Listing):
-            return replace(result, headers=(*result.headers, STALE))
-        if not confirmed and isinstance(result, Answer):
-            return result._replace(headers=(*result.headers, STALE))
-        return result
+        return result if confirmed else _stale(result)
 
     async def _handled(self, operation: Operation, call: Call) -> Result:
         """Call the handler; a write carries the names that it has checked, unless all are permitted."""
@@ -195,6 +198,16 @@ class RowHandlers:
         if isinstance(more, Unanswered):
             return answer
         return answer._replace(headers=(*answer.headers, *more))
+
+
+def _stale(result: Result) -> Result:
+    """Return an answer with the warning that its rows may be older than the log; all else as it is."""
+    if not isinstance(result, Answer | Listing) or STALE in result.headers:
+        return result
+    headers = (*result.headers, STALE)
+    if isinstance(result, Listing):
+        return replace(result, headers=headers)
+    return result._replace(headers=headers)
 
 
 def _no_rows() -> AbstractContextManager[View]:

@@ -176,6 +176,7 @@ UNPROCESSABLE = ErrorKind(422, "%s")
 HISTORY_OFF = ErrorKind(501, "This server keeps no history: see the setting history")
 TOO_LATE = ErrorKind(503, "Telling that state took too long; try again")
 UNAVAILABLE = ErrorKind(503, "%s")
+NOT_OF_THE_LOG = ErrorKind(503, "The rows of this node are not those of its log: %s")
 NOT_STARTED = ErrorKind(503, "The node is still reading the log")
 NAMES_CHANGED = ErrorKind(
     503, "An alias or association changed during this request; nothing was written, so try again"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from registry.domain.log_format.lineage import Lineage
+from registry.domain.log_format.lineage import Lineage, Mismatch
 from registry.domain.log_format.records import Entry, Record
 
 
@@ -40,8 +40,18 @@ class Unreachable(LogError):
 class ForeignLog(LogError):
     """The log is not the one that was followed: it was deleted, created again, or truncated.
 
-    The text says what was found.
+    The text says what was found; ``common`` and ``served`` are those of :class:`.lineage.Mismatch`.
     """
+
+    def __init__(self, text: str, *, common: int = 0, served: bool = True) -> None:
+        super().__init__(text)
+        self.common = common
+        self.served = served
+
+    @property
+    def mismatch(self) -> Mismatch:
+        """The finding about rows that were folded from the log that was followed."""
+        return Mismatch(str(self), self.common, self.served)
 
 
 class UnsafeFence(LogError):

@@ -10,10 +10,11 @@ from registry.api.backend import ClusterStatus, NodeStatus
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_STARTED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.domain.history.moment import Moment, OwnerRows, plain_owners
+from registry.domain.log_format.lineage import Mismatch
 from registry.domain.pending_command import NO_ORIGIN, CommandRequest, Origin, PendingCommand, Submit
 from registry.feed.contract import Page
 from registry.forwarding.node_port import outcome_of
-from registry.store.views import AppliedView, decrypted
+from registry.store.views import AppliedView, served
 from snapshots.catalogue.catalogue import Entry
 
 from .cluster_status import ClusterView
@@ -53,7 +54,12 @@ class NodeBackend:
         """Return a view of the committed rows. Raises ``NOT_STARTED`` until they may be read."""
         if not (self._node.started or self._node.readable):
             raise NOT_STARTED()
-        return decrypted(self._node.store.view(), self._node.cipher)
+        return served(self._node.store.view(), self.mismatch, self._node.cipher)
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        """The finding that the log is not the one of the rows; ``None``: it is."""
+        return self._node.store.mismatch
 
     async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         """Submit a command and return its outcome."""

@@ -17,6 +17,7 @@ from registry.domain.admission import Room, size_of
 from registry.domain.commands import Command, Outcome, refused
 from registry.domain.errors import NOT_STARTED
 from registry.domain.history.moment import Moment
+from registry.domain.log_format.lineage import Mismatch
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.feed.contract import NO_EVENTS
 from registry.ipc.messages import (
@@ -165,6 +166,8 @@ class StartingSession:
 
 class StartupBackend:
     """Implementation of :class:`registry.api.backend.Backend` for a host without readers while it starts."""
+
+    mismatch: Mismatch | None = None
 
     def __init__(self, progress: StartProgress) -> None:
         self._progress = progress

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from registry.api.backend import ClusterStatus, NodeStatus
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import NOT_STARTED, UNAVAILABLE, RegistryError
+from registry.domain.errors import NOT_OF_THE_LOG, NOT_STARTED, UNAVAILABLE, RegistryError
 from registry.domain.history.moment import Moment, OwnerRows, plain_owners
+from registry.domain.log_format.lineage import Mismatch
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries.sensitive_metadata import Cipher
 from registry.feed.contract import Page
 from registry.ipc.messages import State
 from registry.store.layout import StoreError, StoreMissing
 from registry.store.reader import StoreReader
-from registry.store.views import AppliedView, decrypted
+from registry.store.views import AppliedView, served
 from snapshots.catalogue.catalogue import Entry
 
 from .node_client import NodeClient
@@ -44,6 +45,8 @@ class ReaderBackend:
         self._cluster = cluster
         self._serving = False
         self._applied = 0
+        # Of the newest view, see Backend.mismatch.
+        self.mismatch: Mismatch | None = None
         # Set once the node has reported that its rows may be read, or that this will take a while.
         self.node_known = asyncio.Event()
         self.node: NodeClient
@@ -68,13 +71,23 @@ class ReaderBackend:
             self._serving = self._store.refresh()
 
     def view(self) -> AppliedView:
-        """Return the committed rows; raise 503 until there are any."""
+        """Return the committed rows; raise 503 until there are any that may be served."""
         if not self._serving:
             raise NOT_STARTED()
         try:
-            return decrypted(self._store.view(), self._cipher)
+            view = self._store.view()
         except StoreMissing as error:
             raise UNAVAILABLE("The store is being reopened; try again soon") from error
+        self.mismatch = mismatch = view.standing().mismatch
+        return served(view, mismatch, self._cipher)
+
+    def undoubted_view(self) -> AppliedView:
+        """Return the committed rows; raise 503 also if the log has turned out to be another one."""
+        view = self.view()
+        if self.mismatch is not None:
+            view.__exit__(None, None, None)
+            raise NOT_OF_THE_LOG(self.mismatch.reason)
+        return view
 
     async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
         """Have the primary decide; the rows show the effect afterwards, because the node shares its store."""

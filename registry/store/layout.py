@@ -26,6 +26,7 @@ META_FORMAT, META_FOLD, META_LOG = b"format", b"fold", b"log"
 META_BOOT, META_CLEAN, META_STATE, META_AT_END = b"boot", b"clean", b"state", b"at_end"
 META_LOADED, META_REVISION = b"loaded", b"revision"
 META_LINEAGE = b"line"
+META_MISMATCH = b"mismatch"
 META_HISTORY = b"history"
 META_COUNTED = b"counts"
 META_COUNTED_FORMER = b"counted"  # of releases whose blocks had other counts

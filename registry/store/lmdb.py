@@ -24,7 +24,7 @@ from typing import NamedTuple
 import lmdb
 
 from registry.domain.history.entries import Slice
-from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.lineage import NOTHING, Lineage, Mismatch
 from registry.domain.rows.digest import MODULUS, row_hash, total
 from registry.domain.rows.layout import CLEAR, ID, VERSION
 from registry.domain.rows.spans import gap_below, joined
@@ -72,6 +72,7 @@ class Store:
             with self._env.begin(self._meta, write=True) as txn:
                 self._state = State.unpack(txn.get(layout.META_STATE) or b"")
                 self._lineage = Lineage.unpack(txn.get(layout.META_LINEAGE) or b"")
+                self._mismatch = self._mismatch_stored = Mismatch.unpack(txn.get(layout.META_MISMATCH))
                 self._has_counts = are_valid(txn, self._meta)
                 prepare(txn, self._history, self._meta)
                 self._spans = spans_in(txn, self._meta)
@@ -106,6 +107,29 @@ class Store:
     def lineage(self) -> Lineage:
         """The lineage of the log that was applied; empty in stores of older releases."""
         return self._lineage
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        """The finding that the log is not the one of these rows, also from before the last restart."""
+        return self._mismatch
+
+    def set_mismatch(self, mismatch: Mismatch | None) -> None:
+        """Record the finding for every process that reads the store; ``None``: the log is that of the rows.
+
+        Raises :class:`StoreError` if it cannot be written; this process goes by it even then.
+        """
+        self._mismatch = mismatch
+        if mismatch == self._mismatch_stored:
+            return
+        try:
+            with self._writing, self._env.begin(self._meta, write=True) as txn:
+                if mismatch is None:
+                    txn.delete(layout.META_MISMATCH)
+                else:
+                    txn.put(layout.META_MISMATCH, mismatch.pack())
+        except lmdb.Error as error:
+            raise _store_error(self.path, error) from error
+        self._mismatch_stored = mismatch
 
     def meta(self, name: bytes) -> bytes:
         """Return a meta row's value; empty if it is missing."""

@@ -12,7 +12,7 @@ from registry.domain.log_format.lineage import Lineage
 
 from . import layout
 from .layout import State, StoreError, StoreMissing, read_current
-from .views import Memo, StoreView
+from .views import NO_MEMO, Memo, StoreView
 
 _Mark = tuple[int, int] | None
 
@@ -37,7 +37,7 @@ class StoreReader:
         self._rows: Any = None
         self._meta: Any = None
         self._history: Any = None
-        self._memo: Memo = [(-1, 0)]
+        self._memo: Memo = [NO_MEMO]
         self.refresh()
 
     def refresh(self) -> bool:
@@ -67,7 +67,7 @@ class StoreReader:
             return
         # The former environment closes with its last view, which may be in another thread.
         self._mark, self._env, self._rows, self._meta, self._history = mark, env, rows, meta, history
-        self._memo = [(-1, 0)]
+        self._memo = [NO_MEMO]
         self._opened += 1
         self._outgrown = False
 

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from itertools import islice
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import lmdb
 
-from registry.domain.log_format.lineage import Lineage
+from registry.domain.errors import NOT_OF_THE_LOG
+from registry.domain.log_format.lineage import Lineage, Mismatch
+from registry.domain.queries.proven_view import ProvenView
 from registry.domain.queries.sensitive_metadata import Cipher, PlainView
 from registry.domain.rows.layout import ID
 from registry.domain.rows.view import Block, History, View
@@ -18,10 +20,21 @@ from registry.domain.rows.view import Block, History, View
 from . import id_counts
 from .block_rows import are_valid, block_at
 from .history import StoreHistory
-from .layout import META_LINEAGE, META_REVISION, META_STATE, State, applied_of
+from .layout import META_LINEAGE, META_MISMATCH, META_REVISION, META_STATE, State, applied_of
 
-# One entry: a transaction's id and the applied offset in it. Saves most reads of the meta table.
-Memo = list[tuple[int, int]]
+
+class Standing(NamedTuple):
+    """The relation of the rows of one moment to their log."""
+
+    # The applied offset.
+    applied: int = 0
+    # The finding that the log is not the one from which they were folded.
+    mismatch: Mismatch | None = None
+
+
+# One entry: a transaction's id and the standing in it. Saves most reads of the meta table.
+Memo = list[tuple[int, Standing]]
+NO_MEMO = (-1, Standing())
 
 
 class AppliedView(View, AbstractContextManager["AppliedView"], Protocol):
@@ -76,13 +89,18 @@ class StoreView:
 
     def applied(self) -> int:
         """Return the applied offset of the rows in this view."""
+        return self.standing().applied
+
+    def standing(self) -> Standing:
+        """Return the relation of the rows in this view to their log."""
         memo, moment = self._memo, self._txn.id()
         if memo is not None and memo[0][0] == moment:
             return memo[0][1]
         applied = applied_of(self._txn.get(META_STATE, db=self._meta) or b"")
+        standing = Standing(applied, Mismatch.unpack(self._txn.get(META_MISMATCH, db=self._meta)))
         if memo is not None:
-            memo[0] = (moment, applied)
-        return applied
+            memo[0] = (moment, standing)
+        return standing
 
     def revision(self) -> bytes | None:
         """Return the revision of the rows, see :class:`registry.domain.rows.view.View`."""
@@ -130,14 +148,11 @@ class StoreView:
         return self._cursor
 
 
-class DecryptedView(PlainView):
-    """A store's view with sensitive metadata decrypted."""
+class _Over:
+    """The part of a view over another one that ends with that one's ``with`` block."""
 
-    __slots__ = ("_store_view",)
-
-    def __init__(self, view: StoreView, cipher: Cipher) -> None:
-        super().__init__(view, cipher)
-        self._store_view = view
+    __slots__ = ()
+    _view: AppliedView
 
     def __enter__(self) -> Self:
         return self
@@ -145,13 +160,42 @@ class DecryptedView(PlainView):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._store_view.__exit__(kind, error, trace)
+        self._view.__exit__(kind, error, trace)
 
     def applied(self) -> int:
         """Return the applied offset of the rows in this view."""
-        return self._store_view.applied()
+        return self._view.applied()
 
 
-def decrypted(view: StoreView, cipher: Cipher | None) -> AppliedView:
+class DecryptedView(_Over, PlainView):
+    """A store's view with sensitive metadata decrypted."""
+
+    __slots__ = ()
+    _view: AppliedView
+
+
+class ProvenRows(_Over, ProvenView):
+    """A store's view without the versions whose records its log may lack."""
+
+    __slots__ = ()
+    _view: AppliedView
+
+
+def decrypted(view: AppliedView, cipher: Cipher | None) -> AppliedView:
     """Return the view with sensitive metadata decrypted, if there is a cipher."""
     return view if cipher is None else DecryptedView(view, cipher)
+
+
+def served(view: AppliedView, mismatch: Mismatch | None, cipher: Cipher | None) -> AppliedView:
+    """Return the view as clients may see it: decrypted, and only as far as its log holds the rows.
+
+    Raises 503, and ends the view, if nothing of it may be served.
+    """
+    if mismatch is None:
+        return decrypted(view, cipher)
+    if not mismatch.served:
+        view.__exit__(None, None, None)
+        raise NOT_OF_THE_LOG(mismatch.reason)
+    # Where no record is in doubt, lists may skip blocks of rows as usual.
+    shown = ProvenRows(view, mismatch) if mismatch.common < view.applied() else view
+    return decrypted(shown, cipher)

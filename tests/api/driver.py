@@ -30,6 +30,7 @@ from registry.domain.decide.snapshots import newest_marker
 from registry.domain.errors import (
     BAD_REQUEST,
     EVENTS_DELETED,
+    NOT_OF_THE_LOG,
     SNAPSHOT_NOT_FOUND,
     WEBHOOK_NOT_FOUND,
     RegistryError,
@@ -40,12 +41,14 @@ from registry.domain.fold.fold import apply
 from registry.domain.history.entries import slice_of
 from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, plain_owners
 from registry.domain.history.replay import rows_of
+from registry.domain.log_format.lineage import Mismatch
 from registry.domain.log_format.principals import requested_by
 from registry.domain.log_format.records import Record
 from registry.domain.lookup.duplicates import find_groups
 from registry.domain.parsing.parser import Parser
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries import webhooks as stored
+from registry.domain.queries.proven_view import ProvenView
 from registry.domain.queries.sensitive_metadata import Cipher, plain_view, recorded
 from registry.domain.queries.sorting import finished
 from registry.domain.rows import digest
@@ -95,6 +98,8 @@ class ListBackend:
         self.submitted: list[Command] = []
         self.confirmed = 0
         self.fresh = True  # False: the read barrier fails.
+        # Set: the rows are those of another log, as far as this says.
+        self.mismatch: Mismatch | None = None
         # Records that the log holds but the rows do not, until they are confirmed.
         self.behind: list[Record] = []
         # The change feed begins with this offset.
@@ -112,12 +117,19 @@ class ListBackend:
 
     @contextmanager
     def view(self) -> Iterator[View]:
-        yield plain_view(self.rows, self.cipher)
+        if self.mismatch is None:
+            yield plain_view(self.rows, self.cipher)
+        elif self.mismatch.served:
+            yield plain_view(ProvenView(self.rows, self.mismatch), self.cipher)
+        else:
+            raise NOT_OF_THE_LOG(self.mismatch.reason)
 
     def history(self) -> History | None:
         return ListHistory(self.log, self.history_from, filling=self.filling)
 
     async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
+        if self.mismatch is not None:  # as the node does
+            raise NOT_OF_THE_LOG(self.mismatch.reason)
         self.submitted.append(command)
         self.origins.append(origin)
         self.follow()

@@ -22,6 +22,7 @@ from tests.process.node.stations import on_kafka
 from tests.running import ROOT, Registry, until
 
 WAIT_S = 60.0
+STALE = '110 - "Response is Stale"'
 FORGETFUL = {
     "delete.retention.ms": "8000",
     "min.compaction.lag.ms": "0",
@@ -44,9 +45,13 @@ def start(broker: Broker, data: Path, topic: str, *flags: str, port: int | None 
     return Registry(data, *where, *times, *flags, port=port)
 
 
+def schema_of(subject: str) -> str:
+    return f'{{"type":"record","name":"{subject}","fields":[]}}'
+
+
 def register(registry: Registry, subject: str) -> httpx.Response:
-    schema = f'{{"type":"record","name":"{subject}","fields":[]}}'
-    return httpx.post(f"{registry.url}/subjects/{subject}/versions", json={"schema": schema}, timeout=60)
+    body = {"schema": schema_of(subject)}
+    return httpx.post(f"{registry.url}/subjects/{subject}/versions", json=body, timeout=60)
 
 
 def get(registry: Registry, path: str) -> httpx.Response:
@@ -60,6 +65,22 @@ def status(registry: Registry) -> dict[str, Any]:
 
 def reasons(registry: Registry) -> str:
     return " ".join(status(registry)["reasons"])
+
+
+def told_by_id(schema_id: int, guid: str) -> list[str]:
+    """Return paths that lead from an id or a guid to a schema, and all answer at the time of the call."""
+    by_id = f"/schemas/ids/{schema_id}"
+    more = ("", "?subject=s", "?format=resolved", "/schema", "/subjects", "/versions")
+    return [*(by_id + each for each in more), f"/schemas/guids/{guid}", f"/schemas/guids/{guid}/ids"]
+
+
+def refused_by(registry: Registry, paths: list[str]) -> list[int]:
+    """Return the statuses of all paths, each of which must be an error of the documented shape."""
+    found = [get(registry, path) for path in paths]
+    for each in found:
+        assert list(each.json()) == ["error_code", "message"], each.text
+        assert int(each.headers["retry-after"]) > 0
+    return [each.status_code for each in found]
 
 
 def keys(log: Log) -> list[bytes]:
@@ -115,12 +136,21 @@ def test_a_topic_that_was_deleted_is_told_and_not_taken_for_another(own: Broker,
     registry = start(own, tmp_path / "data", topic).wait()
     try:
         schema_id = register(registry, "s").json()["id"]
+        guid = get(registry, f"/schemas/ids/{schema_id}").json()["guid"]
         applied = status(registry)["applied"]
         delete_topic(own.address, topic)
-        until(lambda: not status(registry)["ready"], WAIT_S, "the loss to be noticed")
+        until(lambda: "does not exist" in reasons(registry), WAIT_S, "the loss to be noticed")
+        # No other log says what this id means.
+        until(lambda: _answers(registry, f"/schemas/ids/{schema_id}"), WAIT_S, "the store to be served")
+        assert get(registry, f"/schemas/ids/{schema_id}").headers["warning"] == STALE
         make_topic(own.address, name=topic)
-        until(lambda: "reseed" in reasons(registry), WAIT_S, "the other topic to be noticed")
-        assert get(registry, f"/schemas/ids/{schema_id}").status_code == 200
+        until(lambda: "Bring the former" in reasons(registry), WAIT_S, "the other topic")
+        paths = told_by_id(schema_id, guid)
+        assert refused_by(registry, paths) == [503] * len(paths)
+        config = get(registry, "/config")
+        assert (config.status_code, config.headers["warning"]) == (200, STALE)
+        looked_up = httpx.post(f"{registry.url}/subjects/s", json={"schema": schema_of("s")}, timeout=60)
+        assert looked_up.status_code == 503, looked_up.text
         missing = get(registry, "/subjects/missing/versions")
         assert missing.status_code == 503, "the other topic knows nothing of what is missing"
         refused = register(registry, "t")
@@ -129,10 +159,48 @@ def test_a_topic_that_was_deleted_is_told_and_not_taken_for_another(own: Broker,
         assert status(registry)["applied"] == applied
         assert registry.stop() == 0
         registry = start(own, tmp_path / "data", topic, port=registry.port)
-        until(lambda: _answers(registry, f"/schemas/ids/{schema_id}"), WAIT_S, "the store to be served")
-        until(lambda: "reseed" in reasons(registry), WAIT_S, "the other topic to be told")
+        until(lambda: _answers(registry, "/config"), WAIT_S, "the store to be served")
+        # The store holds what the node has found, so this does not wait for it to be found again.
+        assert get(registry, f"/schemas/ids/{schema_id}").status_code == 503
+        until(lambda: "Bring the former" in reasons(registry), WAIT_S, "the other topic")
+        assert refused_by(registry, paths) == [503] * len(paths)
         assert register(registry, "t").status_code == 503
         assert status(registry)["applied"] == applied
+    finally:
+        registry.stop()
+
+
+@pytest.mark.parametrize(("kind", "readers"), [("another cluster", "1"), ("embedded", "0")])
+def test_a_data_folder_of_another_log_is_not_served_until_its_own_is_back(
+    own: Broker, kafka: Broker, tmp_path: Path, kind: str, readers: str
+) -> None:
+    topic, flags = make_topic(own.address), ("--readers", readers, "--reads", "local")
+
+    def at_home(port: int | None = None) -> Registry:
+        if kind == "embedded":
+            return Registry(tmp_path / "data", "--readers", readers, port=port)
+        return start(own, tmp_path / "data", topic, *flags, port=port)
+
+    registry = at_home().wait()
+    schema_id = register(registry, "s").json()["id"]
+    guid = get(registry, f"/schemas/ids/{schema_id}").json()["guid"]
+    paths = [*told_by_id(schema_id, guid), "/subjects", "/subjects/s/versions/latest", "/config"]
+    assert [get(registry, path).status_code for path in paths] == [200] * len(paths)
+    assert registry.stop() == 0, registry.output
+
+    make_topic(kafka.address, name=topic)
+    registry = start(kafka, tmp_path / "data", topic, *flags, port=registry.port)
+    try:
+        until(lambda: _answers(registry, "/node"), WAIT_S, "the node to listen")
+        until(lambda: "was built from" in reasons(registry), WAIT_S, "the other log to be noticed")
+        assert refused_by(registry, paths) == [503] * len(paths)
+        assert register(registry, "s").status_code == 503
+    finally:
+        registry.stop()
+    registry = at_home(registry.port).wait()
+    try:
+        for found in (get(registry, path) for path in paths):
+            assert (found.status_code, found.headers.get("warning")) == (200, None)
     finally:
         registry.stop()
 

@@ -8,6 +8,8 @@ records are remembered, and compared whenever the log is opened or reached again
   are still there at the next check; a missing one proves nothing.
 * The leader epoch of the newest batch, if the log has epochs: brokers tell where the records of an epoch end,
   no matter what compaction removed (KIP-320).
+
+What such a comparison finds is a :class:`Mismatch`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from zlib import crc32
 
+import msgspec
 from xxhash import xxh3_64_intdigest, xxh3_128_intdigest
 
 from .records import Record
@@ -141,6 +144,38 @@ class Lineage(NamedTuple):
 
 
 NOTHING = Lineage()
+
+
+class Mismatch(msgspec.Struct, frozen=True):
+    """The finding that a log is not, or no longer, the one from whose records rows were folded.
+
+    An id means a schema within one log only, so rows count as far as the log is proven to hold their records.
+    """
+
+    # A full sentence for people.
+    reason: str
+    # The log is proven to hold the records before this offset.
+    common: int = 0
+    # False: the rows are of another cluster, so nothing of them is of use here.
+    served: bool = True
+
+    def pack(self) -> bytes:
+        """Return the finding as bytes."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def unpack(cls, raw: bytes | None) -> Mismatch | None:
+        """Return the finding in ``raw``; ``None`` if that is empty. Unreadable bytes prove no record."""
+        if not raw:
+            return None
+        try:
+            return msgspec.json.decode(raw, type=cls)
+        except msgspec.MsgspecError:
+            return cls("the store has a finding about its log that this release cannot read")
+
+
+# The value of ``Mismatch.common`` if there is no log at all that could differ.
+ALL_RECORDS = 1 << 62
 
 
 def too_long(at_end_ms: int, now_ms: int, retention_ms: int | None, margin_ms: int) -> str:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import orjson
 
-from registry.domain.log_format.lineage import NOTHING, Lineage, too_long
+from registry.domain.log_format.lineage import NOTHING, Lineage, Trace, too_long
 from registry.domain.log_format.records import RESEED_KEY, Record
-from registry.log.contract import ForeignLog, Log, Unreachable
+from registry.log.contract import ForeignLog, Log, LogError, Unreachable
 
 from .staleness import StaleStore
 
@@ -51,24 +51,24 @@ class LogMatcher:
                     f"the log {log.identity} was seeded with the state of this store's log {known.identity}; "
                     "rebuilding the store from it"
                 )
-            raise ForeignLog(
-                f"the log is {log.identity}, but the store was built from {known.identity}; reads are "
-                "answered from the store and writes refused. Bring the former topic back, or publish the "
-                "store's state into the new one with: registrar log reseed"
-            )
+            raise _another(log.identity, known.identity)
         if known.applied > log.end():
+            common = common_end(log, known.lineage)
             raise ForeignLog(
                 f"the log {log.identity} ends at offset {log.end()}, but the store holds it up to "
-                f"{known.applied}: its end was cut off; reads are answered from the store and writes refused"
+                f"{known.applied}: its end was cut off; {_answered(common)}",
+                common=common,
             )
         divergence = log.divergence(known.lineage)
         if divergence is not None:
+            common = common_end(log, known.lineage)
             raise ForeignLog(
                 f"the log {log.identity} has lost records and grown again: from offset {divergence} or "
                 f"earlier on, up to {log.end()}, it lacks those that the store holds up to {known.applied}; "
-                "reads are answered from the store and writes refused. To keep what the store holds, publish "
+                f"{_answered(common)} To keep what the store holds, publish "
                 "it into a new topic with: registrar log reseed; to keep what the log holds, stop this node, "
-                "move its folder store away and start it again"
+                "move its folder store away and start it again",
+                common=common,
             )
         why = too_long(known.at_end_ms, self._now(), log.tombstone_retention_ms, self._margin_ms)
         if why:
@@ -91,6 +91,42 @@ class LogMatcher:
                 return True
         self._searched = (log.identity, offset)
         return False
+
+
+def common_end(log: Log, lineage: Lineage) -> int:
+    """Return the offset up to which ``log`` is proven to hold the records of ``lineage``; 0: nothing is.
+
+    A record of the same offset, time and content was appended once, so what lies before it is the same too.
+    """
+    try:
+        for trace in reversed(lineage.traces):
+            if trace.offset < log.end():
+                found = log.read_again(trace.offset, 1, _BYTES_MAX).records
+                if found and Trace.of(found[0]) == trace:
+                    return trace.offset + 1
+    except LogError:
+        pass  # Nothing is proven then; a later comparison may show more.
+    return 0
+
+
+def _another(identity: str, known: str) -> ForeignLog:
+    """Return the error for a log with another identity than the one that the store was built from."""
+    # The identity of a topic is the Kafka cluster's id, the topic's name and its id; see KafkaLog.
+    same_cluster = "/" in known and identity.split("/", maxsplit=1)[0] == known.split("/", maxsplit=1)[0]
+    answered = _answered(0) if same_cluster else "nothing is answered from the store, and writes are refused."
+    return ForeignLog(
+        f"the log is {identity}, but the store was built from {known}; {answered} Bring the former topic "
+        "back, or give this node another folder in the setting data, or publish the store's state into the "
+        "new topic with: registrar log reseed",
+        served=same_cluster,
+    )
+
+
+def _answered(common: int) -> str:
+    """Return what is answered while the log is proven to hold the store's records before ``common``."""
+    if not common:
+        return "no schema is answered, because its id may mean another in the log, and writes are refused."
+    return f"schemas registered from offset {common} on are not answered, and writes are refused."
 
 
 def _origin(record: Record) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Protocol, TypeVar
 
 from registry.domain.log_format.lineage import Lineage
@@ -76,8 +77,7 @@ class ReconnectingLog:
         self._applied = applied
         self._retry_s = retry_s
         self._log = log
-        self._text = str(error or "")
-        self._kind: type[LogError | StaleStore] = type(error) if error else Unreachable
+        self._error: LogError | StaleStore = error or Unreachable("")
         self._changed = threading.Condition()
         self._closed = False
         self._looking: threading.Thread | None = None
@@ -171,7 +171,7 @@ class ReconnectingLog:
         with self._changed:
             self._closed = True
             log, self._log = self._log, None
-            self._kind, self._text = LogError, "the log is closed"
+            self._error = LogError("the log is closed")
             self._changed.notify_all()
         if log is not None:
             log.close()
@@ -179,7 +179,7 @@ class ReconnectingLog:
     def _with(self, call: Callable[[Topic], _T]) -> _T:
         log = self._log
         if log is None:
-            raise self._kind(self._text)
+            raise copy(self._error)
         try:
             return call(log)
         except ForeignLog as error:
@@ -191,7 +191,7 @@ class ReconnectingLog:
             if self._log is log:
                 raise
             # Another call has found the reason, and closed the log during this one.
-            raise self._kind(self._text) from error
+            raise copy(self._error) from error
 
     def _detach(self, log: Topic, error: ForeignLog) -> None:
         """Detach a log that is no longer the store's, and start looking for the right one."""
@@ -257,8 +257,7 @@ class ReconnectingLog:
             self._changed.wait_for(lambda: self._closed, self._retry_s)
 
     def _say(self, error: LogError | StaleStore) -> None:
-        text = str(error)
-        if not self._closed and text != self._text:
-            _log.error("%s", text)
+        if not self._closed and str(error) != str(self._error):
+            _log.error("%s", error)
         if not self._closed:
-            self._kind, self._text = type(error), text
+            self._error = copy(error)  # its traceback would keep the frames of the closed log

@@ -124,4 +124,5 @@ def _open_embedded(settings: Settings, loader: Loader) -> Opened:
         raise
     for message in messages:
         _log.warning("%s", message)
+    store.set_mismatch(None)  # This log is the truth, and the store was compared with it.
     return log, store

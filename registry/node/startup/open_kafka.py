@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from registry.config.loading import Settings
+from registry.domain.log_format.lineage import ALL_RECORDS
 from registry.log.contract import ForeignLog, Log, LogError, Unreachable
 from registry.log.embedded.log import now_ms
 from registry.log.kafka.log import KafkaLog
@@ -131,6 +132,11 @@ def _opened(settings: Settings, identity: str, unfit: str = "", load: Load | Non
 def _attached(
     settings: Settings, log: KafkaLog | None, store: Store, error: LogError | None = None
 ) -> tuple[ReconnectingLog, Store]:
+    # While the log is unreachable, what was found before the last stop is still known.
+    if log is not None:
+        store.set_mismatch(None)
+    elif isinstance(error, ForeignLog):
+        store.set_mismatch(error.mismatch)
     identity = store.meta(META_LOG).decode()
     matches = _matcher(settings, lambda: Known(identity, store.applied, store.at_end_ms(), store.lineage))
     attached = ReconnectingLog(
@@ -160,5 +166,6 @@ def _open_log(settings: Settings, *, make: bool) -> KafkaLog:
     except TopicMissing as error:
         raise ForeignLog(
             f"{error}, but the store was built from one that did; reads are answered from the store and "
-            "writes refused. To recreate the topic with the store's state: registrar log reseed"
+            "writes refused. To recreate the topic with the store's state: registrar log reseed",
+            common=ALL_RECORDS,
         ) from error

@@ -60,8 +60,8 @@ class _Preferences(NamedTuple):
 class Rows(Protocol):
     """Source of the store's rows."""
 
-    def view(self) -> AbstractContextManager[AppliedView]:
-        """Return the rows at one moment."""
+    def undoubted_view(self) -> AbstractContextManager[AppliedView]:
+        """Return the rows at one moment. Raises 503, for instance if the log is not known to be theirs."""
         ...
 
 
@@ -122,7 +122,7 @@ class FastPaths:
             return None
         path, _, query = request.target.partition(b"?")
         try:
-            with self._rows.view() as view:
+            with self._rows.undoubted_view() as view:
                 body, applied = schema_by_id(view, path, query), view.applied()
         except RegistryError:
             return None
@@ -143,7 +143,7 @@ class FastPaths:
 
     def _latest(self, request: Request, preferences: _Preferences, *, fresh: bool) -> Answer | None:
         try:
-            with self._rows.view() as view:
+            with self._rows.undoubted_view() as view:
                 body = latest_version(view, request.target, b"", preferences.access)
                 applied = view.applied()
         except RegistryError:
@@ -164,7 +164,7 @@ class FastPaths:
     def _repeated(self, request: Request, preferences: _Preferences) -> Answer | None:
         path, _, query = request.target.partition(b"?")
         try:
-            with self._rows.view() as view:
+            with self._rows.undoubted_view() as view:
                 body = repeated_registration(
                     view, path, query, request.body, self._bodies, preferences.access
                 )

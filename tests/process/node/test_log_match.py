@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
-from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.lineage import NOTHING, TRACES_MAX, Lineage, Mismatch
 from registry.domain.log_format.records import Entry
 from registry.log.contract import ForeignLog
 from registry.log.embedded.log import EmbeddedLog
@@ -28,12 +29,16 @@ def remembered(log: EmbeddedLog, end: int) -> Lineage:
 
 def examine(log: EmbeddedLog, applied: int, lineage: Lineage) -> str:
     """Return why the log is not accepted; empty if it is."""
-    known = Known(log.identity, applied, 0, lineage)
+    found = mismatch(log, Known(log.identity, applied, 0, lineage))
+    return "" if found is None else found.reason
+
+
+def mismatch(log: EmbeddedLog, known: Known) -> Mismatch | None:
     try:
         LogMatcher(lambda: known, margin_ms=0, now=lambda: 0)(log)
     except ForeignLog as error:
-        return str(error)
-    return ""
+        return error.mismatch
+    return None
 
 
 def test_a_store_goes_on_with_the_log_that_it_was_made_from(log: EmbeddedLog) -> None:
@@ -54,3 +59,43 @@ def test_another_history_is_refused_with_both_offsets(log: EmbeddedLog, tmp_path
     assert "the store holds up to 17" in why
     assert "registrar log reseed" in why
     assert "move its folder store away" in why
+
+
+@pytest.mark.parametrize("lost", [1, 7, 8, 9])
+@pytest.mark.parametrize("grown", [0, 30])
+def test_a_log_that_lost_its_end_is_proven_up_to_the_newest_record_that_is_remembered_and_there(
+    log: EmbeddedLog, tmp_path: Path, lost: int, grown: int
+) -> None:
+    log.close()
+    copytree(tmp_path / "log", tmp_path / "kept")
+    with closing(EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)) as whole:
+        whole.append([Entry(b"lost%d" % number, b"v") for number in range(lost)])
+        lineage = remembered(whole, 20 + lost)
+    with closing(EmbeddedLog(tmp_path / "kept", map_bytes=64 << 20)) as kept:
+        kept.append([Entry(b"new%d" % number, b"v") for number in range(grown)])
+        found = mismatch(kept, Known(kept.identity, 20 + lost, 0, lineage))
+    assert found is not None
+    assert found.served
+    # The newest records of eight keys are remembered.
+    assert found.common == (20 if lost < TRACES_MAX else 0)
+    assert ("registered from offset 20 on" in found.reason) is bool(found.common)
+
+
+class Topic(EmbeddedLog):
+    """A log with the identity of a topic."""
+
+    @property
+    def identity(self) -> str:
+        return "cluster/topic/id"
+
+
+@pytest.mark.parametrize(
+    ("store", "served"),
+    [("cluster/topic/former", True), ("another/topic/former", False), ("3fb5d1c2", False)],
+    ids=["made anew", "of another cluster", "an embedded log"],
+)
+def test_a_store_of_another_cluster_is_not_served_at_all(tmp_path: Path, store: str, served: bool) -> None:
+    with closing(Topic(tmp_path / "topic", map_bytes=64 << 20)) as topic:
+        found = mismatch(topic, Known(store, 20, 0))
+    assert found is not None
+    assert (found.served, found.common) == (served, 0)
