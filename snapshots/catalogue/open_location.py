@@ -32,8 +32,8 @@ class _ToldFiles:
         self._text = text
         self._answered = False
 
-    def read(self, path: str) -> bytes:
-        return self._told(lambda: self._files.read(path))
+    def read(self, path: str, most: int) -> bytes:
+        return self._told(lambda: self._files.read(path, most))
 
     def write(self, path: str, data: bytes) -> None:
         self._told(lambda: self._files.write(path, data))

@@ -36,8 +36,11 @@ class Files(Protocol):
     Every call raises :class:`LocationUnreachable`.
     """
 
-    def read(self, path: str) -> bytes:
-        """Return the content of a file. Raises :class:`MissingFile`."""
+    def read(self, path: str, most: int) -> bytes:
+        """Return the content of a file; of one with more than ``most`` bytes, one byte more than that.
+
+        Raises :class:`MissingFile`.
+        """
         ...
 
     def write(self, path: str, data: bytes) -> None:
@@ -63,11 +66,12 @@ class LocalFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def read(self, path: str) -> bytes:
-        """Return the content of a file."""
+    def read(self, path: str, most: int) -> bytes:
+        """Return the content of a file, at most ``most`` bytes and one."""
         with _errors_translated(path):
             try:
-                return (self._folder / path).read_bytes()
+                with (self._folder / path).open("rb") as file:
+                    return file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise MissingFile(str(self._folder / path)) from error
 

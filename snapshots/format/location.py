@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from registry.config.addresses import without_secrets
 
 from .files import BadLocation, Files
-from .manifest import MANIFEST
+from .manifest import MANIFEST, MANIFEST_BYTES_MAX
 
 SCHEMES = ("file", "s3", "gs", "hdfs", "abfs", "abfss", "viewfs")
 # Hadoop's names for s3.
@@ -74,9 +74,12 @@ class Location:
     def __str__(self) -> str:
         return without_secrets(self.uri)
 
-    def read(self, path: str) -> bytes:
-        """Return the content of a file. Raises as :meth:`.files.Files.read`."""
-        return self.backing.read(_checked(path))
+    def read(self, path: str, most: int = MANIFEST_BYTES_MAX) -> bytes:
+        """Return the content of a file; of one with more than ``most`` bytes, one byte more than that.
+
+        Raises as :meth:`.files.Files.read`.
+        """
+        return self.backing.read(_checked(path), most)
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file and its folder, whole or not at all.

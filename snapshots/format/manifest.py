@@ -21,6 +21,11 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 MANIFEST = "manifest.json"
 FORMAT = "registrar-snapshot 1"
 DIGEST_DIGITS = 32
+# The most that the rows of a part, and so its file, may take: 32 MiB and its last row, which is about as
+# large as a record of the log (setting record_bytes_max).
+PART_BYTES_MAX = 256 << 20
+# A manifest has about 300 bytes for each part.
+MANIFEST_BYTES_MAX = 64 << 20
 _LAST_MS = 253_402_300_799_999  # of the year 9999
 _ID = re.compile(r"\d{8}T\d{6}Z-\d{12,}-[0-9a-f]{6}")
 _PART_NAME = re.compile(r"part-[0-9a-f]{16}\.arrow")
@@ -177,6 +182,8 @@ def _problems(manifest: Manifest) -> Iterator[str]:
             yield f"{part.name!r} is not the name of a part"
         if not all(type(number) is int and number > 0 for number in (part.rows, part.size)):
             yield f"the numbers of {part.name} are invalid"
+        elif part.size > PART_BYTES_MAX:
+            yield f"{part.name} has {part.size} bytes, and a part {PART_BYTES_MAX} at most"
         elif not previous < part.first <= part.last:
             yield f"{part.name} does not follow the part before it"
         previous = part.last

@@ -52,14 +52,14 @@ class ObjectStore:
             raise BadLocation(f"{without_secrets(uri)!r} does not name a folder: add a path")
         return cls(system, folder)
 
-    def read(self, path: str) -> bytes:
-        """Return the content of a file."""
+    def read(self, path: str, most: int) -> bytes:
+        """Return the content of a file, at most ``most`` bytes and one."""
         if self._must_list_first:
             self.names("", folders=True)
         with _errors_translated(path):
             try:
                 with self._system.open_input_stream(self._at(path), compression=None) as file:
-                    content: bytes = file.read()
+                    content: bytes = file.read(most + 1)
             except FileNotFoundError as error:
                 self._check_bucket()
                 raise MissingFile(path) from error

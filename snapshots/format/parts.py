@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh3_64_intdigest
 
-from .manifest import Part, part_name
+from .ipc import BadStream, unpacked_bytes
+from .manifest import PART_BYTES_MAX, Part, part_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,9 @@ RAW_BYTES_MAX = 32 << 20
 # A batch within a part ends with the row that passes either bound.
 BATCH_ROWS = 8192
 BATCH_BYTES = 4 << 20
+
+# LMDB has no longer keys.
+KEY_BYTES_MAX = 511
 
 _MASK = (1 << 15) - 1
 
@@ -79,24 +83,59 @@ def read_rows(data: bytes) -> Iterator[list[Row]]:
     return (list(rows_of(batch)) for batch in read_batches(data))
 
 
-def read_batches(data: bytes) -> Iterator[pa.RecordBatch]:
+def read_batches(data: bytes, *, only_keys: bool = False) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a part before their rows become Python objects, for :func:`rows_of`.
 
-    Another thread may decompress them. Raises :class:`BadPart`.
+    Another thread may decompress them. With ``only_keys``, values are not decompressed. Whatever ``data`` is,
+    batches have rows, in key order and with keys that a store accepts, and need bounded memory. Raises
+    :class:`BadPart`.
     """
     import pyarrow as pa  # noqa: PLC0415 - as in _schema
 
+    _check_unpacked(data)
+    schema, options, previous = _schema(), None, b""
+    if only_keys:
+        schema, options = pa.schema([schema.field(0)]), pa.ipc.IpcReadOptions(included_fields=[0])
     try:
-        with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-            if reader.schema != _schema():
+        with pa.ipc.open_stream(pa.py_buffer(data), options=options) as reader:
+            if reader.schema != schema:
                 raise BadPart(f"its columns are {reader.schema.names}, not those of a part")
             for batch in reader:
                 batch.validate(full=True)
                 if any(column.null_count for column in batch.columns):
                     raise BadPart("it has rows without a key or value")
+                if not 0 < batch.num_rows <= BATCH_ROWS:
+                    raise BadPart(f"it has a batch of {batch.num_rows} rows")
+                previous = _check_keys(batch.column(0), previous)
                 yield batch
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadPart(f"it cannot be read: {error}") from error
+
+
+def _check_unpacked(data: bytes) -> None:
+    """Raise :class:`BadPart` if unpacking would take more memory than any part needs."""
+    total = 0
+    try:
+        for size in unpacked_bytes(data):
+            total += size
+            if total > PART_BYTES_MAX:
+                raise BadPart(f"it unpacks to {total} bytes or more, and a part to {PART_BYTES_MAX} at most")
+    except BadStream as error:
+        raise BadPart(f"it cannot be read: {error}") from error
+
+
+def _check_keys(keys: pa.BinaryArray, previous: bytes) -> bytes:
+    """Return the last key. Raises :class:`BadPart` for keys out of order, and those no store accepts."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - as in _schema
+
+    lengths = pc.min_max(pc.binary_length(keys)).as_py()
+    if not 0 < lengths["min"] <= lengths["max"] <= KEY_BYTES_MAX:
+        raise BadPart(f"it has keys of {lengths['min']} to {lengths['max']} bytes")
+    ascending = pc.all(pc.less(keys.slice(0, len(keys) - 1), keys.slice(1)), min_count=0).as_py()
+    if not ascending or keys[0].as_py() <= previous:
+        raise BadPart("its rows are out of order")
+    last: bytes = keys[len(keys) - 1].as_py()
+    return last
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[Row]:

@@ -44,10 +44,12 @@ def read_manifest(location: Location, id: str) -> Manifest:
 def read_part(location: Location, id: str, part: Part) -> bytes:
     """Return the content of a part's file after checking its hash. Raises as :func:`read_manifest`."""
     try:
-        content = location.read(f"{id}/{part.name}")
+        content = location.read(f"{id}/{part.name}", part.size)
     except MissingFile as error:
         raise UnusableSnapshot(f"{part.name} is missing") from error
-    if len(content) != part.size:
+    if len(content) > part.size:
+        raise UnusableSnapshot(f"{part.name} has more bytes, but its manifest says {part.size}")
+    if len(content) < part.size:
         raise UnusableSnapshot(f"{part.name} has {len(content)} bytes, but its manifest says {part.size}")
     if hashlib.sha256(content).hexdigest() != part.sha256:
         raise UnusableSnapshot(f"{part.name} is damaged: its SHA-256 is not the one in its manifest")

@@ -89,7 +89,7 @@ def _load_next(
     try:
         process = begun or begin()
         with starting.loading(process.kill), process:
-            taken = _follow(process, LoadInput(settings, wanted), starting, log)
+            chosen, taken = _follow(process, LoadInput(settings, wanted), starting, log)
     except _OtherHistory as other:
         shutil.rmtree(folder, ignore_errors=True)
         return _load_next(settings, log, folder, applied, starting, None, {**refused, other.id: other.why})
@@ -100,6 +100,11 @@ def _load_next(
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         if -code == signal.SIGBUS:
             how += f"; the disk may be full under {settings.data}"
+        elif chosen:
+            # Such as for lack of memory: an older snapshot may be smaller, or sound.
+            shutil.rmtree(folder, ignore_errors=True)
+            why = f"the process that loaded it ended ({how})"
+            return _load_next(settings, log, folder, applied, starting, None, {**refused, chosen: why})
         starting.refused(f"No snapshot was loaded: the loading process ended ({how})")
         taken = ""
     starting.ended(taken, wanted.situation.end)
@@ -124,14 +129,17 @@ class _OtherHistory(Exception):
         self.id, self.why = id, why
 
 
-def _follow(process: subprocess.Popen[bytes], load: LoadInput, starting: StartProgress, log: Log) -> str:
-    """Process reports until the process ends; return the id of the snapshot that it loaded, or "".
+def _follow(
+    process: subprocess.Popen[bytes], load: LoadInput, starting: StartProgress, log: Log
+) -> tuple[str, str]:
+    """Process reports until the process ends; return the ids of the snapshots that it chose last and loaded.
 
-    Raises :class:`_OtherHistory` if it chooses a snapshot with records that ``log`` has lost.
+    Both are empty if there is none. Raises :class:`_OtherHistory` if it chooses a snapshot with records that
+    ``log`` has lost.
     """
     assert process.stdin is not None
     assert process.stdout is not None
-    taken = ""
+    chosen = taken = ""
     try:
         _send(process.stdin, load)
         # Keep its input open; the process ends when that is closed, as it is when this process ends.
@@ -139,12 +147,13 @@ def _follow(process: subprocess.Popen[bytes], load: LoadInput, starting: StartPr
             report = orjson.loads(line)
             if "chosen" in report:
                 _check_history(report, log)
+                chosen = report["chosen"]
             starting.on_report(report)
             taken = report.get("taken", taken)
     except BaseException:
         process.kill()
         raise
-    return taken
+    return chosen, taken
 
 
 def _check_history(chosen: dict[str, Any], log: Log) -> None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part, part_name
-from snapshots.format.parts import BATCH_BYTES, BATCH_ROWS, RAW_BYTES_MAX, BadPart
+from snapshots.format.parts import BATCH_BYTES, BATCH_ROWS, RAW_BYTES_MAX, BadPart, read_batches
 from snapshots.format.stored import UnusableSnapshot, read_part
 
 # Columns of a part.
@@ -157,25 +157,19 @@ def _batches(rows: Columns) -> Iterator[tuple[int, int]]:
 
 def read_columns(content: bytes) -> Columns:
     """Return the rows of a part's file. Raises :class:`snapshots.format.parts.BadPart`."""
-    return united([Columns(*batch.columns) for batch in _read(content, SCHEMA)])
+    return united([Columns(*batch.columns) for batch in _some(read_batches(content))])
 
 
 def read_keys(content: bytes) -> pa.BinaryArray:
     """Return the keys of a part's file without decompressing the values. Raises as :func:`read_columns`."""
-    return pa.concat_arrays([batch.column(0) for batch in _read(content, pa.schema([SCHEMA.field(0)]))])
+    return pa.concat_arrays([batch.column(0) for batch in _some(read_batches(content, only_keys=True))])
 
 
-def _read(content: bytes, wanted: pa.Schema) -> list[pa.RecordBatch]:
-    options = pa.ipc.IpcReadOptions(included_fields=list(range(len(wanted))))
-    try:
-        with pa.ipc.open_stream(pa.py_buffer(content), options=options) as reader:
-            table = reader.read_all()
-    except (pa.ArrowException, OSError) as error:
-        raise BadPart(f"it cannot be read: {error}") from error
-    if table.schema != wanted:
-        raise BadPart(f"its columns are {table.schema.names}, not those of a part")
-    batches: list[pa.RecordBatch] = table.to_batches()
-    return batches
+def _some(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    found = list(batches)
+    if not found:
+        raise BadPart("it has no rows")
+    return found
 
 
 def columns_of_part(location: Location, id: str, part: Part) -> Columns:

@@ -41,6 +41,7 @@ def test_what_is_written_is_read_and_listed(location: Location) -> None:
     location.write(f"{ID}/{MANIFEST}", b"")
     location.write(f"{ID}/part-1.arrow", large := bytes(7 << 20))
     assert location.read(f"{ID}/part-1.arrow") == large
+    assert location.read(f"{ID}/part-1.arrow", 5) == large[:6], "one more tells that it is larger"
     assert location.read(f"{ID}/{MANIFEST}") == b""
     assert location.folders() == [ID]
     assert location.files(ID) == [MANIFEST, "part-1.arrow"]
@@ -220,7 +221,7 @@ def test_a_file_is_replaced_where_nothing_is_renamed_onto_another(tmp_path: Path
     remote = ObjectStore(Store("hdfs", move=move), str(tmp_path))
     for content in (b"old", b"new"):
         remote.write(f"{ID}/{MANIFEST}", content)
-        assert remote.read(f"{ID}/{MANIFEST}") == content
+        assert remote.read(f"{ID}/{MANIFEST}", 1 << 20) == content
     assert remote.names(ID, folders=True) == []
 
 
@@ -231,7 +232,7 @@ def test_azure_is_asked_for_a_list_before_a_file(tmp_path: Path) -> None:
     store = Store("abfs")
     remote = ObjectStore(store, str(tmp_path))
     for _ in range(2):
-        assert remote.read(f"{ID}/{MANIFEST}") == b"1"
+        assert remote.read(f"{ID}/{MANIFEST}", 1) == b"1"
     assert store.asked == ["get_file_info", "open_input_stream", "open_input_stream"]
 
 

@@ -47,6 +47,7 @@ from tests.process.snapshots.loading import (
 from tests.running import ROOT
 from tests.sample_snapshots import DAY_MS, LOG, MAP, about, build, sealed
 from tests.unit.random_logs import logs, rows_of
+from tests.unit.snapshots.test_parts import FORGED
 
 RUNS = [[(b"V%d%03d" % (run, n), b"%d" % n * 40) for n in range(200)] for run in range(3)]
 ROWS = [row for run in RUNS for row in run]
@@ -172,9 +173,11 @@ def test_any_damage_to_any_file_is_seen_and_nothing_is_loaded(
     again.close()
 
 
-def _with_part(location: Location, content: bytes, rows: int, first: bytes, last: bytes) -> Manifest:
+def _with_part(
+    location: Location, content: bytes, rows: int, first: bytes, last: bytes, offset: int = 7
+) -> Manifest:
     """Write a snapshot with valid hashes and a single part of any content."""
-    known = about()
+    known = about(offset)
     sha256 = hashlib.sha256(content).hexdigest()
     location.write(f"{known.id}/{part_name(sha256)}", content)
     part = Part(part_name(sha256), rows, len(content), sha256, first, last)
@@ -381,6 +384,20 @@ def test_the_next_older_one_is_taken_and_each_that_is_not_is_said(tmp_path: Path
     assert "needs the log up to offset 2000, but the log ends at 1000" in beyond
     assert "has no manifest of it" in half
     assert "damaged" in broken
+
+
+@pytest.mark.parametrize(("content", "rows", "first", "last", "why"), FORGED)
+def test_parts_that_no_store_could_hold_mean_the_next_older_snapshot(
+    tmp_path: Path, location: Location, content: bytes, rows: int, first: bytes, last: bytes, why: str
+) -> None:
+    catalogue = EmbeddedCatalogue(tmp_path / "catalogue")
+    good = entered(catalogue, location, parted(location, RUNS, 500))
+    forged = entered(catalogue, location, _with_part(location, content, rows, first, last, 600))
+    said: list[str] = []
+    assert load_newest(catalogue, location.uri, wanted(tmp_path), Hearing(said)) == good
+    (sentence,) = said
+    assert sentence.startswith(f"The snapshot {forged.id} is not used: {forged.parts[0].name} is damaged")
+    assert why in sentence
 
 
 def test_without_a_catalogue_the_location_is_looked_through(tmp_path: Path, location: Location) -> None:

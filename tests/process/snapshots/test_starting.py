@@ -6,8 +6,8 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -20,6 +20,7 @@ from registry.config.settings import Settings
 from registry.domain.rows import digest
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.startup.progress import StartProgress, Stopped
+from registry.node.startup.snapshot_loader import load_in_child
 from snapshots.building.builder import build_now
 from snapshots.building.task import silent
 from snapshots.catalogue.open import open_catalogue
@@ -155,6 +156,33 @@ def test_what_does_not_fit_is_said_and_the_next_older_one_taken(data: Path, fill
         assert registry.output.count("is not used") == before
     finally:
         registry.stop()
+
+
+def test_a_loading_process_that_dies_means_the_next_older_snapshot(data: Path, filled: Filled) -> None:
+    """Such as one that the system ends for lack of memory."""
+    (older, newest), _ = filled
+    part = data / "snapshots" / newest.id / newest.parts[0].name
+    part.unlink()
+    os.mkfifo(part)  # Reading it never ends.
+
+    class Killing(StartProgress):
+        def loading(self, kill: Callable[[], None]) -> AbstractContextManager[None]:
+            self.kill = kill
+            return super().loading(kill)
+
+        def on_report(self, report: dict[str, Any]) -> None:
+            super().on_report(report)
+            if report.get("chosen") == newest.id:
+                self.kill()
+
+    starting, folder = Killing(), data / "store" / "store-1"
+    folder.parent.mkdir()
+    with closing(EmbeddedLog(data / "log")) as log:
+        assert load_in_child(Settings(data=data, snapshots_load_ahead=1), log, folder, 0, starting)
+    assert starting.snapshot is not None
+    assert (starting.snapshot.id, starting.snapshot.loaded) == (older.id, True)
+    (sentence,) = starting.snapshot.refused
+    assert sentence == (f"The snapshot {newest.id} is not used: the process that loaded it ended (SIGKILL)")
 
 
 def test_rows_that_turn_out_wrong_are_made_anew_without_their_snapshot(data: Path, filled: Filled) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from pathlib import Path
 
 import pytest
 
 from snapshots.format.location import Location
-from snapshots.format.manifest import MANIFEST, Manifest
+from snapshots.format.manifest import MANIFEST, Manifest, Part, part_name
 from snapshots.format.verify import verify
 from snapshots.format.writer import merge_runs, publish, write_run
 from tests.sample_snapshots import about, rows_in, sealed
-from tests.unit.snapshots.test_parts import many_rows
+from tests.unit.snapshots.test_parts import FORGED, many_rows
 
 
 def quiet(done: int, total: int) -> None:
@@ -93,3 +94,28 @@ def test_a_manifest_that_says_other_rows_is_found(location: Location) -> None:
     ):
         assert findings(location, publish(location, known, wrong))
     assert not findings(location, publish(location, known, merge_runs([run])))
+
+
+@pytest.mark.parametrize(("content", "rows", "first", "last", "why"), FORGED)
+def test_a_forged_part_is_a_finding(
+    location: Location, sound: Manifest, content: bytes, rows: int, first: bytes, last: bytes, why: str
+) -> None:
+    sha256 = hashlib.sha256(content).hexdigest()
+    part = Part(part_name(sha256), rows, len(content), sha256, first, last)
+    location.write(f"{sound.id}/{part.name}", content)
+    forged = sound._replace(parts=(part,), counts={"V": rows})
+    location.write(f"{sound.id}/{MANIFEST}", forged.dumps())
+    [finding] = findings(location, forged)
+    assert finding.startswith(f"{part.name} cannot be read: ")
+    assert why in finding
+
+
+def test_no_more_of_a_file_is_read_than_its_manifest_says(location: Location, sound: Manifest) -> None:
+    with (Path(location.uri) / sound.id / sound.parts[0].name).open("ab") as file:
+        file.truncate(1 << 40)
+    [finding] = findings(location, sound)
+    assert finding.startswith(f"{sound.parts[0].name} has more bytes than")
+    with (Path(location.uri) / sound.id / MANIFEST).open("ab") as file:
+        file.truncate(1 << 40)
+    [finding] = findings(location, sound)
+    assert finding.startswith(f"{MANIFEST} cannot be used")

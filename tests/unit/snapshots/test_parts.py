@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import random
+import struct
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from snapshots.format import parts
-from snapshots.format.manifest import Part
-from snapshots.format.parts import BadPart, Row, begins_part, cut, part_of, read_rows
+from snapshots.format.manifest import PART_BYTES_MAX, Part
+from snapshots.format.parts import (
+    BATCH_ROWS,
+    KEY_BYTES_MAX,
+    BadPart,
+    Row,
+    _schema,
+    begins_part,
+    cut,
+    part_of,
+    read_batches,
+    read_rows,
+)  # fmt: skip
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs
 
 
@@ -116,6 +130,77 @@ def test_a_part_that_was_cut_or_changed_is_refused_or_differs() -> None:
             continue  # The hash detects damage that causes no error.
     with pytest.raises(BadPart):
         list(read_rows(content[: len(content) // 2]))
+
+
+LONG = sorted((b"V%03d" % number, b"x" * 997) for number in range(100))
+
+
+def encoded(*batches: list[tuple[bytes, bytes]]) -> bytes:
+    """Return a stream of these batches, compressed like a part, whatever rows they have."""
+    schema, sink = _schema(), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        for rows in batches:
+            columns = [pa.array([row[at] for row in rows], pa.binary()) for at in (0, 1)]
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+    return bytes(sink.getvalue())
+
+
+def saying(size: int) -> bytes:
+    """Return a part of which a buffer says that it unpacks to ``size`` bytes."""
+    told, content = struct.pack("<q", 997 * len(LONG)), encoded(LONG)
+    assert told in content
+    return content.replace(told, struct.pack("<q", size))
+
+
+# Parts that no build writes: content, rows, first and last key, and why they are refused.
+FORGED = [
+    (saying(1 << 33), len(LONG), LONG[0][0], LONG[-1][0], "unpacks to"),
+    (encoded([(b"V" * 512, b"")]), 1, b"V" * 512, b"V" * 512, "keys of 512"),
+    (encoded([(b"Vb", b""), (b"Va", b"")]), 2, b"Va", b"Vb", "out of order"),
+]
+
+
+def test_a_part_that_would_unpack_to_more_than_any_part_is_refused_before_it_is_unpacked() -> None:
+    bomb = encoded([(b"V", bytes(PART_BYTES_MAX))])
+    assert len(bomb) < 100_000
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(BadPart, match="unpacks to"):
+        list(read_rows(bomb))
+    for only_keys in (False, True):
+        with pytest.raises(BadPart, match="unpacks to"):
+            next(read_batches(bomb, only_keys=only_keys))
+    assert pa.default_memory_pool().max_memory() == before
+    for size in (1 << 33, 1 << 62, -2):
+        with pytest.raises(BadPart, match="unpacks to"):
+            list(read_rows(saying(size)))
+
+
+@pytest.mark.parametrize(
+    ("batches", "why"),
+    [
+        ([[(b"V" * (KEY_BYTES_MAX + 1), b"")]], "keys of 512 to 512 bytes"),
+        ([[(b"", b"")]], "keys of 0 to 0 bytes"),
+        ([[(b"b", b""), (b"a", b"")]], "out of order"),
+        ([[(b"a", b""), (b"a", b"")]], "out of order"),
+        ([[(b"b", b"")], [(b"a", b"")]], "out of order"),
+        ([[(b"b", b"")], [(b"b", b"")]], "out of order"),
+        ([[]], "a batch of 0 rows"),
+        ([[(b"%05d" % number, b"") for number in range(BATCH_ROWS + 1)]], "a batch of 8193 rows"),
+    ],
+)
+def test_rows_that_no_store_accepts_are_no_part(batches: list[list[tuple[bytes, bytes]]], why: str) -> None:
+    for only_keys in (False, True):
+        with pytest.raises(BadPart, match=why):
+            list(read_batches(encoded(*batches), only_keys=only_keys))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2_000), st.integers(0, 255)), min_size=1, max_size=4))
+def test_whatever_headers_say_a_part_is_read_or_refused(flips: list[tuple[int, int]]) -> None:
+    damaged = bytearray(encoded(LONG[:3]))
+    for at, value in flips:
+        damaged[at % len(damaged)] = value
+    with suppress(BadPart):
+        list(read_rows(bytes(damaged)))
 
 
 def test_runs_among_one_another_are_refused() -> None:
