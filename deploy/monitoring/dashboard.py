@@ -112,6 +112,11 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "percentunit",
         ),
         _each("Rows", "registrar_store_rows"),
+        Panel(
+            "Part of the ids that is used",
+            ((f"max by (context) ({_of('registrar_ids_used_ratio')})", "{{context}}"),),
+            "percentunit",
+        ),
     ),
     "Snapshots": (
         _each("Age of the newest", "registrar_snapshot_age_seconds", "s"),

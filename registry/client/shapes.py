@@ -46,6 +46,19 @@ class Schema(TypedDict):
     guid: NotRequired[str | None]
 
 
+FreeRange = TypedDict("FreeRange", {"from": int, "to": int})
+
+
+class IdUsage(TypedDict):
+    """The use of a context's ids."""
+
+    context: str
+    highest: int
+    reserved: int
+    used: float
+    free: list[FreeRange]
+
+
 class Found(TypedDict):
     """The answer to a look-up of a schema among a subject's versions."""
 

@@ -34,6 +34,7 @@ VERBS = (
     VerbRow(_FOLDERS, "promote", _APPLY + "promote", "Register schemas of one registry in another."),
     VerbRow(_FILES, "webhook", _HERE + "webhook:webhook", "Register receivers that are told what changes."),
     VerbRow(_FILES, "snapshot", _HERE + "snapshot:snapshot", "Build, check, restore and compare snapshots."),
+    VerbRow(_FILES, "ids", _HERE + "ids:ids", "Show how many ids are used, and release reserved ones."),
     VerbRow(_FILES, "duplicates", _HERE + "duplicates:duplicates", "List schemas that are equal."),
     VerbRow(_FILES, "log", _HERE + "log:log", "Write a lost topic again from a store."),
     VerbRow(_FILES, "user", _HERE + "user:user", "Edit the file of users."),

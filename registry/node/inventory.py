@@ -1,16 +1,23 @@
-"""Numbers of subjects and versions in the store, counted in small steps."""
+"""Numbers of subjects and versions in the store, and of ids used, counted in small steps."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
+from heapq import nlargest
 from typing import NamedTuple
 
+from registry.domain.log_format.records import FREE_RANGE_MARK
+from registry.domain.model import DEFAULT_CONTEXT
+from registry.domain.queries.id_space import id_space, id_usage
 from registry.domain.rows import layout, version_row
+from registry.domain.rows.view import View
 from registry.store.lmdb import Store
 
 AT_ONCE_ROWS_MAX = 20_000
 LIVE, DELETED = "live", "soft_deleted"
+# Number of contexts, besides the default one, whose use of ids is reported: those that have used most.
+FULLEST = 9
 
 
 class Stock(NamedTuple):
@@ -20,6 +27,8 @@ class Stock(NamedTuple):
     versions: Counter[tuple[str, str]]
     # Subjects by state: live with any live version, else soft-deleted.
     subjects: Counter[str]
+    # The shares of ids used, by context.
+    ids_used: dict[str, float]
 
     def in_state(self, state: str) -> int:
         """Return the number of versions in a state."""
@@ -42,15 +51,16 @@ class Inventory:
         self._begin()
 
     def _begin(self) -> None:
-        self._at, self._subject, self._live = layout.VERSION, b"", False
+        self._at, self._subject, self._live = layout.RESERVATION, b"", False
         # Versions by type, as in their rows, and state.
         self._versions: Counter[tuple[bytes, bool]] = Counter()
         self._subjects: Counter[str] = Counter()
+        self._fullest: list[tuple[float, str]] = []
 
     @property
     def ended(self) -> bool:
         """True between two rounds."""
-        return self._at == layout.VERSION
+        return self._at == layout.RESERVATION
 
     def stock(self) -> Stock | None:
         """Return the numbers; those of a large store are of the last round, ``None`` before its end."""
@@ -73,12 +83,22 @@ class Inventory:
             with self._store.view() as view:
                 for _ in range(rows_max):
                     row = view.seek(self._at)
-                    if row is None or not row[0].startswith(layout.VERSION):
-                        self._end()
+                    table = layout.VERSION if row is None else row[0][:1]
+                    if row is None or table > layout.VERSION:
+                        self._end(view)
                         return True
-                    self._add(*row)
-                    self._at = row[0] + b"\0"
+                    if table == layout.VERSION:
+                        self._add(*row)
+                    elif table == layout.RESERVATION:
+                        self._add_context(view, row[0])
+                    passed = table in (layout.VERSION, layout.RESERVATION)
+                    self._at = row[0] + b"\0" if passed else layout.VERSION
             return False
+
+    def _add_context(self, view: View, key: bytes) -> None:
+        name = layout.unpart(key[1:-1]) or (view.get(layout.CONTEXT + key[1:]) or b"").decode()
+        if FREE_RANGE_MARK not in name and name not in ("", DEFAULT_CONTEXT):
+            self._fullest = nlargest(FULLEST, [*self._fullest, (_share_used(view, name), name)])
 
     def _add(self, key: bytes, value: bytes) -> None:
         if key[:-4] != self._subject:
@@ -92,10 +112,16 @@ class Inventory:
         if self._subject:
             self._subjects[LIVE if self._live else DELETED] += 1
 
-    def _end(self) -> None:
+    def _end(self, view: View) -> None:
         self._end_subject()
+        used = {DEFAULT_CONTEXT: _share_used(view, DEFAULT_CONTEXT)}
+        used |= {context: share for share, context in self._fullest}
         versions: Counter[tuple[str, str]] = Counter()
         for (kind, deleted), count in self._versions.items():
             versions[kind.decode().strip('"'), DELETED if deleted else LIVE] = count
-        self._done, self._done_at = Stock(versions, self._subjects), self._round_at
+        self._done, self._done_at = Stock(versions, self._subjects, used), self._round_at
         self._begin()
+
+
+def _share_used(view: View, context: str) -> float:
+    return id_usage(view, context, id_space(view, context)).used

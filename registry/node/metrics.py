@@ -29,7 +29,7 @@ def metrics(node: Node, audit_lost: int) -> bytes:
     total, stock = node.processes.total(), node.maintenance.inventory.stock()
     samples = [
         *_of_node(node), *_of_work(node, total), *_aliases(node, total),
-        *(() if stock is None else (*_of_stock(stock), *_aliases_of_stock(stock))),
+        *(() if stock is None else (*_of_stock(stock), *_of_ids(stock), *_aliases_of_stock(stock))),
         *node.snapshots.entries.samples(), *node.webhooks.samples(), *host_processes.samples(os.getppid()),
     ]  # fmt: skip
     samples.append(Sample("registrar_audit_lost", total.audit_lost + audit_lost))
@@ -59,6 +59,11 @@ def _of_stock(stock: Stock) -> Iterator[Sample]:
         yield Sample("registrar_subjects", stock.subjects[state], (state,))
         for kind in types:
             yield Sample("registrar_versions", stock.versions[kind, state], (kind, state))
+
+
+def _of_ids(stock: Stock) -> Iterator[Sample]:
+    for context, share in stock.ids_used.items():
+        yield Sample("registrar_ids_used_ratio", share, (context,))
 
 
 def _of_work(node: Node, total: Tally) -> Iterator[Sample]:

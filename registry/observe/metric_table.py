@@ -45,6 +45,11 @@ _OWN = (
         "registrar_versions", GAUGE, "Versions in the store, by type of schema and state",
         ("type", "state"),
     ),
+    Metric(
+        "registrar_ids_used_ratio", GAUGE,
+        "Share of the ids of a context that is not left: of the default one, and of the nine that used most",
+        ("context",),
+    ),
     Metric("registrar_store_rows", GAUGE, "Rows in the store"),
     Metric("registrar_store_bytes", GAUGE, "Bytes used by the store"),
     Metric("registrar_store_map_bytes", GAUGE, "Bytes that the store may use (store_map_bytes)"),

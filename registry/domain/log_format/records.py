@@ -279,13 +279,17 @@ def reservation_key(context: str) -> bytes:
     return b'{"keytype":"NOOP","magic":0,"registrar":"ids","context":%s}' % dumps(context)
 
 
+# Stands between a context and the last id of a free range.
+FREE_RANGE_MARK = "\t"
+
+
 def free_range_name(context: str, last: int) -> str:
     """Return what a reservation names in place of its context if it is about the free range up to ``last``.
 
     No context is created with a control character in its name. So all releases fold these records alike, and
     those that do not know free ranges never use them.
     """
-    return f"{context}\t{last:010}"
+    return f"{context}{FREE_RANGE_MARK}{last:010}"
 
 
 def webhook_key(name: str) -> bytes:

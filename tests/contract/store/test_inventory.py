@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from registry.domain.model import Subject
-from registry.node.inventory import AT_ONCE_ROWS_MAX, DELETED, LIVE, Inventory
+from registry.domain.log_format.records import Record, context_key, free_range_name, reservation_key
+from registry.domain.log_format.values import context_value, reservation_value
+from registry.domain.model import ID_MAX, Subject
+from registry.node.inventory import AT_ONCE_ROWS_MAX, DELETED, FULLEST, LIVE, Inventory
 from registry.store.lmdb import Store
 from tests.contract.store import test_counts
 from tests.contract.store.test_counts import DELETED as SOFT_DELETED
-from tests.contract.store.test_counts import GONE, commit
+from tests.contract.store.test_counts import GONE, append, commit, record
 from tests.contract.store.test_counts import LIVE as AS_LIVE
 
 store = test_counts.store
@@ -37,6 +39,25 @@ def test_a_round_begins_only_if_something_was_applied_since_the_last_one(store: 
     assert inventory.ended
     assert inventory.count(1), "nothing to count"
     assert inventory.stock().subjects == {LIVE: 6}
+
+
+def test_the_contexts_that_have_used_most_ids_are_reported(store: Store) -> None:
+    names = [f".c{n}" for n in range(FULLEST + 3)] + [".l" + "o" * 200]
+    reserved = {name: (n + 1) * 1_000_000 for n, name in enumerate(names)}
+    for name, upto in reserved.items():
+        append(store, [Record(store.applied, 0, context_key(name), context_value(name))])
+        append(store, [Record(store.applied, 0, reservation_key(name), reservation_value(upto))])
+    free = reservation_key(free_range_name(".c11", 12_000_000 - 1))
+    append(store, [Record(store.applied, 0, free, reservation_value(999))])
+    append(store, [record(store.applied, Subject(".", "s"), 1, AS_LIVE, schema_id=ID_MAX // 2)])
+    stock = Inventory(store).stock()
+    expected = {".": ID_MAX // 2, **{name: reserved[name] for name in (*names[2:11], names[12])[-FULLEST:]}}
+    assert stock.ids_used == {name: taken / ID_MAX for name, taken in expected.items()}
+    for rows in (1, 7):
+        inventory = Inventory(store)
+        while not inventory.count(rows):
+            pass
+        assert inventory.stock() == stock
 
 
 def test_a_large_store_has_no_numbers_before_it_was_counted_once(store: Store) -> None:

@@ -55,6 +55,8 @@ CASES = {
     "decode": Case("decode NEW/message", "decode BAD/message", "decode"),
     "doctor": Case("doctor URL", "doctor URL,OTHER", "doctor"),
     "snapshot diff": Case("snapshot diff URL URL", "snapshot diff URL OTHER", "snapshot-diff"),
+    "ids list": Case("ids list", "", "ids"),
+    "ids release": Case("ids release --from 1000000", "ids release --from 1", "ids"),
     "webhook list": Case("webhook list", "", "webhook-list"),
     "webhook add": Case("webhook add new RECEIVER", "webhook add new ftp://x", "webhook"),
     "webhook test": Case("webhook test hook", "webhook test lost", "webhook-test"),
