@@ -61,6 +61,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     election: str = ""  # why there is no primary, or why this node does not write yet; empty: no problem
     metadata_encoder: str = ""  # why sensitive metadata cannot be decrypted or written; empty: no problem
     start: SnapshotStart | None = None  # set if the node started from a snapshot, or tried to
+    history_from: int | None = None  # from this offset on its history lacks nothing; ``None``: it keeps none
 
 
 class Primacy(msgspec.Struct, frozen=True):

@@ -150,6 +150,9 @@ SCHEMAS: dict[str, Json] = {
         election={**TEXT, "description": "Why there is no primary, or why this node does not write yet"},
         metadata_encoder={**TEXT, "description": "Why sensitive metadata cannot be read or written"},
         start=nullable(ref("SnapshotStart")),
+        history_from={
+            **nullable(LONG), "description": "From this offset on the history of this node lacks nothing",
+        },
         warnings={**list_of(TEXT), "description": "Ports that are reachable and not protected"},
     ),
     "Webhook": _WEBHOOK,

@@ -179,6 +179,10 @@ class Maintenance:
             self._quarantined = (applied, self._following.quarantined())
         return self._quarantined[1]
 
+    def history_from(self) -> int | None:
+        """Return the offset from which on the history is complete; ``None`` if none is kept."""
+        return None if self._filler is None else self._store.history_from()
+
     def stop(self) -> None:
         """Make :meth:`run` return after its current step."""
         self._stopping.set()

@@ -43,6 +43,7 @@ def status(node: Node) -> NodeStatus:
         election=role.reason and (node.log.fencing.unsafe or role.reason),
         metadata_encoder=node.encoder_error(),
         start=None if node.starting is None else node.starting.snapshot,
+        history_from=node.maintenance.history_from(),
     )
 
 

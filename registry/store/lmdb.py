@@ -27,7 +27,7 @@ from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage, Mismatch
 from registry.domain.rows.digest import MODULUS, row_hash, total
 from registry.domain.rows.layout import CLEAR, ID, VERSION
-from registry.domain.rows.spans import gap_below, joined
+from registry.domain.rows.spans import complete_from, gap_below, joined
 from registry.domain.rows.version_row import same_content
 from registry.domain.rows.view import Change
 
@@ -315,6 +315,10 @@ class Store:
     def history_gap(self) -> tuple[int, int] | None:
         """Return the highest part of the applied log that the history lacks; ``None``: it has all."""
         return gap_below(self._spans, self._state.applied)
+
+    def history_from(self) -> int:
+        """Return the offset from which on the history lacks no record."""
+        return complete_from(self._spans, self._state.applied)
 
     def fill_history(self, part: Slice) -> None:
         """Add a part of the log to the history, which holds nothing of it yet."""

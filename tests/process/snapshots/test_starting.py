@@ -18,7 +18,7 @@ import pytest
 from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.config.settings import Settings
 from registry.domain.rows import digest
-from registry.log.embedded.log import EmbeddedLog
+from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.startup.progress import StartProgress, Stopped
 from registry.node.startup.snapshot_loader import load_in_child
 from snapshots.building.builder import build_now
@@ -31,7 +31,7 @@ from tests.kafka_topics import make_topic
 from tests.process.node.stations import on_kafka
 from tests.process.test_lifecycle import children
 from tests.running import Registry, until
-from tests.sample_snapshots import about, sealed, version
+from tests.sample_snapshots import DAY_MS, about, sealed, version
 
 WAIT_S = 60.0
 ALWAYS = ("--snapshots-load-ahead", "1")
@@ -183,6 +183,54 @@ def test_a_loading_process_that_dies_means_the_next_older_snapshot(data: Path, f
     assert (starting.snapshot.id, starting.snapshot.loaded) == (older.id, True)
     (sentence,) = starting.snapshot.refused
     assert sentence == (f"The snapshot {newest.id} is not used: the process that loaded it ended (SIGKILL)")
+
+
+def test_a_node_that_starts_from_a_snapshot_says_from_where_its_history_is_complete(data: Path) -> None:
+    """From there on it lists what a node lists that saw all records; compaction removed the others."""
+    registry = start(data).wait()
+    try:
+        assert register(registry, "a").status_code == 200
+        for level in ("FULL", "BACKWARD", "FULL"):
+            assert httpx.put(f"{registry.url}/config/a", json={"compatibility": level}).status_code == 200
+        built(Settings(data=data))
+        assert register(registry, "b").status_code == 200
+        assert status(registry)["history_from"] == 0
+        before = events(registry, "a")
+        assert registry.stop() == 0, registry.output
+        with closing(EmbeddedLog(data / "log")) as log:
+            while log.compact(now_ms() + DAY_MS, 0, DAY_MS):
+                pass
+        shutil.rmtree(data / "store")
+        registry = start(data, port=registry.port).wait()
+        assert told(registry)["loaded"]
+        until(lambda: not filling(registry, "a"), WAIT_S, "the history to be filled from the log")
+        complete = status(registry)["history_from"]
+        assert history(registry, "a")["completeFrom"] == complete > 0
+        after = events(registry, "a")
+        assert len(after) < len(before), "compaction has removed records"
+        assert all(each in before for each in after)
+        assert [each for each in after if each["offset"] >= complete] == [
+            each for each in before if each["offset"] >= complete
+        ]
+        assert registry.stop() == 0, registry.output
+        registry = start(data, "--history", "false", port=registry.port).wait()
+        assert status(registry)["history_from"] is None
+    finally:
+        registry.stop()
+
+
+def history(registry: Registry, subject: str) -> dict[str, Any]:
+    found: dict[str, Any] = get(registry, f"/subjects/{subject}/history").json()
+    return found
+
+
+def events(registry: Registry, subject: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = history(registry, subject)["events"]
+    return found
+
+
+def filling(registry: Registry, subject: str) -> bool:
+    return bool(history(registry, subject)["filling"])
 
 
 def test_rows_that_turn_out_wrong_are_made_anew_without_their_snapshot(data: Path, filled: Filled) -> None:
