@@ -47,6 +47,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "query atOffset": (FORMER_ALIAS, ALIAS, OTHER),
     "query atTime": (FORMER_ALIAS,),
     "query cursor": ("CURSOR",),
+    "body context": (".hidden",),
     "body alias": (OTHER, DEEP),
     "body subjectPrefix": ("other",),
     "body references.subject": _REFERENCED,
@@ -67,7 +68,7 @@ NAMELESS = {
     "body": """
         aliasForDeks associationType associationTypes cascadeLifecycle compatibility compatibilityGroup
         compatibilityPolicy enabled from frozen id kinds lifecycle mode name newVersion normalize offset
-        opType propagateSchemaTags resourceType schema schemaType url validateFields validateNewSchemas
+        opType propagateSchemaTags resourceType schema schemaType to url validateFields validateNewSchemas
         validateRules version
     """,
 }
@@ -214,6 +215,8 @@ def _bodies(operation: Operation, member: str, name: str) -> list[Any]:
             return [{"mode": "READONLY"}]
         case "TagSchemaRequest":
             return [{"rulesToRemove": ["none"]}]
+        case "IdRelease":
+            return [{"context": name or ".", "from": OTHER_ID + 1}]
         case "WebhookRequest":
             return [{"url": "https://receiver.example", "subjectPrefix": name}]
         case "WebhookPosition":
