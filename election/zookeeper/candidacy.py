@@ -62,6 +62,8 @@ class ZooKeeperElection:
         self._resigned = self._told = False
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        # Changes of the counter happen in the order in which they were asked for.
+        self._counting = asyncio.Lock()
 
     def events(self) -> AsyncIterator[Event]:
         """Yield changes, see :meth:`.contract.Election.events`; connect at the first call."""
@@ -108,7 +110,19 @@ class ZooKeeperElection:
 
         Raises :class:`~election.zookeeper.connection.ZooKeeperError`.
         """
-        return await advance(self._connection, upto)
+        async with self._counting:
+            return await advance(self._connection, upto)
+
+    async def lower(self, since: int, to: int) -> bool:
+        """Lower the schema id counter to ``to`` if it is still ``since``; return True if so.
+
+        Raises :class:`~election.zookeeper.connection.ZooKeeperError`.
+        """
+        async with self._counting:
+            found = await self._connection.get(COUNTER)
+            if found is None or _number(found.data) != since:
+                return False
+            return await self._connection.put(COUNTER, str(to).encode(), found.version)
 
     async def close(self) -> None:
         """End the session."""

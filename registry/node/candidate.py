@@ -78,7 +78,7 @@ class Candidate:
             reading=lambda: not (self.started or static),
             timeout_s=math.inf if static else settings.session_timeout_s,
         )
-        self._id_counter = IdCounter(store.view, self.election_thread.advance)
+        self._id_counter = IdCounter(store.view, self.election_thread.advance, self.election_thread.lower)
         self._ready_to_claim = threading.Event()
         self.write_loop = WriteLoop(
             writer, self.role_holder,

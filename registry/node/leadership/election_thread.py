@@ -30,6 +30,10 @@ class Counter(Protocol):
         """Raise the counter to at least ``upto``; return its value before."""
         ...
 
+    async def lower(self, since: int, to: int) -> bool:
+        """Lower the counter to ``to`` if it is still ``since``; return True if so."""
+        ...
+
 
 class ElectionThread:
     """Takes part in the election, on its own event loop.
@@ -154,6 +158,11 @@ class ElectionThread:
         """
         counter: object = self._election
         return self._ask(lambda _: counter.advance(upto)) if isinstance(counter, Counter) else None
+
+    def lower(self, since: int, to: int) -> concurrent.futures.Future[bool] | None:
+        """Lower the election's counter of ids to ``to`` if it is still ``since``; ``None`` as above."""
+        counter: object = self._election
+        return self._ask(lambda _: counter.lower(since, to)) if isinstance(counter, Counter) else None
 
     def resign(self, timeout_s: float) -> None:
         """Resign permanently; blocks for at most ``timeout_s`` seconds."""

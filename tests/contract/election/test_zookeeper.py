@@ -114,6 +114,27 @@ def test_a_broken_connection_is_a_lost_office_at_once(ensemble: Authority) -> No
         asyncio.run(scenario(proxy))
 
 
+def test_the_counter_goes_back_only_from_where_it_was_expected(ensemble: Authority) -> None:
+    async def scenario() -> None:
+        async with ensemble, connected(ensemble) as other:
+            node = ensemble.node(A)
+            await until_agreed([node])
+            election = node.election
+            assert not await election.lower(5, 4), "there is no counter yet"
+            done = await asyncio.gather(election.advance(40), election.lower(40, 20), election.advance(30))
+            assert done == [0, True, 20], "in the order in which they were asked for"
+            assert not await election.lower(40, 10)
+            assert await other_value(other) == b"30"
+
+    asyncio.run(scenario())
+
+
+async def other_value(connection: Connection) -> bytes:
+    counter = await connection.get("/schema_id_counter")
+    assert counter is not None
+    return counter.data
+
+
 def test_the_counter_never_goes_back(ensemble: Authority) -> None:
     async def scenario() -> None:
         async with ensemble, connected(ensemble) as other:
