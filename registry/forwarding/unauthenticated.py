@@ -1,8 +1,9 @@
 """Connections to the peer endpoint that are not authenticated yet: few at a time, and each for a short time.
 
-Any host that can reach the peer port may connect, and must prove with its first request that it is a peer.
-Until then its connection holds one of few slots. A new connection takes the oldest one's slot, so attackers
-cannot keep peers out.
+Any host that can reach the peer port may connect, and must prove soon that it is a peer: by a signed request
+with a time, or the greeting of a stream. A request for the identity is no proof, because it has no time and
+may be a replay. Until the proof, a connection holds one of few slots. A new connection takes the oldest
+one's slot, so attackers cannot keep peers out.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 
 UNAUTHENTICATED_MAX = 100
-# More than a peer needs from connecting to its first request, however busy both nodes are.
+# More than a peer needs: two time-outs (CONNECT_S) lie between connecting and the proof.
 AUTHENTICATE_WITHIN_S = 5.0
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from registry.domain.commands import Done, Register
 from registry.forwarding.authentication import Security
+from registry.forwarding.http2_connection import connect
+from registry.forwarding.messages import IDENTITY
+from registry.forwarding.signing import ANY_TIME
 from registry.forwarding.unauthenticated import UNAUTHENTICATED_MAX, UnauthenticatedConnections
 from tests.process.forwarding.members import group
 from tests.process.forwarding.test_forwarding import SCHEMA, running, submit
@@ -25,6 +28,29 @@ async def test_more_strangers_than_there_is_room_for_keep_no_peer_out() -> None:
         nodes.elect(0)
         assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
         for _, writer in clients:
+            writer.close()
+
+
+@running
+async def test_a_replayed_identity_request_is_no_proof_of_a_peer() -> None:
+    secret = Security(secret="a secret of sixteen")
+    async with group(2, secret) as nodes:
+        headers, _ = secret.signing().request("GET", IDENTITY, b"", ANY_TIME)
+        server: Any = nodes.members[0].peers._server
+        strangers = [await connect(nodes.identities[0].peer, 5.0, None) for _ in range(3)]
+        for each in strangers:
+            assert (await each.request("GET", IDENTITY, headers, b"")).status == 200
+        assert len(server._unauthenticated) == 3
+        nodes.elect(0)
+        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
+        await until_async(lambda: server.watchers == 1, "the peer to watch")
+        assert len(server._unauthenticated) == 3  # The peer's connections are none of them.
+        host, _, port = nodes.identities[0].peer.rpartition(":")
+        others = [await asyncio.open_connection(host, int(port)) for _ in range(UNAUTHENTICATED_MAX)]
+        for each in strangers:
+            await asyncio.wait_for(each.closed, 4.0)  # Others have taken their slots.
+        assert server.watchers == 1
+        for _, writer in others:
             writer.close()
 
 
