@@ -40,7 +40,10 @@ class Cursor(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Read a query parameter. Raises :class:`ValueError` unless :meth:`text` can have returned it."""
         raw = urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
-        return msgspec.json.decode(raw, type=cls)
+        try:
+            return msgspec.json.decode(raw, type=cls)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from .parameters import CURSOR, INT_MAX, LIMIT, OFFSET, limit, offset
 
 _T = TypeVar("_T")
 _PAGING = {OFFSET.name, LIMIT.name, CURSOR.name}
+# As in the keys of rows, which hold numbers in eight bytes at most.
+_NUMBER_MAX = 2**63 - 1
 NOT_OURS = "cursor is not from a Link header"
 
 
@@ -65,9 +67,18 @@ def _cursor(call: Call, kinds: tuple[type, ...]) -> Cursor:
     if found.list != identity:
         raise UNPROCESSABLE("cursor belongs to another list or to another filter")
     mark = found.mark
-    if found.skip < 0 or (mark is not None and tuple(map(type, mark)) != kinds):
+    if not _is_number(found.skip) or (mark is not None and not _is_mark(mark, kinds)):
         raise UNPROCESSABLE(NOT_OURS)
     return found
+
+
+def _is_mark(mark: Mark, kinds: tuple[type, ...]) -> bool:
+    return tuple(map(type, mark)) == kinds and all(_is_number(each) for each in mark if type(each) is int)
+
+
+def _is_number(value: int) -> bool:
+    """Return true if a cursor of ours can hold the number: a count, an id, a version or an offset."""
+    return 0 <= value <= _NUMBER_MAX
 
 
 def _identity(call: Call) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count, takewhile
@@ -18,6 +20,7 @@ from starlette.types import Message
 from registry.api.app import create_app
 from registry.api.backend import ApiSettings, Slicing
 from registry.api.listing import STEP, Cursor, PositionCache
+from registry.api.parameters import CURSOR
 from registry.domain.log_format.config_values import config_value
 from registry.domain.log_format.records import clear_subject_key, config_key, context_key, schema_key
 from registry.domain.log_format.values import clear_subject_value, schema_value
@@ -34,7 +37,7 @@ ROW_BY_ROW = Slicing(slice_s=0, slice_bytes=1, first_s=0, first_bytes=1)
 # What a client may put into a cursor in place of its members.
 FORGED: dict[type, list[Any]] = {
     str: ["", "zz", "0", "é", "\0", ":", ":.c", ":*:", "s\0\uffff", "ff" * 2000, "s" * 2000],
-    int: [0, -1, 2**31, 2**32, -(2**63), 2**63 - 1, 2**64 - 1],
+    int: [0, -1, 2**31, 2**32, -(2**63), 2**63 - 1, 2**63, 2**64 - 1, 10**40, -(10**40)],
 }
 LISTS = [
     "/subjects?subjectPrefix=:*:",
@@ -86,6 +89,8 @@ LISTS = [
     "/quarantine",
     "/quarantine?clashes=true",
 ]
+# Also those whose answer is an object.
+PAGED = [*LISTS, "/subjects/s1/history", "/subjects/s1/history?order=asc", "/subjects/:.c:/history"]
 
 
 def api_with(slicing: Slicing, backend: ListBackend | None = None) -> Api:
@@ -250,7 +255,7 @@ def test_a_cursor_belongs_to_a_list_and_its_filter(filled: Api) -> None:
         assert filled.get(other).status == 422
 
 
-@pytest.mark.parametrize("number", [0, -1, 2**31, -(2**63), 2**64 - 1, 2**63])
+@pytest.mark.parametrize("number", [0, 2**31, 2**63 - 1])
 def test_a_cursor_with_numbers_of_nobody_leads_to_a_page(filled: Api, number: int) -> None:
     link = successor(filled.get("/subjects?limit=1&sort=-id")) or ""
     given = Cursor.parse(link.rpartition("=")[2])
@@ -270,17 +275,46 @@ def stored(filled: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ap
     counted.store.close()
 
 
-@pytest.mark.parametrize("target", LISTS)
-def test_a_cursor_with_a_forged_mark_leads_to_a_page_or_to_422(stored: Api, target: str) -> None:
-    link = successor(stored.get(f"{target}{'&' if '?' in target else '?'}limit=1"))
-    given = Cursor.parse((link or "").rpartition("=")[2]) if link else None
-    if link is None or given is None or given.mark is None:
-        return
-    for place, member in enumerate(given.mark):
-        for forged in FORGED[type(member)]:
-            mark = (*given.mark[:place], forged, *given.mark[place + 1 :])
-            reply = stored.get(link.replace(given.text(), given._replace(mark=mark).text()))
+@pytest.mark.parametrize("target", PAGED)
+def test_a_cursor_with_a_forged_mark_leads_to_a_page_or_to_422(filled: Api, stored: Api, target: str) -> None:
+    for api in (filled, stored):
+        link = successor(api.get(paged(target, limit=1)))
+        given = Cursor.parse((link or "").rpartition("=")[2]) if link else None
+        if link is None or given is None or given.mark is None:
+            continue
+        marks = [
+            (*given.mark[:place], forged, *given.mark[place + 1 :])
+            for place, member in enumerate(given.mark)
+            for forged in FORGED[type(member)]
+        ]
+        for forged in [given._replace(mark=mark) for mark in marks] + [
+            given._replace(skip=skip) for skip in FORGED[int]
+        ]:
+            # By hand: an encoder of integers would refuse the largest.
+            text = urlsafe_b64encode(json.dumps(forged).encode()).rstrip(b"=").decode()
+            reply = api.get(link.replace(given.text(), text))
             assert reply.status in (200, 422), (forged, reply.body)
+
+
+def test_a_forged_mark_of_every_list_is_tried(filled: Api) -> None:
+    described = filled.get("/openapi.json").json["paths"]
+    with_cursor = {
+        path
+        for path, found in described.items()
+        if any(each.get("name") == CURSOR.name for each in found.get("get", {}).get("parameters", ()))
+    }
+    tried = [re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)) for path in with_cursor]
+    paths = [target.partition("?")[0] for target in PAGED]
+    assert [each.pattern for each in tried if not any(map(each.fullmatch, paths))] == []
+
+
+def test_a_cursor_that_is_nested_deeply_is_422(filled: Api) -> None:
+    given = Cursor.parse((successor(filled.get("/subjects?limit=1")) or "").rpartition("=")[2])
+    text = given.text()
+    deep = json.dumps(given._replace(mark=None)).replace("null", "[" * 20_000 + "]" * 20_000)
+    for forged in (deep, deep.replace("]", "")):
+        target = urlsafe_b64encode(forged.encode()).rstrip(b"=").decode()
+        assert filled.get(f"/subjects?limit=1&cursor={target}").status == 422, text
 
 
 @pytest.mark.parametrize("mark", [[], [1], ["a", 1], [None]])
