@@ -26,6 +26,7 @@ HEADERS = b"""\
 content-type: application/vnd.schemaregistry.v1+json\r
 cache-control: no-cache, no-store, must-revalidate\r
 x-xss-protection: 1; mode=block\r
+x-content-type-options: nosniff\r
 etag: W/"6cc-00000000"\r
 x-request-id: 00000000000000000000000000000000\r
 x-registry-offset: 100000\r

@@ -25,10 +25,11 @@ class Disconnected(Exception):
     """The client disconnected before the exchange was complete."""
 
 
-# On every answer unless it has its own value (Confluent 8.x).
+# On every answer unless it has its own value (Confluent 8.x; the last one there only if it is turned on).
 STANDARD_HEADERS: tuple[Header, ...] = (
     (b"cache-control", b"no-cache, no-store, must-revalidate"),
     (b"x-xss-protection", b"1; mode=block"),
+    (b"x-content-type-options", b"nosniff"),
 )
 
 GZIP_BYTES_MIN = 1400  # a smaller body fits one packet, and compressing it saves nothing

@@ -29,7 +29,6 @@ _POLICY: Final = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _PROTECTION: Final[tuple[Header, ...]] = (
-    (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),

@@ -27,6 +27,7 @@ def test_every_answer_has_the_standard_headers(api: Api) -> None:
     for target in targets:
         headers = api.get(target).headers
         assert headers["x-xss-protection"] == "1; mode=block"
+        assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-registry-offset"] == "0"
         assert uuid.UUID(headers["x-request-id"]).version == 4
         assert "no-store" in headers["cache-control"]

@@ -216,6 +216,8 @@ def test_what_the_server_itself_refuses_has_the_headers_of_every_answer(
     standing = {"x-request-id", "x-registry-offset", "cache-control", "x-xss-protection"}
     refusal = client.reply()
     assert standing <= refusal.headers.keys()
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert refusal.headers["x-content-type-options"] == "nosniff"
     assert refusal.headers["x-registry-offset"] == reply.headers["x-registry-offset"]
     assert uuid.UUID(refusal.headers["x-request-id"]).version == 4
 

@@ -199,8 +199,7 @@ _WITHOUT = (
     without("access.control.expose.headers", "`cors_origins` shows the API's headers"),
     without("access.control.skip.options", "preflight requests need no authentication"),
     without("reject.options.request", "preflight requests are refused unless `cors_origins` is set"),
-    without("nosniff.prevention.enable", "write `set X-Content-Type-Options: nosniff` into "
-            "`response_http_headers_config`"),
+    without("nosniff.prevention.enable", "every answer has `X-Content-Type-Options: nosniff`"),
     without("hsts.header.enable", "write the header into `response_http_headers_config`"),
     without("csrf.prevention.*", "requests with credentials of a browser need `cors_origins`"),
     *(without(name, "limit rates at the load balancer, or by `policies`") for name in (
