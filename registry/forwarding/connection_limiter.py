@@ -6,12 +6,20 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
-from registry.processes.handshakes import Handshakes, Tls
+from registry.processes import client_certificates, handshakes
+from registry.processes.client_certificates import CertifiedConnections, certificate_of
+from registry.processes.handshakes import Handshakes
 
 # Serves one connection until it ends.
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+_LOOK_EVERY_S = 0.25
 _log = logging.getLogger(__name__)
+
+
+class Tls(handshakes.Tls, client_certificates.Verifier, Protocol):
+    """The certificate of the listener, and what it knows of those of its clients."""
 
 
 class LimitedListener:
@@ -23,6 +31,9 @@ class LimitedListener:
         self._connections: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Server | None = None
         self._handshakes: Handshakes | None = None
+        self._tls: Tls | None = None
+        self._certified = CertifiedConnections()
+        self._clock: asyncio.TimerHandle | None = None
         self._stopped = False
 
     async def start(
@@ -37,9 +48,16 @@ class LimitedListener:
         if tls is None:
             self._listener = await asyncio.start_server(self._connected, sock=listener, backlog=backlog)
             return
+        self._tls = tls
+        self._look()
         listener.listen(backlog)
         self._handshakes = Handshakes(timeout_s=handshake_s, has_room=self._has_room)
         self._handshakes.listen(listener, tls, self._streams)
+
+    def _look(self) -> None:
+        """End connections whose certificates no longer count, now and again."""
+        self._certified.look()
+        self._clock = asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._look)
 
     def _streams(self) -> asyncio.StreamReaderProtocol:
         """Return the protocol of a connection, as :func:`asyncio.start_server` makes it."""
@@ -52,6 +70,8 @@ class LimitedListener:
     def refuse(self) -> None:
         """Accept no more connections; open ones continue."""
         self._stopped = True
+        if self._clock is not None:
+            self._clock.cancel()
         if self._listener is not None:
             self._listener.close()
         if self._handshakes is not None:
@@ -74,6 +94,9 @@ class LimitedListener:
             return
         self._connections.add(task)
         try:
+            certificate = None if self._tls is None else certificate_of(writer.transport, self._tls)
+            if certificate is not None:
+                self._certified.opened(task, certificate, writer.transport.abort)
             await self._serve(reader, writer)
         except asyncio.CancelledError:  # Only by end(); asyncio's streams would log it as an error.
             return
@@ -83,4 +106,5 @@ class LimitedListener:
             _log.warning("dropped a peer's connection: %r", cause)
         finally:
             self._connections.discard(task)
+            self._certified.closed(task)
             writer.transport.abort()

@@ -15,11 +15,10 @@ from typing import Any, cast
 
 import msgspec
 
-from registry.processes.handshakes import Tls
 from registry.tracing.contract import NO_TRACING, Tracing
 
 from .batch_decider import BatchDecider
-from .connection_limiter import LimitedListener
+from .connection_limiter import LimitedListener, Tls
 from .frames import PREFACE
 from .http2_server import Http2Server, gone, read_body
 from .messages import (

@@ -18,6 +18,7 @@ from functools import partial
 from typing import cast
 
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
+from registry.processes.client_certificates import ClientCertificate, certificate_of
 
 from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal, served
 from .exchange import Exchange
@@ -61,6 +62,8 @@ class Connection(asyncio.Protocol):
         self._lingering = False
         self.deadline = math.inf
         self.client = Client()
+        self.certificate: ClientCertificate | None = None
+        self.withdrawn = False
         self.closed = False
         self.gone: asyncio.Future[None] | None = None
 
@@ -72,7 +75,9 @@ class Connection(asyncio.Protocol):
         service, reader = self._service, self._reader
         self._inflow = Inflow(self._transport, reader, service.intake, service.turns, self._go_on)
         self.output = Output(self._transport, service.unread, reader)
-        self.client = _client(transport, self.endpoint)
+        if self.endpoint.tls is not None:
+            self.certificate = certificate_of(transport, self.endpoint.tls)
+        self.client = _client(transport, self.certificate)
         self.deadline = service.now + self._limits.header_timeout_s
         if not self._on_open(self):
             self._refuse_rest(UNAVAILABLE("There are too many connections"))
@@ -214,7 +219,11 @@ class Connection(asyncio.Protocol):
         """Return true if the connection closes after the answer to ``request``."""
         reader = self._reader
         ahead = reader.requests or reader.ahead_bytes
-        return not request.keep_alive or (not ahead and (reader.closed or self._service.stopping))
+        return (
+            not request.keep_alive
+            or self.withdrawn
+            or (not ahead and (reader.closed or self._service.stopping))
+        )
 
     def served(self, last: bool) -> None:
         """Continue after an exchange has answered; close if its answer was the ``last``."""
@@ -228,11 +237,15 @@ class Connection(asyncio.Protocol):
 
     def _after(self, last: bool) -> None:
         self._inflow.answered()
-        if last:
-            self._reader.end()
-            self._reader.requests.clear()
-            self._transport.close()
+        if last or self.withdrawn:
+            self._close()
         self._set_deadline()
+
+    def _close(self) -> None:
+        """Close the connection once everything is written; what was sent ahead is not served."""
+        self._reader.end()
+        self._reader.requests.clear()
+        self._transport.close()
 
     # --- refusing, deadlines, closing
 
@@ -308,11 +321,16 @@ class Connection(asyncio.Protocol):
         elif self._reader.idle and not (self._serving or self._lingering):
             self._transport.close()
 
+    def withdraw(self) -> None:
+        """Serve no further request, because the client's certificate no longer counts."""
+        self.withdrawn = True
+        if isinstance(self._serving, HeldAnswer):
+            self._serving.end()
+        elif self._serving is None:
+            self._close()
 
-def _client(transport: asyncio.BaseTransport, endpoint: Endpoint) -> Client:
-    peer, certificate = transport.get_extra_info("peername"), None
-    if endpoint.principal is not None:
-        certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-    name = endpoint.principal(certificate) if endpoint.principal is not None and certificate else ""
+
+def _client(transport: asyncio.BaseTransport, certificate: ClientCertificate | None) -> Client:
+    peer = transport.get_extra_info("peername")
     host, port = peer[:2] if isinstance(peer, tuple) else ("", 0)
-    return Client(host, port, name)
+    return Client(host, port, certificate.verified.principal if certificate else "")

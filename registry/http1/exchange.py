@@ -144,7 +144,7 @@ class Exchange:
             "headers": request.headers,
             "client": (client.host, client.port) if client.host else None,
             "server": endpoint.address,
-            "extensions": {"tls": {"principal": client.certificate}} if endpoint.principal else {},
+            "extensions": {"tls": {"principal": client.certificate}} if endpoint.tls else {},
         }
 
     async def _receive(self) -> Message:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from registry.processes.client_certificates import CertifiedConnections
 from registry.processes.handshakes import Handshakes
 
 from .connection import Connection
@@ -48,6 +49,7 @@ class Server:
         self.service = Service(app, limits or Limits(), fast_path, observe, details_of, common_headers)
         self._loop = self.service.loop
         self._connections: set[Connection] = set()
+        self._certified = CertifiedConnections()
         self._listeners: list[_Listener] = []
         self._handshakes = Handshakes(
             timeout_s=self.service.limits.header_timeout_s, has_room=self._has_room, on_end=self._ended
@@ -69,7 +71,7 @@ class Server:
         """Serve what connects to ``listener``, a bound socket; may be called for several of them."""
         name = listener.getsockname()
         address = (name[0], name[1]) if isinstance(name, tuple) else None
-        endpoint = Endpoint(address, None if tls is None else tls.principal)
+        endpoint = Endpoint(address, tls)
         connection = partial(Connection, self.service, endpoint, self._on_open, self._on_close)
         self._clock = self._clock or self._loop.create_task(self._watch())
         backlog, server = listener.dup(), None
@@ -124,10 +126,13 @@ class Server:
         """Count a new connection; return false if it is one too many."""
         self._handshakes.opened(connection)
         self._connections.add(connection)
+        if connection.certificate is not None:
+            self._certified.opened(connection, connection.certificate, connection.withdraw)
         return self.connections <= self.service.limits.connections_max
 
     def _on_close(self, connection: Connection) -> None:
         self._connections.discard(connection)
+        self._certified.closed(connection)
         self._ended()
 
     def _ended(self) -> None:
@@ -139,5 +144,6 @@ class Server:
             await asyncio.sleep(_TICK_S)
             self.service.tick()
             self.service.unread.look()
+            self._certified.look()
             for connection in [each for each in self._connections if each.deadline < self.service.now]:
                 connection.overdue()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from registry.observe.metrics import Served
-from registry.processes import handshakes
+from registry.processes import client_certificates, handshakes
 
 from .answers import Answer, LargeAnswers, Later, date_line
 from .fairness import Intake, Turns
@@ -30,25 +30,20 @@ Details = tuple[str, bytes, str]
 CommonHeaders = Callable[[Iterable[Header]], Iterable[Header]]
 
 
-class Tls(handshakes.Tls, Protocol):
+class Tls(handshakes.Tls, client_certificates.Verifier, Protocol):
     """The certificate of a listener, and the principals of its clients' certificates."""
-
-    def principal(self, certificate: bytes) -> str:
-        """Return the principal's name for a verified client certificate in DER; empty if it names none."""
-        ...
 
 
 class Endpoint(NamedTuple):
     """A listener, as seen by the connections that it accepts."""
 
     address: tuple[str, int] | None
-    # Returns the principal's name for a client certificate; ``None`` without TLS.
-    principal: Callable[[bytes], str] | None = None
+    tls: Tls | None = None
 
     @property
     def scheme(self) -> str:
         """The scheme of its URL."""
-        return "http" if self.principal is None else "https"
+        return "http" if self.tls is None else "https"
 
 
 @dataclass

@@ -7,6 +7,7 @@ import ssl
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from weakref import WeakSet
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -46,6 +47,36 @@ def client_context(
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     return context
+
+
+class TrustedContexts:
+    """The contexts of an endpoint whose authorities all still count."""
+
+    def __init__(self) -> None:
+        self._authorities: frozenset[bytes] = frozenset()
+        self._contexts: WeakSet[ssl.SSLContext] = WeakSet()
+        # Increases whenever an authority has been removed.
+        self.revision = 0
+
+    def replaced(self, context: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> None:
+        """Note a new context, before it is used; without an authority of the former ones, those go."""
+        found = frozenset(map(_der, authorities))
+        removed = not self._authorities <= found
+        # A new set instead of a changed one: this runs in another thread than :meth:`trusts`.
+        self._contexts = WeakSet((context,) if removed else (*self._contexts, context))
+        self._authorities = found
+        self.revision += removed
+
+    def trusts(self, context: ssl.SSLContext) -> bool:
+        """Return true if every authority by which ``context`` verifies certificates still counts."""
+        return context in self._contexts
+
+
+def expiry(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> float:
+    """Return when a client's certificate no longer counts, in seconds since 1970: it or its authority."""
+    own = certificate.not_valid_after_utc.timestamp()
+    issuers = [each for each in authorities if each.subject == certificate.issuer]
+    return min(own, max((each.not_valid_after_utc.timestamp() for each in issuers), default=own))
 
 
 def _context(

@@ -6,12 +6,15 @@ import logging
 import ssl
 from functools import partial
 
+from cryptography import x509
+
 from registry.config.loading import Settings
 from registry.config.secret_files import current_secret
 from registry.observe.logs import Throttled
+from registry.processes.client_certificates import Verified
 from registry.security.watched_file import FileError
 
-from .contexts import CLIENT_AUTH, server_context
+from .contexts import CLIENT_AUTH, TrustedContexts, expiry, server_context
 from .key_material import KeyMaterial
 from .principal_rules import PrincipalRules
 from .subject_name import subject_name
@@ -27,6 +30,8 @@ class ServerTls:
 
     def __init__(self, settings: Settings, *, allow_expired: bool = False) -> None:
         """Raises :class:`FileError`. ``allow_expired``: only log a certificate that has expired."""
+        self._trusted = TrustedContexts()
+        self._authorities: Authorities = ()
         self._client_auth = CLIENT_AUTH[settings.tls_client_auth]
         try:
             self._rules = PrincipalRules(settings.tls_principal_rules)
@@ -36,18 +41,39 @@ class ServerTls:
         self.watch = files.watch
 
     def _use(self, material: KeyMaterial, authorities: Authorities) -> None:
-        self.context = server_context(material, authorities, client_auth=self._client_auth)
+        context = server_context(material, authorities, client_auth=self._client_auth)
+        self._trusted.replaced(context, authorities)
+        self._authorities = authorities
+        self.context = context
 
-    def principal(self, certificate: bytes) -> str:
-        """Return the principal's name for a verified certificate in DER; empty if no rule applies."""
+    @property
+    def revision(self) -> int:
+        """Increases whenever an authority of clients has been removed."""
+        return self._trusted.revision
+
+    def trusts(self, context: ssl.SSLContext) -> bool:
+        """Return true if every authority by which ``context`` verifies certificates still counts."""
+        return self._trusted.trusts(context)
+
+    def verified(self, certificate: bytes) -> Verified:
+        """Return principal and expiry of a verified certificate in DER."""
         try:
-            subject = subject_name(certificate)
+            found = x509.load_der_x509_certificate(certificate)
+            subject, expires = subject_name(found), expiry(found, self._authorities)
         except ValueError as error:
-            _unnamed.error("the subject of a client's certificate cannot be read: %s", error)
-            return ""
+            _unnamed.error("a client's certificate cannot be read: %a", str(error))
+            return Verified()
+        return Verified(self._principal(subject), expires)
+
+    def _principal(self, subject: str) -> str:
+        """Return the principal's name; empty if no rule applies, or if it holds what does not print."""
         name = self._rules.principal(subject)
         if not name:
-            _unnamed.error("no rule of tls_principal_rules applies to the client certificate %s", subject)
+            _unnamed.error("no rule of tls_principal_rules applies to the client certificate %a", subject)
+        elif not name.isprintable():
+            # It would reach logs, the audit and headers of proxies.
+            _unnamed.error("the client certificate %a names what does not print", subject)
+            return ""
         return name
 
 

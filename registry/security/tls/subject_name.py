@@ -26,9 +26,9 @@ _SPECIAL = re.compile(r'[,+"\\<>;]')
 _LONG_FORM = 0x80
 
 
-def subject_name(certificate: bytes) -> str:
-    """Return the subject's name of a certificate in DER. Raises :class:`ValueError` if it is malformed."""
-    parts = reversed(list(x509.load_der_x509_certificate(certificate).subject.rdns))
+def subject_name(certificate: x509.Certificate) -> str:
+    """Return the subject's name of a certificate. Raises :class:`ValueError` if it is malformed."""
+    parts = reversed(list(certificate.subject.rdns))
     return ",".join("+".join(map(_attribute, part)) for part in parts)
 
 

@@ -561,6 +561,25 @@ async def test_nodes_with_certificates_of_one_authority_work_together(tmp_path: 
         assert await nodes.members[0].peers.reachable(nodes.identities[1]) == ""
 
 
+@running
+async def test_a_node_whose_authority_is_removed_loses_its_connections(tmp_path: Path) -> None:
+    authority = Authority()
+    both = [security(authority, tmp_path, name) for name in ("one", "other")]
+    async with group(2, *both) as nodes:
+        nodes.elect(0)
+        primary, secondary = nodes.members
+        assert isinstance(await submit(secondary, Register("s", SCHEMA)), Done)
+        await until_async(lambda: primary.peers.watchers() == 1, "the secondary to watch")
+        tls = primary.peers._tls
+        assert tls is not None
+        watching = asyncio.ensure_future(tls.watch(0.02))
+        Authority("another").write(tmp_path, "one-ca")
+        await until_async(lambda: primary.peers.watchers() == 0, "its connections to end")
+        authority.write(tmp_path, "one-ca")
+        assert isinstance(await submit(secondary, Register("t", SCHEMA)), Done)
+        watching.cancel()
+
+
 @pytest.mark.parametrize("trusted", [False, True])
 @running
 async def test_a_node_without_such_a_certificate_is_a_stranger(tmp_path: Path, trusted: bool) -> None:

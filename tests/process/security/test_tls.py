@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import http.client
 import json
 import os
@@ -11,7 +12,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -282,15 +283,45 @@ def test_the_ca_of_clients_is_replaced_without_a_restart(site: Site) -> None:
     bob = site.context(other.issue("CN=bob").write(site.folder, "bob"))
     clients = site.authority.write(site.folder, "clients")
     flags = (*site.pem, "--tls-client-auth", "required", "--tls-client-ca", str(clients))
-    with running(site.serve(*flags, "--readers", "1")), closing(site.connection(alice)) as open_before:
+    with (
+        running(site.serve(*flags, "--readers", "1")),
+        closing(site.connection(alice)) as open_before,
+        closing(site.connection(alice)) as stream,
+    ):
         open_before.request("GET", "/subjects")
         assert open_before.getresponse().read() == b"[]"
+        stream.request("GET", "/changes", headers={"accept": "text/event-stream"})
+        events = stream.getresponse()
+        assert events.status == 200
         assert refused(site, bob)
-        replace(clients, other.pem)
-        until(lambda: not refused(site, bob), 30.0, "the new authority")
-        assert refused(site, alice)
+        replace(clients, other.pem + site.authority.pem)
+        until(lambda: not refused(site, bob), 30.0, "the second authority")
         open_before.request("GET", "/subjects")
-        assert open_before.getresponse().read() == b"[]", "old connections go on"
+        assert open_before.getresponse().read() == b"[]", "nobody's authority was removed"
+        replace(clients, other.pem)
+        until(lambda: refused(site, alice), 30.0, "the authority to be removed")
+        assert not refused(site, bob)
+        events.read()  # to its end
+        assert open_before.sock.recv(1) == b"", "the connection has ended"
+
+
+def test_a_certificate_that_expires_ends_its_connections_and_cannot_be_used_by_a_resumed_session(
+    site: Site,
+) -> None:
+    with running(site.serve(*client_flags(site, "wanted"), "--readers", "1")):
+        issued = site.authority.issue("CN=alice", ends=dt.timedelta(seconds=3))
+        alice = site.context(issued.write(site.folder, "alice"))
+        with closing(site.connection(alice)) as stream:
+            stream.request("GET", "/changes", headers={"accept": "text/event-stream"})
+            events = stream.getresponse()
+            assert events.status == 200
+            answer, session = resumed(site, alice, None)
+            assert b" 401 " not in answer.partition(b"\r\n")[0]
+            events.read()  # to its end
+            assert dt.datetime.now(dt.UTC) >= issued.certificate.not_valid_after_utc
+        with suppress(ConnectionError, ssl.SSLError):
+            assert resumed(site, alice, session)[0] == b""
+        assert refused(site, alice)
 
 
 def test_slow_handshakes_do_not_hold_up_the_server(site: Site) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import socket
 import ssl
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from registry.http1.answers import Answer
 from registry.http1.request import Client, Limits, Request
 from registry.http1.server import Server
 from registry.http1.service import Message, Receive, Send
+from registry.processes.client_certificates import Verified
 from tests.certificates import Authority
 from tests.running import until_async
 
@@ -37,6 +40,11 @@ class Keys:
     def client(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.ca))
 
+    def of_alice(self) -> ssl.SSLContext:
+        context = self.client()
+        context.load_cert_chain(*self.alice)
+        return context
+
 
 class ServerTls:
     """A listener's TLS with optional client certificates."""
@@ -46,9 +54,15 @@ class ServerTls:
         self.context.load_cert_chain(*keys.server)
         self.context.load_verify_locations(keys.ca)
         self.context.verify_mode = ssl.CERT_OPTIONAL
+        self.expires = math.inf
+        self.revision = 0
 
-    def principal(self, certificate: bytes) -> str:
-        return f"{len(certificate) > 100}"
+    def verified(self, certificate: bytes) -> Verified:
+        return Verified(f"{len(certificate) > 100}", self.expires)
+
+    def trusts(self, context: ssl.SSLContext) -> bool:
+        assert context is self.context
+        return not self.revision
 
 
 @pytest.fixture
@@ -58,8 +72,9 @@ def keys(tmp_path: Path) -> Keys:
 
 @contextlib.asynccontextmanager
 async def served(keys: Keys, limits: Limits | None = None, **given: Any) -> AsyncIterator[Server]:
-    server = Server(described, limits=limits, **given)
-    for tls in (ServerTls(keys), None):
+    app, https = given.pop("app", described), given.pop("tls", None) or ServerTls(keys)
+    server = Server(app, limits=limits, **given)
+    for tls in (https, None):
         listener = socket.create_server(("127.0.0.1", 0))
         listener.setblocking(False)
         await server.start(listener, tls)
@@ -122,6 +137,94 @@ def test_a_client_certificate_names_the_principal_of_every_request(run: Run, key
             own = streams[1].get_extra_info("sockname")
             assert b"{'tls': {'principal': 'True'}}" in await answer(*streams)
             assert seen == [Client(own[0], own[1], "True")]
+
+    run(main())
+
+
+WITHDRAWN = {
+    "expired": lambda tls: setattr(tls, "expires", time.time()),
+    "removed": lambda tls: setattr(tls, "revision", 1),
+}
+
+
+@loops
+@pytest.mark.parametrize("withdraw", WITHDRAWN.values(), ids=WITHDRAWN)
+def test_a_certificate_that_does_not_count_gets_no_answer(
+    run: Run, keys: Keys, withdraw: Callable[[ServerTls], None]
+) -> None:
+    """As after a handshake that resumes a session, or that began before the authority was removed."""
+
+    async def main() -> None:
+        tls = ServerTls(keys)
+        withdraw(tls)
+        async with served(keys, tls=tls) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port(server), ssl=keys.of_alice())
+            writer.write(GET)
+            assert await reader.read() == b""
+            writer.close()
+            streams = await asyncio.open_connection("127.0.0.1", port(server), ssl=keys.client())
+            assert await answer(*streams), "a client without a certificate has none to lose"
+
+    run(main())
+
+
+@loops
+def test_connections_end_when_their_authority_is_removed(run: Run, keys: Keys) -> None:
+    """An idle one and one that sends a body at once, an open answer too; a request is answered first."""
+    paths: list[bytes] = []
+    release, helds = asyncio.Event(), []
+
+    async def app(scope: Any, receive: Receive, send: Send) -> None:
+        paths.append(scope["raw_path"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        if scope["raw_path"] == b"/held":
+            await send({"type": "http.response.hold", "hold": helds.append})
+            return
+        await release.wait()
+        await send({"type": "http.response.body", "body": b"done"})
+
+    async def main() -> None:
+        tls = ServerTls(keys)
+        async with served(keys, tls=tls, app=app) as server:
+            sent = {
+                "idle": b"",
+                "body": b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nbegun",
+                "held": GET.replace(b" / ", b" /held "),
+                "served": GET + GET.replace(b" / ", b" /second "),
+                "stranger": b"",
+            }
+            opened = {}
+            for name, request in sent.items():
+                context = keys.client() if name == "stranger" else keys.of_alice()
+                opened[name] = await asyncio.open_connection("127.0.0.1", port(server), ssl=context)
+                opened[name][1].write(request)
+            await until_async(lambda: len(paths) == 2 and server.connections == 5, "the requests")
+            tls.revision += 1
+            assert await opened["idle"][0].read() == b""
+            assert await opened["body"][0].read() == b""
+            assert (await opened["held"][0].read()).endswith(b"0\r\n\r\n")
+            release.set()
+            assert (await opened["served"][0].read()).endswith(b"done")
+            assert sorted(paths) == [b"/", b"/held"], "what was sent ahead is not served"
+            assert await answer(*opened.pop("stranger"))
+            for _, writer in opened.values():
+                writer.close()
+
+    run(main())
+
+
+@loops
+def test_a_connection_ends_when_its_certificate_expires(run: Run, keys: Keys) -> None:
+    async def main() -> None:
+        tls = ServerTls(keys)
+        tls.expires = time.time() + 0.3
+        async with served(keys, tls=tls) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port(server), ssl=keys.of_alice())
+            writer.write(GET)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            await reader.read()
+            assert time.time() >= tls.expires
+            writer.close()
 
     run(main())
 

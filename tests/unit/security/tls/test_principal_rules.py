@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
 from registry.security.tls.principal_rules import PrincipalRules
@@ -75,7 +74,7 @@ def named(*parts: x509.RelativeDistinguishedName) -> str:
     builder = builder.not_valid_before(issued.certificate.not_valid_before_utc)
     builder = builder.not_valid_after(issued.certificate.not_valid_after_utc)
     certificate = builder.sign(issued.key, issued.certificate.signature_hash_algorithm)
-    return subject_name(certificate.public_bytes(serialization.Encoding.DER))
+    return subject_name(certificate)
 
 
 def part(*attributes: x509.NameAttribute[str]) -> x509.RelativeDistinguishedName:
