@@ -15,7 +15,7 @@ _NEVER = float("inf")
 
 
 class Verified(NamedTuple):
-    """What a listener's TLS knows of a client's certificate."""
+    """Principal and expiry of a client's certificate."""
 
     principal: str = ""  # empty if it names none
     expires: float = _NEVER  # in seconds since 1970

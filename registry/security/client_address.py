@@ -8,6 +8,8 @@ from collections.abc import Iterable
 _HEADER = b"x-forwarded-for"
 _HOPS_MAX = 20
 _IPV6_PREFIX = 64  # of a network that one client can have for itself
+# Of networks that one organisation or provider gives to many clients, or one attacker can rent.
+_WIDE_PREFIXES = {4: 24, 6: 56}
 
 
 class TrustedProxies:
@@ -59,6 +61,17 @@ def client_network(address: str) -> str:
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return str(ipaddress.IPv6Network((found, _IPV6_PREFIX), strict=False).network_address)
+
+
+def wide_network(address: str) -> str:
+    """Return the network (/24, or /56 of IPv6) by which clients take turns; other texts as they are."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return str(ipaddress.ip_network((found, _WIDE_PREFIXES[found.version]), strict=False))
 
 
 def _address(hop: str) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from registry.domain.errors import UNAVAILABLE
 from registry.domain.principal import Principal
 from registry.security.access import Access
+from registry.security.client_address import wide_network
 from registry.security.gate import Admission, Credentials, NoCredentials, Refused
 
 from .recent import Recent
@@ -214,7 +215,8 @@ class AuthenticationGate:
         done = self._verifying[tag] = asyncio.Event()
         users, revision, failed = self._users.value, self._revision, False
         try:
-            user = await self._verifier.verified(users, name, password)
+            network = wide_network(address)
+            user = await self._verifier.verified(users, name, password, network, proven=not is_guess)
             failed = user is None
         finally:
             if is_guess:

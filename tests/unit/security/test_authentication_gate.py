@@ -18,8 +18,9 @@ from registry.security.authentication.key_url import KeyUrl
 from registry.security.authentication.throttle import FREE_FAILURES
 from registry.security.authentication.tokens import Claims, TokenVerifier
 from registry.security.authentication.users import User, Users
+from registry.security.authentication.verification import AT_ONCE_MAX, PENDING_MAX
 from registry.security.authorization.rules import RuleAccess
-from registry.security.gate import Credentials, Refused
+from registry.security.gate import Admission, Credentials, Refused
 from tests.running import until_async
 from tests.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
 
@@ -162,6 +163,39 @@ def test_users_that_change_with_the_rules_are_verified_again() -> None:
         gate.forget()
         await refused(gate, RIGHT)
         gate.close()
+
+    run(main())
+
+
+def test_guesses_from_many_addresses_hold_up_neither_known_clients_nor_new_ones() -> None:
+    async def main() -> None:
+        users = UserFile()
+        gate = AuthenticationGate(Rules(), users=users)
+        await gate.admit(RIGHT)
+        gate.forget()
+        users.password.go_on.clear()
+        guesses = [
+            asyncio.create_task(gate.admit(basic("alice", f"guess{number}", f"203.0.113.{number % 50}")))
+            for number in range(PENDING_MAX)
+        ]
+        await until_async(lambda: users.password.waiting == 1 + AT_ONCE_MAX, "the threads to be busy")
+        others = (basic("alice", "secret", "203.0.113.99"), basic("bob", "new", "192.0.2.9"))
+        guesses += [asyncio.create_task(gate.admit(each)) for each in others]
+        await asyncio.wait(guesses, return_when=asyncio.FIRST_COMPLETED)
+        busy = [each.exception() for each in guesses if each.done()]
+        assert [each.code for each in busy if isinstance(each, RegistryError)] == [503] * len(busy)
+        compared = [asyncio.ensure_future(_compared(each, users)) for each in guesses[PENDING_MAX:]]
+        users.password.go_on.set()
+        assert max(await asyncio.gather(*compared)) <= 1 + AT_ONCE_MAX + 4
+        outcomes = await asyncio.gather(*guesses, return_exceptions=True)
+        assert isinstance(outcomes[-2], Admission)
+        assert isinstance(outcomes[-1], Refused), "a wrong password, and not a busy server"
+        gate.close()
+
+    async def _compared(admitting: asyncio.Task[Admission], users: UserFile) -> int:
+        """Return how many passwords had been compared when a client was admitted or refused."""
+        await asyncio.wait([admitting])
+        return users.password.compared
 
     run(main())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.security.client_address import TrustedProxies
+from registry.security.client_address import TrustedProxies, wide_network
 
 PROXIES = TrustedProxies(["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"])
 
@@ -41,3 +41,18 @@ def test_nobody_is_trusted_by_default() -> None:
 def test_a_long_header_is_read_from_its_end() -> None:
     hops = b",".join([b"203.0.113.5"] + [b"10.0.0.1"] * 100_000)
     assert PROXIES.client("10.0.0.1", [(b"x-forwarded-for", hops)]) == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("203.0.113.5", "203.0.113.0/24"),
+        ("::ffff:203.0.113.5", "203.0.113.0/24"),
+        ("2001:db8:1:2345::7", "2001:db8:1:2300::/56"),
+        ("fe80::1%eth0", "fe80::/56"),
+        ("", ""),
+        ("unix", "unix"),
+    ],
+)
+def test_clients_take_turns_by_networks(address: str, network: str) -> None:
+    assert wide_network(address) == network

@@ -90,3 +90,103 @@ def test_few_passwords_are_compared_at_once_and_a_bounded_number_waits() -> None
         verifier.close()
 
     asyncio.run(main())
+
+
+@dataclass
+class Stepped:
+    """A password whose comparisons end one by one; ``secret`` is right."""
+
+    ends: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    begun: list[bytes] = field(default_factory=list)
+
+    def matches(self, given: bytes) -> bool:
+        self.begun.append(given)
+        self.ends.acquire(timeout=30)
+        return given.startswith(b"secret")
+
+
+class Waiting:
+    """Passwords that are verified one by one, in the order that is tested."""
+
+    def __init__(self) -> None:
+        self.password, self.verifier = Stepped(), Verifier()
+        self.users = Users({b"alice": User(Principal("alice"), self.password)})
+        self.tasks: list[asyncio.Task[User | None]] = []
+
+    async def add(self, password: str, network: str, *, proven: bool = False) -> None:
+        verified = self.verifier.verified(self.users, b"alice", password.encode(), network, proven=proven)
+        self.tasks.append(asyncio.create_task(verified))
+        await asyncio.wait(self.tasks[-1:], timeout=0)  # until it waits
+        if len(self.tasks) <= AT_ONCE_MAX:
+            await until_async(lambda: len(self.password.begun) == len(self.tasks), "the thread to begin")
+
+    async def order(self) -> list[str]:
+        """Return all passwords in the order of their turns."""
+        expected = len([each for each in self.tasks if not each.done()])
+        for count in range(AT_ONCE_MAX, expected):
+            self.password.ends.release()
+            await until_async(lambda count=count: len(self.password.begun) > count, "the next turn")  # type: ignore[misc]
+        self.password.ends.release(AT_ONCE_MAX)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.verifier.close()
+        return [each.decode() for each in self.password.begun]
+
+
+def test_proven_passwords_come_first_and_new_networks_before_those_that_failed() -> None:
+    async def main() -> None:
+        waiting = Waiting()
+        for number in range(6):
+            await waiting.add(f"guess{number}", f"n{number % 2}")
+        await waiting.add("secret of a new one", "n2")
+        await waiting.add("secret known", "n0", proven=True)
+        order = await waiting.order()
+        assert order[:2] == ["guess0", "guess1"]
+        # The first turn that ends is a failure of one of the two networks.
+        assert order[2] == "secret known"
+        assert order.index("secret of a new one") <= 4
+        assert sorted(order[3:]) == ["guess2", "guess3", "guess4", "guess5", "secret of a new one"]
+
+    asyncio.run(main())
+
+
+def test_networks_take_turns_however_many_passwords_each_has_waiting() -> None:
+    async def main() -> None:
+        waiting = Waiting()
+        for number in range(10):
+            await waiting.add(f"secret a{number}", "a")
+        for number in range(3):
+            await waiting.add(f"secret b{number}", "b")
+        order = await waiting.order()
+        assert [each[7] for each in order] == list("aaabababaaaaa")
+
+    asyncio.run(main())
+
+
+def test_who_has_less_waiting_takes_the_room_of_who_has_most() -> None:
+    async def main() -> None:
+        waiting = Waiting()
+        for number in range(PENDING_MAX):
+            await waiting.add(f"guess{number}", "crowd")
+        await waiting.add("secret of a new one", "new")
+        await asyncio.wait([waiting.tasks[PENDING_MAX - 1]])
+        dropped = waiting.tasks[PENDING_MAX - 1].exception()
+        assert isinstance(dropped, RegistryError)
+        assert dropped.code == 503
+        with pytest.raises(RegistryError):
+            await waiting.verifier.verified(waiting.users, b"alice", b"guess", "crowd")
+        assert (await waiting.order()).index("secret of a new one") <= AT_ONCE_MAX + 1
+        assert (await waiting.tasks[-1]) is not None
+
+    asyncio.run(main())
+
+
+def test_a_turn_of_a_request_that_was_dropped_goes_to_the_next() -> None:
+    async def main() -> None:
+        waiting = Waiting()
+        for number in range(5):
+            await waiting.add(f"secret {number}", "n")
+        waiting.tasks[2].cancel()
+        await asyncio.wait([waiting.tasks[2]])
+        assert await waiting.order() == ["secret 0", "secret 1", "secret 3", "secret 4"]
+
+    asyncio.run(main())

@@ -1,4 +1,4 @@
-"""What a server knows of its clients' certificates: their principals, and until when they count."""
+"""Client certificates as a server knows them: their principals, and until when they count."""
 
 from __future__ import annotations
 
