@@ -18,6 +18,7 @@ _SNAPSHOT: Json = {
     **dict.fromkeys(("updated_ms", "at_end_ms", "rows", "size", "comparable_from"), LONG),
     **dict.fromkeys(("attempts", "schemas", "fold"), INT),
     **dict.fromkeys(("builder", "reason", "engine", "base", "digest", "format"), TEXT),
+    "manifest": {**TEXT, "description": "SHA-256 of its manifest; empty if an older release built it"},
     "progress": nullable(
         {
             **object_of("step done total", step=TEXT, done=LONG, total=LONG),

@@ -40,9 +40,7 @@ def _list(registry: RegistryClient, *, as_json: bool) -> int:
 @click.option("--to", "last", type=_id, metavar="ID", help="The last one [default: the highest possible].")
 @json_option
 @with_registry
-def _release(
-    registry: RegistryClient, *, context: str, first: int, last: int | None, as_json: bool
-) -> int:
+def _release(registry: RegistryClient, *, context: str, first: int, last: int | None, as_json: bool) -> int:
     """Make reserved ids free again, for example those up to one that was imported by mistake.
 
     Refused while a version has one of them. New schemas can then get ids that deleted versions had: release

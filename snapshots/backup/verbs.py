@@ -46,14 +46,28 @@ FAILURES = (
 def _verify(settings: Settings, options: dict[str, Any]) -> int:
     location = open_location(settings)
     named = _named(location, options["snapshot"])
+    announced = _announced(settings, named)
     with Steps() as steps:
-        findings = list(verify(location, named, lambda done, total: steps("verifying", done, total)))
+        told = verify(location, named, lambda done, total: steps("verifying", done, total), announced)
+        findings = list(told)
     for finding in findings:
         print(f"registrar: {named}: {finding}", file=sys.stderr)
     if not findings:
         manifest = stored.read(location, named)
-        print(f"{named} is sound: {manifest.rows} rows, digest {digest.text(manifest.digest)}")
+        compared = ", as announced" if announced else ""
+        print(f"{named} is sound{compared}: {manifest.rows} rows, digest {digest.text(manifest.digest)}")
     return 1 if findings else 0
+
+
+def _announced(settings: Settings, id: str) -> str:
+    """Return the hash of a snapshot's manifest in the catalogue; empty if that has none."""
+    try:
+        with closing(open_catalogue(settings, command=True)) as catalogue:
+            entry = catalogue.entries().get(id)
+    except CatalogueError as error:
+        print(f"registrar: {error}; the manifest is not compared with the catalogue", file=sys.stderr)
+        return ""
+    return entry.manifest if entry is not None else ""
 
 
 def _restore(settings: Settings, options: dict[str, Any]) -> int:

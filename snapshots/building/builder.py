@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from secrets import randbits
+from types import MappingProxyType
 
 from registry.config.settings import Settings
 from registry.log.contract import LogError
@@ -134,10 +135,11 @@ def _requested(
     settings: Settings, entry: Entry, engine: str, progress: Progress, heartbeat: BuildHeartbeat
 ) -> Manifest:
     location = Location.parse(entry.uri)
-    with suppress(stored.SnapshotNotFound):
-        manifest = stored.read(location, entry.id)
+    with suppress(UnusableSnapshot):
+        manifest = stored.read_manifest(location, entry.id)
         if (manifest.log, manifest.offset) == (entry.log, entry.offset):
-            return manifest
+            # One that another release has written may have another hash than the entry would announce.
+            return stored.read_manifest(location, entry.id, manifest.sha256)
     source, began_ms = open_source(settings), now_ms()
     with closing(source.log):
         if source.log.identity != entry.log:
@@ -162,9 +164,10 @@ def _build(
     task: Task, engine: str, progress: Progress, heartbeat: BuildHeartbeat, *, extend: bool = True
 ) -> Manifest:
     progress = heartbeat.reporting(progress)
-    _sweep(task.location, heartbeat.catalogue)
+    entries = _entries(heartbeat.catalogue)
+    _sweep(task.location, entries)
     chosen = choose(engine)
-    base = find_base(task.location, task.source, task.end) if extend else None
+    base = find_base(task.location, task.source, task.end, entries) if extend else None
     if base:
         # From here on, other snapshots may be deleted.
         heartbeat.beat(base=base.id)
@@ -204,24 +207,44 @@ def _restarted(task: Task) -> Task:
     return replace(task, began_ms=now_ms())
 
 
-def find_base(location: Location, source: Source, end: int) -> Manifest | None:
-    """Return the newest snapshot that one at ``end`` may extend; log why newer ones do not fit."""
+def find_base(
+    location: Location, source: Source, end: int, entries: Mapping[str, Entry] = MappingProxyType({})
+) -> Manifest | None:
+    """Return the newest snapshot that one at ``end`` may extend; log why newer ones do not fit.
+
+    ``entries``: those of the catalogue, which tell if a snapshot was replaced.
+    """
     situation = TargetLog(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
     for manifest in newest_first(each for each in stored.manifests(location) if each.offset <= end):
         why = reason_unusable(manifest, situation)
         if not why and (divergence := source.log.divergence(manifest.lineage)) is not None:
             why = reason_lost_records(divergence)
+        if not why and manifest.id in entries:
+            why = _reason_replaced(location, entries[manifest.id])
         if not why:
             return manifest
         _log.info("cannot extend %s: %s", manifest.id, why)
     return None
 
 
-def _sweep(location: Location, catalogue: Catalogue | None) -> None:
-    now = now_ms()
-    entries: Mapping[str, Entry] = {}
+def _reason_replaced(location: Location, entry: Entry) -> str:
+    """Return why the manifest in the location is not the one of an entry; empty if it is."""
+    try:
+        stored.read_manifest(location, entry.id, entry.manifest)
+    except UnusableSnapshot as error:
+        return str(error)
+    return ""
+
+
+def _entries(catalogue: Catalogue | None) -> Mapping[str, Entry]:
+    """Return the catalogue's entries; none if it cannot be read."""
     with suppress(CatalogueError):
-        entries = catalogue.entries() if catalogue else {}
+        return catalogue.entries() if catalogue else {}
+    return {}
+
+
+def _sweep(location: Location, entries: Mapping[str, Entry]) -> None:
+    now = now_ms()
     building = {each.id for each in entries.values() if each.state == "building" and not each.is_silent(now)}
     failed = {each.id for each in entries.values() if each.state == "failed"}
     for gone in stored.sweep(location, building, failed, now):

@@ -82,6 +82,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     # Digest of all rows, in hexadecimal, as ``/node`` shows it.
     digest: str = ""
+    # SHA-256 of the file ``manifest.json`` in hexadecimal digits; entries of older releases have none.
+    manifest: str = ""
     # The offset from which the digest may be compared with that of a full fold.
     comparable_from: int = 0
     # When the rows were known to be at the log's end.
@@ -131,6 +133,7 @@ def ready_fields(manifest: Manifest) -> dict[str, Any]:
         "rows": manifest.rows,
         "size": manifest.size,
         "digest": digest.text(manifest.digest),
+        "manifest": manifest.sha256,
         "comparable_from": manifest.comparable_from,
         "at_end_ms": manifest.at_end_ms,
         "fold": manifest.fold,

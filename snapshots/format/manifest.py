@@ -94,6 +94,11 @@ class Manifest(NamedTuple):
         """Size of all parts' files in bytes."""
         return sum(part.size for part in self.parts)
 
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the file ``manifest.json`` in hexadecimal digits; it covers the parts, too."""
+        return hashlib.sha256(self.dumps()).hexdigest()
+
     def dumps(self) -> bytes:
         """Return the content of the file ``manifest.json``."""
         fields = self._asdict()

@@ -11,6 +11,8 @@ from .location import Location
 from .manifest import MANIFEST, BadManifest, Manifest, Part, is_id
 
 LATEST = "latest"
+# Said of a manifest whose hash is not the one in the catalogue.
+NOT_ANNOUNCED = "is not the one that the catalogue announced: it was damaged or replaced"
 _DAY_MS = 86_400_000
 
 
@@ -22,14 +24,17 @@ class SnapshotNotFound(Exception):
     """The named snapshot does not exist or cannot be read; the text says which do."""
 
 
-def read_manifest(location: Location, id: str) -> Manifest:
-    """Return a snapshot's manifest.
+def read_manifest(location: Location, id: str, sha256: str = "") -> Manifest:
+    """Return a snapshot's manifest; ``sha256``: the hash of its file in the catalogue, if that has one.
 
     Raises :class:`UnusableSnapshot`, and :class:`.files.LocationUnreachable`, which says nothing about the
     snapshot.
     """
     try:
-        manifest = Manifest.loads(location.read(f"{id}/{MANIFEST}"))
+        content = location.read(f"{id}/{MANIFEST}")
+        if sha256 and hashlib.sha256(content).hexdigest() != sha256:
+            raise UnusableSnapshot(f"its manifest {NOT_ANNOUNCED}")
+        manifest = Manifest.loads(content)
     except MissingFile as error:
         raise UnusableSnapshot(
             f"{location} has no manifest of it: it is not finished, or half deleted"

@@ -12,19 +12,23 @@ from .files import MissingFile
 from .location import Location
 from .manifest import MANIFEST, BadManifest, Manifest, Part, part_name
 from .parts import BadPart, read_rows
-from .stored import UnusableSnapshot
+from .stored import NOT_ANNOUNCED, UnusableSnapshot
 
 # Called with the number of rows seen so far, and of all rows.
 RowProgress = Callable[[int, int], None]
 
 
-def verify(location: Location, id: str, progress: RowProgress) -> Iterator[str]:
+def verify(location: Location, id: str, progress: RowProgress, announced: str = "") -> Iterator[str]:
     """Yield what is wrong with a snapshot, as sentences that name the file; nothing if it is sound.
 
-    Raises :class:`.files.LocationUnreachable`, which says nothing about the snapshot.
+    ``announced``: the hash of its manifest in the catalogue, if that has one. Raises
+    :class:`.files.LocationUnreachable`, which says nothing about the snapshot.
     """
     try:
-        manifest = Manifest.loads(location.read(f"{id}/{MANIFEST}"))
+        content = location.read(f"{id}/{MANIFEST}")
+        if announced and hashlib.sha256(content).hexdigest() != announced:
+            yield f"{MANIFEST} {NOT_ANNOUNCED}"
+        manifest = Manifest.loads(content)
     except MissingFile:
         yield f"{MANIFEST} is missing: the snapshot is not finished, or half deleted"
         return

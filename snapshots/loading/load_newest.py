@@ -148,7 +148,8 @@ def _fitting(
     """
     if candidate.entry is not None and (why := reason_unusable(candidate.entry, situation)):
         raise UnusableSnapshot(why)
-    manifest = locations.in_time(location.uri, lambda: read_manifest(location, candidate.id))
+    announced = candidate.entry.manifest if candidate.entry is not None else ""
+    manifest = locations.in_time(location.uri, lambda: read_manifest(location, candidate.id, announced))
     if why := reason_unusable(manifest, situation):
         raise UnusableSnapshot(why)
     return manifest

@@ -48,7 +48,7 @@ class Bases:
         """
         try:
             location = Location.parse(entry.uri)
-            manifest = self._manifest(location, entry.id)
+            manifest = self._manifest(location, entry.id, entry.manifest)
             return [row for prefix in prefixes(owner) for row in self._under(location, manifest, prefix)]
         except LocationUnreachable as error:
             _log.warning("cannot read the snapshot %s to tell the past: %s", entry.id, error)
@@ -57,10 +57,10 @@ class Bases:
             self._refused.add(entry.id)
         return None
 
-    def _manifest(self, location: Location, id: str) -> Manifest:
+    def _manifest(self, location: Location, id: str, announced: str) -> Manifest:
         manifest = self._manifests.get(id)
         if manifest is None:
-            manifest = read_manifest(location, id)
+            manifest = read_manifest(location, id, announced)
             self._check_lineage(manifest)
             self._manifests[id] = manifest
             if len(self._manifests) > _MANIFESTS_MAX:

@@ -27,6 +27,7 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest, Part, part_name
 from snapshots.format.parts import _encode
 from snapshots.format.stored import UnusableSnapshot, read_manifest
+from snapshots.format.verify import verify
 from snapshots.format.writer import WrittenRows, merge_runs, publish, write_run
 from snapshots.loading import load_newest as newest
 from snapshots.loading.candidates import TargetLog
@@ -352,6 +353,7 @@ def entered(catalogue: Catalogue, location: Location, manifest: Manifest) -> Man
             id=manifest.id, state="ready", log=manifest.log, offset=manifest.offset, uri=location.uri,
             requested_ms=1, updated_ms=1, rows=manifest.rows, comparable_from=manifest.comparable_from,
             at_end_ms=manifest.at_end_ms, fold=manifest.fold, format=manifest.format,
+            manifest=manifest.sha256,
         )
     )  # fmt: skip
     return manifest
@@ -398,6 +400,29 @@ def test_parts_that_no_store_could_hold_mean_the_next_older_snapshot(
     (sentence,) = said
     assert sentence.startswith(f"The snapshot {forged.id} is not used: {forged.parts[0].name} is damaged")
     assert why in sentence
+
+
+def test_a_snapshot_that_was_replaced_after_it_was_announced_is_not_loaded(
+    tmp_path: Path, location: Location
+) -> None:
+    """Everything in the location fits together, but it is not what the catalogue knows."""
+    catalogue = EmbeddedCatalogue(tmp_path / "catalogue")
+    good = entered(catalogue, location, parted(location, RUNS, 500))
+    known = entered(catalogue, location, parted(location, RUNS, 600))
+    forged = parted(location, RUNS[:1], 600)
+    for part in forged.parts:
+        location.write(f"{known.id}/{part.name}", location.read(f"{forged.id}/{part.name}"))
+    location.write(f"{known.id}/{MANIFEST}", forged._replace(id=known.id).dumps())
+    location.delete(forged.id)
+    assert not list(verify(location, known.id, lambda done, total: None))
+    [finding] = verify(location, known.id, lambda done, total: None, known.sha256)
+    assert finding.startswith(f"{MANIFEST} is not the one that the catalogue announced")
+    said: list[str] = []
+    assert load_newest(catalogue, location.uri, wanted(tmp_path), Hearing(said)) == good
+    assert said == [
+        f"The snapshot {known.id} is not used: its manifest is not the one that the catalogue announced:"
+        " it was damaged or replaced"
+    ]
 
 
 def test_without_a_catalogue_the_location_is_looked_through(tmp_path: Path, location: Location) -> None:

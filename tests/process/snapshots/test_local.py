@@ -154,6 +154,19 @@ def beginning_parts(count: int) -> list[str]:
     )
 
 
+def test_a_base_that_was_replaced_after_it_was_announced_is_not_built_upon(tmp_path: Path) -> None:
+    known = embedded(tmp_path, 20)
+    location = Location.parse(known.snapshots_location)
+    with closing(open_catalogue(known)) as catalogue:
+        older, newer = (builder.build_now(known, catalogue, "local", silent, offset=at) for at in (10, 15))
+        assert catalogue.entries()[newer.id].manifest == newer.sha256
+        location.write(f"{newer.id}/{MANIFEST}", newer._replace(created_ms=0).dumps())
+        made = builder.build_now(known, catalogue, "local", silent)
+        assert made.base == older.id
+        location.write(f"{newer.id}/{MANIFEST}", newer.dumps())
+        assert builder.build_now(known, catalogue, "local", silent, offset=16).base == newer.id
+
+
 def test_a_log_that_falls_silent_fails_the_build(tmp_path: Path) -> None:
     class Silent(KnownLog):
         def read(self, offset: int, records_max: int, bytes_max: int):

@@ -16,6 +16,7 @@ from deploy.local.broker import Broker
 from registry.log.embedded.log import EmbeddedLog
 from snapshots.format import stored
 from snapshots.format.location import Location
+from snapshots.format.manifest import MANIFEST
 from tests.process.snapshots.command_line import registrar
 from tests.process.snapshots.test_restore import rows_of_log
 from tests.process.test_reseed import delete, opened
@@ -57,7 +58,14 @@ def test_what_was_built_is_listed_and_sound(data: Path) -> None:
     assert listed["id"] in table
     sound = run(data, "verify")
     assert sound.returncode == 0, sound.stderr
-    assert f"{listed['id']} is sound: 60 rows, digest {listed['digest']}" in sound.stdout
+    assert f"{listed['id']} is sound, as announced: 60 rows, digest {listed['digest']}" in sound.stdout
+    manifest = stored.read(Location.parse(data / "snapshots"), listed["id"])
+    assert listed["manifest"] == manifest.sha256
+    replaced = manifest._replace(created_ms=manifest.created_ms + 1)
+    (data / "snapshots" / manifest.id / MANIFEST).write_bytes(replaced.dumps())
+    refused = run(data, "verify")
+    assert refused.returncode == 1
+    assert "is not the one that the catalogue announced" in refused.stderr
 
 
 def test_a_bare_location_is_listed_and_verified_without_any_cluster(data: Path, tmp_path: Path) -> None:
