@@ -50,13 +50,14 @@ def _require_change(
                 require_stored(access, Permission.DELETE, owner, request.resource_id or "")
             continue
         named = _subject(request, wanted, kind, context)
-        used = {require_resolved(access, Permission.WRITE, view, named), *map(_subject_of, same)}
+        subject = require_resolved(access, Permission.WRITE, view, named)
+        used = {named, subject, *map(_subject_of, same)}
         for each in same:
             require_stored(access, Permission.WRITE, _subject_of(each), request.resource_id or "")
         before |= used
         if wanted.schema is not None:
-            for subject in used:
-                require_uses(access, view, subject, wanted.schema)
+            for each_used in used:
+                require_uses(access, view, each_used, wanted.schema)
 
 
 def require_removal(access: Access, found: Iterable[Association], *, cascade: bool) -> None:

@@ -179,7 +179,7 @@ UNAVAILABLE = ErrorKind(503, "%s")
 NOT_OF_THE_LOG = ErrorKind(503, "The rows of this node are not those of its log: %s")
 NOT_STARTED = ErrorKind(503, "The node is still reading the log")
 NAMES_CHANGED = ErrorKind(
-    503, "An alias or association changed during this request; nothing was written, so try again"
+    503, "An alias, association or reference changed during this request; nothing was written, try again"
 )
 TOO_MANY_WRITES = ErrorKind(503, "Too many writes are waiting")
 

@@ -55,7 +55,7 @@ def everywhere_in(access: Access, permission: Permission, context: str) -> bool:
 
 
 class RecordingAccess:
-    """The access of a principal that remembers what was checked and permitted, but for reading.
+    """The access of a principal that remembers what was checked and permitted.
 
     So a write carries what its handler has checked, and no handler needs to say so.
     """
@@ -74,14 +74,14 @@ class RecordingAccess:
     def may(self, permission: Permission, subject: Subject) -> bool:
         """Return true if the principal may do this to ``subject``."""
         permitted = self._access.may(permission, subject)
-        if permitted and permission not in READING:
+        if permitted:
             self._names[permission.value].add(subject.qualified)
         return permitted
 
     def everywhere(self, permission: Permission) -> bool:
         """Return true if the principal may do this to every subject and context."""
         permitted = self._access.everywhere(permission)
-        if permitted and permission not in READING:
+        if permitted:
             self._everywhere.add(permission.value)
         return permitted
 

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from registry.api.backend import ApiSettings
-from registry.domain.commands import Command, Dissociate, Outcome, PutConfig
+from registry.domain.commands import Command, Dissociate, Outcome, PutConfig, Register
+from registry.domain.model import Reference
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from tests.api.associating import resource, strong, weak
 from tests.api.driver import ListBackend, Reply, record
@@ -209,7 +210,24 @@ def test_lint_does_not_tell_the_target_of_an_alias(api: PermittingApi) -> None:
     assert "secret" not in reply.json["message"]
 
 
-def test_nothing_is_resolved_or_carried_without_rules(api: PermittingApi) -> None:
+def test_a_write_is_refused_if_what_it_uses_refers_to_an_unread_schema_after_the_check(
+    api: PermittingApi,
+) -> None:
+    api.put("/config", {"compatibility": "NONE"})
+    uses = record("Uses", "f").replace('"string","default":""', '"Own"')
+    body = {"schema": uses, "references": [{"name": "Own", "subject": "a-own", "version": -1}]}
+    secret = [Reference("Secret", "secret-f", 1)]
+    text = SCHEMA["schema"].replace('"string","default":""', '"Secret"')
+    api.backend.ahead.append(Register("a-own", text, references=secret))
+    versions = "/subjects/a-new/versions?format=resolved"
+    reply = ask(api, ("POST", versions), body)
+    assert code(reply) == 503
+    assert b"salary" not in reply.body
+    assert code(ask(api, ("POST", versions), body)) == 40301
+    assert b"salary" in ask(api, ("POST", versions), body, user="root").body
+
+
+def test_nothing_is_carried_for_those_who_may_do_everything(api: PermittingApi) -> None:
     api.backend.origins.clear()
     for method, target, body in WRITES:
         ask(api, (method, target), body, user="root")

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from registry.domain import errors
+from registry.domain.commands import Register
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import ALL_CONTEXTS, Subject
 from registry.domain.parsing.memory import SchemaMemory
+from registry.domain.parsing.stored import subjects_used
 from registry.domain.principal import CheckedNames
-from registry.domain.queries import scope
+from registry.domain.queries import entities, scope, versions
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import View
@@ -57,6 +59,19 @@ def check_checked(checked: CheckedNames | None, operation: str, name: str) -> No
     """Refuse a subject or context for which permissions were not checked (503); ``None``: all may be used."""
     if checked is not None and not checked.cover(operation, name):
         raise errors.NAMES_CHANGED().retried_after(1)
+
+
+def check_uses(view: View, subject: Subject, command: Register, checked: CheckedNames) -> None:
+    """Refuse to use schemas, directly or not, for which permissions were not checked (503)."""
+    if "read" in checked.everywhere:
+        return
+    used = command.references or ()
+    if not command.schema.strip():  # the latest version's text
+        check_checked(checked, "read", subject.qualified)
+        latest = versions.latest(view, subject)
+        used = (*used, *(() if latest is None else entities.references(latest.row)))
+    for each in subjects_used(view, subject.context, used):
+        check_checked(checked, "read", each.qualified)
 
 
 def not_permitted(subject: Subject, text: str, state: str) -> errors.RegistryError:

@@ -46,7 +46,7 @@ from registry.domain.rows.view import View
 
 from . import version_records
 from .association_checks import check_not_strong
-from .decision import Decision, check_subject, not_permitted
+from .decision import Decision, check_subject, check_uses, not_permitted
 from .ids import Grant, Ids
 from .tags import with_tags
 
@@ -60,7 +60,9 @@ def register(
     *,
     force_new: bool = False,
 ) -> Querying[Decision]:
-    """Register a schema or find it. Raises 42210, 42208, 42201, 42205, 40901, 40382, 40982, in this order.
+    """Register a schema or find it.
+
+    Raises 42210, 42208, 503, 42201, 42205, 40901, 40382, 40982, in this order.
 
     ``force_new``: register it even if it exists, as when tags change.
     """
@@ -69,6 +71,8 @@ def register(
         command = msgspec.structs.replace(command, rule_set=rules, metadata=meta)
     subject = Subject.parse(command.subject)
     check_subject(subject, command.subject, reject_empty=defaults.reject_empty_subject)
+    if defaults.checked is not None:
+        check_uses(view, subject, command, defaults.checked)
     if command.changes_tags:
         command, force_new = (yield from with_tags(view, subject, command)), True
     config = config_in_scope(view, subject, defaults)

@@ -28,11 +28,12 @@ from registry.domain.commands import (
     WebhookCommand,
 )
 from registry.domain.decide import repeated
+from registry.domain.model import LATEST, Reference
 from registry.domain.parsing.parser import Parser
 from registry.domain.principal import CheckedNames
 from registry.domain.queries.scope import Defaults
 from registry.security.access import Permission
-from tests.unit.small_registry import STRING, SmallRegistry
+from tests.unit.small_registry import STRING, SmallRegistry, properties, record
 
 WEAK = AssociationRequest("value", "s", "WEAK", guid="g")
 RESOURCE = ResourceRequest("n", "ns", "r", associations=[WEAK])
@@ -123,6 +124,38 @@ def test_the_target_of_an_alias_counts(small: SmallRegistry, command: Command) -
             small.submit(command)
         else:
             assert small.refusal(command)[0] == 503
+
+
+def test_schemas_that_are_used_must_have_been_checked_as_they_are_at_the_decision(
+    small: SmallRegistry,
+) -> None:
+    """The latest version of a reference refers to a third subject by then."""
+    small.register("secret", record("Secret", "salary"))
+    small.register("mine", record("Mine", "a"))
+    uses = record("Uses").replace("[]", '[{"name":"f","type":"Mine"}]')
+    command = Register("u", uses, references=[Reference("Mine", "mine", LATEST)])
+    limited(small, CheckedNames(frozenset({"write"}), {"read": frozenset({"u"})}))
+    assert small.refusal(command)[0] == 503
+    reader = CheckedNames(frozenset({"write"}), {"read": frozenset({"mine"})})
+    limited(small, reader)
+    small.submit(command)
+    small.defaults = Defaults()
+    small.config("mine", compatibilityLevel="NONE")
+    refers = [Reference("Secret", "secret", 1)]
+    small.register("mine", record("Mine").replace("[]", '[{"name":"f","type":"Secret"}]'), references=refers)
+    again = msgspec.structs.replace(command, subject="v")
+    limited(small, reader)
+    assert small.refusal(again)[0] == 503
+    limited(small, CheckedNames(frozenset({"write", "read"})))
+    small.submit(again)
+
+
+def test_the_text_of_the_latest_version_must_have_been_checked(small: SmallRegistry) -> None:
+    command = Register("s", "", metadata=properties(a="b"))
+    limited(small, CheckedNames(frozenset({"write"})))
+    assert small.refusal(command)[0] == 503
+    limited(small, CheckedNames(frozenset({"write"}), {"read": frozenset({"s"})}))
+    small.submit(command)
 
 
 @pytest.mark.parametrize("again", [Register("s", STRING), TagVersion("s", 1)])
