@@ -23,7 +23,8 @@ class Governance:
         watched = [self.policies.watch()]
         if self.audit is not None:
             watched.append(FileChanges(settings, self.audit).watch())
-        self._watching = asyncio.gather(*watched)
+        loop = asyncio.get_running_loop()
+        self._watching = [loop.create_task(each) for each in watched]
 
     @property
     def audit_lost(self) -> int:
@@ -32,6 +33,8 @@ class Governance:
 
     async def close(self, grace_s: float) -> None:
         """Stop watching, and write the audit entries that wait, for up to ``grace_s`` seconds."""
-        self._watching.cancel()
+        for each in self._watching:
+            each.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
         if self.audit is not None:
             await self.audit.close(grace_s)

@@ -42,6 +42,7 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registr
     try:
         yield registry.wait()
         assert registry.stop() == 0, registry.output
+        assert "Traceback" not in registry.output
     finally:
         registry.kill()
 

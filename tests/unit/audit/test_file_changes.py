@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import threading
@@ -14,6 +15,7 @@ import pytest
 from registry.audit.file_changes import FileChanges
 from registry.audit.log import AuditLog
 from registry.config.loading import Settings
+from registry.node.governance import Governance
 from tests.running import until_async
 
 
@@ -31,6 +33,24 @@ class ListSink:
 
     async def close(self, grace_s: float) -> None:
         pass
+
+
+@pytest.mark.parametrize("audited", [False, True])
+def test_the_end_of_watching_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, audited: bool
+) -> None:
+    policies = tmp_path / "policies.toml"
+    policies.write_text("")
+    audit_log = str(tmp_path / "audit.jsonl") if audited else ""
+
+    async def main() -> None:
+        governance = Governance(Settings(policies=str(policies), audit_log=audit_log))
+        await asyncio.sleep(0)  # the watching begins
+        await governance.close(1.0)
+
+    asyncio.run(main())
+    gc.collect()  # an error that nobody has seen is logged with its future
+    assert not caplog.records
 
 
 def test_each_content_is_recorded_once_on_the_event_loop(
