@@ -130,12 +130,11 @@ class Gateway:
             if not sender.started:
                 self._record(scope, 0)
 
-    def _record(self, scope: Scope, status: int) -> None:
+    def _record(self, scope: Scope, status: int) -> Awaitable[None] | None:
         if self._audit is None:
-            return
-        found = auditing.entry(scope, scope[STATE], status, self._entrance.address(scope))
-        if found is not None:
-            self._audit(found)
+            return None
+        found = auditing.entries(scope, scope[STATE], status, self._entrance.address(scope))
+        return self._audit(found) if found else None
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw_path = scope.get("raw_path") or scope["path"].encode()
@@ -171,7 +170,7 @@ class _Sender:
         cors: Cors,
         extra: ResponseHeaders,
         send: Send,
-        record: Callable[[int], None],
+        record: Callable[[int], Awaitable[None] | None],
     ) -> None:
         self.started = False
         self._record = record
@@ -185,8 +184,10 @@ class _Sender:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             # Before the answer is sent, so that no acknowledged write lacks its entry.
-            self._record(message["status"])
+            recorded = self._record(message["status"])
             self.started = True
+            if recorded is not None:
+                await recorded
             headers = list(message["headers"])
             names = {name for name, _ in headers}
             headers += (each for each in STANDARD_HEADERS if each[0] not in names)

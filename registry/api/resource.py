@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import orjson
 from starlette.datastructures import Headers
@@ -27,7 +28,7 @@ from registry.security.gate import Admission
 
 from . import media_types
 from .answers import Answer, Disconnected, refusal, send_answer
-from .auditing import ERROR_CODE, WRITES
+from .auditing import CALL, ERROR_CODE, MADE, RESULTS, WRITES
 from .backend import ApiSettings, Backend
 from .bodies import without_rule_sets
 from .list_slices import Lists
@@ -40,6 +41,7 @@ from .row_handlers import RowHandlers
 from .worker_queries import WorkerQueries
 
 MIN_OFFSET = "x-registry-min-offset"
+MULTI_STATUS = 207  # of batches, whose parts succeed or fail on their own
 FORWARD = "x-forward"  # set by a Confluent node that takes this one for the primary (Confluent 8.x)
 _PAST = "past"  # key in the state: the rows of the past that the request reads
 STATE = "registry"  # key in the ASGI scope: the request's decoded target and its answer's offset
@@ -129,6 +131,8 @@ class Resource:
             credentials=scope[STATE]["credentials"],
             headers=headers,
         )
+        if operation.writes:
+            scope[STATE][CALL] = call
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
         await self._await_offset(headers)
@@ -157,7 +161,10 @@ class Resource:
             origin = _origin(scope, headers)._replace(checked=write.checked)
             answer = await self._submit(write.command, operation.status, origin, call.sender.access)
             answer = write.finished(answer._replace(headers=(*answer.headers, *write.headers)))
-            answer = _with_location(answer, operation.location) if operation.location else answer
+            if operation.location:
+                answer = _with_location(answer, operation.location, scope[STATE])
+            if answer.status == MULTI_STATUS:
+                scope[STATE][RESULTS] = answer.body
             return self._handlers.with_headers(operation, write.call, answer)
         scope[STATE][WRITES] = False  # what is registered already is answered from rows
         etag = next((value for name, value in result.headers if name == b"etag"), None)
@@ -224,9 +231,10 @@ def _has_body(headers: Headers) -> bool:
     return headers.get("content-length", "0").strip("0") != "" or "transfer-encoding" in headers
 
 
-def _with_location(answer: Answer, location: str) -> Answer:
+def _with_location(answer: Answer, location: str, state: dict[str, Any]) -> Answer:
     """Add ``Location``; Confluent's answers never have it."""
     made: str = orjson.loads(answer.body)["id"]
+    state[MADE] = made
     headers = (*answer.headers, (b"location", f"{location}{made}".encode()))
     return answer._replace(headers=headers)
 

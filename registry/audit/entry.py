@@ -1,19 +1,25 @@
 """Entries of the audit log: who did what, to which subject, with which outcome.
 
 An entry is one line of JSON in ASCII, so that nothing a client sends can begin a line of its own or control a
-terminal. Entries hold no bodies, no headers and no query parameters, so no secrets.
+terminal. Entries hold no headers, and of bodies and queries only what the operation is done to and how, so no
+secrets.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from registry.domain.errors import OUTCOME_UNKNOWN
 
 # The longest text that is kept of what a client has sent.
 TEXT_MAX = 1024
+# Members that are left out if they say nothing.
+_USUAL: Mapping[str, Any] = {"target": {}, "options": {}, "requests": 1}
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=dict).encode
 
 
 class RequestEntry(NamedTuple):
@@ -34,13 +40,21 @@ class RequestEntry(NamedTuple):
     error_code: int = 0
     # Offset in the log after the write; ``None`` if nothing was written.
     offset: int | None = None
+    # What else the request names: other parts of the path, and of the body what is changed.
+    target: Mapping[str, Any] = MappingProxyType({})
+    # Parameters of the query, such as ``permanent``.
+    options: Mapping[str, Any] = MappingProxyType({})
+    # False if nothing is known of the client but its address.
+    admitted: bool = True
+    # Number of requests like this one that the entry stands for.
+    requests: int = 1
 
     @property
     def outcome(self) -> str:
         """``done``, ``refused``, or ``unknown`` if a write may or may not have been done."""
         if self.error_code == OUTCOME_UNKNOWN.code or not self.status:
             return "unknown"
-        return "done" if self.status < 400 else "refused"
+        return "refused" if self.status >= 400 or self.error_code else "done"
 
 
 class FileEntry(NamedTuple):
@@ -60,5 +74,9 @@ def line(entry: RequestEntry | FileEntry, moment: datetime) -> bytes:
         members |= {"event": "file", **entry._asdict()}
     else:
         members |= {"event": "request", **entry._asdict(), "outcome": entry.outcome}
+        del members["admitted"]
+        for name, usual in _USUAL.items():
+            if members[name] == usual:
+                del members[name]
     short = {name: value[:TEXT_MAX] if isinstance(value, str) else value for name, value in members.items()}
-    return json.dumps(short, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
+    return _encode(short).encode("ascii") + b"\n"

@@ -59,7 +59,7 @@ class KafkaSink:
         self._closing = False
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: bytes, *, awaited: bool = False) -> None:
         """Queue one line."""
         if self._waiting.full() or self._bytes + len(line) > BYTES_MAX:
             self._lose(1, "too many entries wait")
@@ -67,6 +67,9 @@ class KafkaSink:
         self._lines += 1
         self._bytes += len(line)
         self._waiting.put_nowait(line)
+
+    async def written(self) -> None:
+        """Wait for nothing: brokers delay no answer."""
 
     async def close(self, grace_s: float) -> None:
         """Send what waits, for up to ``grace_s`` seconds."""

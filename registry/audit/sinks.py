@@ -1,12 +1,11 @@
 """Destinations of the audit log that take each line at once: a file, and standard output.
 
-A line that they do not take is counted as lost and logged; the request goes on. A slow disk, or a pipe that
-nobody reads, delays the process.
+Their calls last as long as the disk or the reader of the pipe takes, so :class:`.waiting.WaitingSink` calls
+them in a thread.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable
@@ -14,21 +13,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from registry.observe.logs import Throttled
-
 CHECK_EVERY_S = 1.0
 STDOUT_FILE = 1
-_log = logging.getLogger(__name__)
 
 
 class Sink(Protocol):
     """Takes lines; all calls come from one event loop."""
 
-    # Lines that could not be written.
-    lost: int
+    @property
+    def lost(self) -> int:
+        """Number of lines that could not be written."""
+        ...
 
-    def write(self, line: bytes) -> None:
-        """Take one line, which ends with a line feed."""
+    def write(self, line: bytes, *, awaited: bool = False) -> None:
+        """Take one line, which ends with a line feed; ``awaited``: an answer will wait for it."""
+        ...
+
+    async def written(self) -> None:
+        """Wait until the lines are written, if answers have to wait for that."""
         ...
 
     async def close(self, grace_s: float) -> None:
@@ -36,65 +38,73 @@ class Sink(Protocol):
         ...
 
 
-class StdoutSink:
-    """Prints to standard output, or to the descriptor ``file``."""
+class Output(Protocol):
+    """Takes lines, and waits until they are written; all calls come from one thread."""
+
+    # For messages.
+    name: str
+
+    def put(self, line: bytes) -> str:
+        """Write one line, which ends with a line feed; return why that failed, or nothing."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class Stdout:
+    """Standard output, or the descriptor ``file``."""
+
+    name = "standard output"
 
     def __init__(self, file: int = STDOUT_FILE) -> None:
-        self.lost = 0
         self._file = file
-        self._failures = Throttled(_log)
         # True if the output ends within a line, of which the rest is lost.
         self._torn = False
 
-    def write(self, line: bytes) -> None:
-        """Print one line, at once."""
+    def put(self, line: bytes) -> str:
+        """Print one line."""
         text = b"\n" + line if self._torn else line
         try:
             written = os.write(self._file, text)
         except OSError as error:
-            self._lose(error.strerror or str(error))
-            return
-        if written < len(text):
-            self._torn = not text[:written].endswith(b"\n")
-            self._lose("only a part of an entry was written")
-        else:
-            self._torn = False
+            return error.strerror or str(error)
+        self._torn = written < len(text) and not text[:written].endswith(b"\n")
+        return "only a part of an entry was written" if written < len(text) else ""
 
-    async def close(self, grace_s: float) -> None:
-        """Do nothing: every line was written."""
-
-    def _lose(self, reason: str) -> None:
-        self.lost += 1
-        self._failures.error("cannot print the audit log: %s", reason)
+    def close(self) -> None:
+        """Do nothing: others print as well."""
 
 
-class FileSink(StdoutSink):
-    """Appends to a file, which other processes append to as well, and opens it again when it was rotated."""
+class File(Stdout):
+    """A file, to which other processes append as well; it is opened again when it was rotated."""
 
     def __init__(self, path: str | Path, clock: Callable[[], float] = time.monotonic) -> None:
         """Open the file, readable only for its user. Raises :class:`OSError`."""
         self._path = Path(path)
+        self.name = str(path)
         super().__init__(self._open())
         self._clock = clock
         self._checked = clock()
 
-    def write(self, line: bytes) -> None:
-        """Append one line, at once."""
+    def put(self, line: bytes) -> str:
+        """Append one line."""
         try:
             if self._clock() - self._checked >= CHECK_EVERY_S:
                 self._reopen()
             if self._torn:  # unless another process has begun a line since then
                 self._torn = _ends_within_a_line(self._path)
         except OSError as error:
-            self._lose(error.strerror or str(error))
-            return
-        super().write(line)
+            problem = error.strerror or str(error)
+        else:
+            problem = super().put(line)
+        if problem:
+            # Also if nothing was written: another process may have torn a line on the same full disk.
+            self._torn = True
+        return problem
 
-    async def close(self, grace_s: float) -> None:
-        """Close the file."""
-        self.release()
-
-    def release(self) -> None:
+    def close(self) -> None:
         """Close the file."""
         os.close(self._file)
 
@@ -109,12 +119,6 @@ class FileSink(StdoutSink):
         new = self._open()
         os.close(self._file)
         self._file, self._torn = new, False
-
-    def _lose(self, reason: str) -> None:
-        self.lost += 1
-        # Also if nothing was written: another process may have torn a line on the same full disk.
-        self._torn = True
-        self._failures.error("cannot write to the audit log %s: %s", self._path, reason)
 
 
 def _ends_within_a_line(path: Path) -> bool:

@@ -436,6 +436,12 @@ class Settings:
         "access",
         "Record each write and each refusal as a line of JSON: a file, stdout, or kafka:TOPIC",
     )
+    audit_required: bool = _setting(
+        False,
+        SWITCH,
+        "access",
+        "Answer writes only when their audit entry is written, so that a full or hanging disk stops them",
+    )
     record_principals: bool = _setting(
         True,
         SWITCH,

@@ -231,6 +231,12 @@ def _sasl(given: _GivenSettings) -> Iterator[str]:
                 yield f"{given.shown(name)} is only for kafka_sasl_mechanism = {' or '.join(mechanisms)}"
 
 
+def _audit(given: _GivenSettings) -> Iterator[str]:
+    destination = given.settings.audit_log
+    if given.settings.audit_required and (not destination or destination.startswith("kafka:")):
+        yield f"{given.shown('audit_required')} needs an audit_log that is a file or stdout"
+
+
 def _files_are_there(given: _GivenSettings) -> Iterator[str]:
     for name in _FILES:
         file = getattr(given.settings, name)
@@ -243,6 +249,6 @@ def _files_are_there(given: _GivenSettings) -> Iterator[str]:
 
 
 _Check = Callable[[_GivenSettings], Iterator[str]]
-_FOR_ALL: tuple[_Check, ...] = (_listeners, _tls, _tokens, _console, _encoder, _files_are_there)
+_FOR_ALL: tuple[_Check, ...] = (_listeners, _tls, _tokens, _console, _encoder, _audit, _files_are_there)
 _WITHOUT_KAFKA = (_cluster_needs_kafka, *_FOR_ALL)
 _WITH_KAFKA = (_election, _peer_endpoint, _kafka_security, *_FOR_ALL)

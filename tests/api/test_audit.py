@@ -8,6 +8,7 @@ import pytest
 
 from registry.api.backend import ApiSettings
 from registry.audit.entry import RequestEntry
+from registry.webhooks.signing import Signer
 from tests.api.driver import Api, ListBackend
 from tests.api.test_admission import PasswordGate
 
@@ -16,7 +17,7 @@ ALICE = {"authorization": "Basic right", "x-request-id": "r-1"}
 
 def audited(**options: Any) -> tuple[Api, list[RequestEntry]]:
     entries: list[RequestEntry] = []
-    return Api(gate=PasswordGate(), audit=entries.append, **options), entries
+    return Api(gate=PasswordGate(), audit=entries.extend, **options), entries
 
 
 def test_a_write_is_recorded_with_who_what_and_where_in_the_log() -> None:
@@ -107,3 +108,107 @@ def test_an_unexpected_error_in_a_write_is_recorded() -> None:
     with api:
         assert api.request("PUT", "/config", {"compatibility": "NONE"}, ALICE).status == 500
     assert [each.status for each in entries] == [500]
+
+
+SNAPSHOTS = "/admin/snapshots"
+HOOK = "/admin/webhooks/h"
+WEAK = {"subject": "s", "associationType": "value", "lifecycle": "WEAK"}
+RESOURCE = {"resourceName": "r", "resourceNamespace": "n", "resourceId": "i"}
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "named", "options"),
+    [
+        ("DELETE", "/subjects/s?permanent=true", None, {}, {"permanent": True}),
+        ("DELETE", "/subjects/s/versions/1?permanent=true", None, {"version": "1"}, {"permanent": True}),
+        ("PUT", "/mode/s?force=true", {"mode": "IMPORT"}, {"mode": "IMPORT"}, {"force": True}),
+        ("DELETE", "/mode/s?recursive=true", None, {}, {"recursive": True}),
+        ("PUT", "/config/s", {"alias": "t"}, {"alias": "t"}, {}),
+        ("DELETE", "/contexts/.c", None, {"context": ":.c:"}, {}),
+        ("DELETE", f"{SNAPSHOTS}/7", None, {"snapshot": "7"}, {}),
+        ("DELETE", HOOK, None, {"webhook": "h"}, {}),
+        (
+            "POST", "/associations?dryRun=true", {**RESOURCE, "associations": [WEAK]},
+            {**RESOURCE, "subjects": ["s"]}, {"dryRun": True},
+        ),
+        (
+            "PUT", "/associations/resources/i?context=:.c:", {"resourceName": "r", "associations": [WEAK]},
+            {"resource": "i", "resourceName": "r", "subjects": ["s"]}, {"context": ":.c:"},
+        ),
+        (
+            "DELETE", "/associations/resources/i?cascadeLifecycle=true&associationType=key", None,
+            {"resource": "i"},
+            {"cascadeLifecycle": True, "associationType": ["key"], "resourceType": "topic"},
+        ),
+    ],
+)  # fmt: skip
+def test_an_entry_names_the_object_and_the_options(
+    method: str, target: str, body: Any, named: dict[str, Any], options: dict[str, Any]
+) -> None:
+    api, entries = audited()
+    with api:
+        api.request("POST", "/subjects/s/versions", {"schema": '"int"'}, ALICE)
+        entries.clear()
+        api.request(method, target, body, ALICE)
+    (entry,) = entries
+    assert (entry.target, entry.options) == (named, options)
+    assert entry.offset is None or not options.get("dryRun")
+
+
+def test_a_new_address_of_a_webhook_is_visible_and_its_secrets_are_not() -> None:
+    api, entries = audited(settings=ApiSettings(webhook_signer=Signer("secret")))
+    with api:
+        for url in ("https://a.example/hooks/T0K3N?key=K", "https://a.example/hooks/0TH3R"):
+            assert api.request("PUT", HOOK, {"url": url}, ALICE).status == 200
+    first, second = (each.target for each in entries)
+    assert first["webhook"] == "h"
+    assert {each["server"] for each in (first, second)} == {"https://a.example"}
+    assert first["url_sha256"] != second["url_sha256"]
+    assert "T0K3N" not in repr(entries)
+
+
+def test_a_requested_snapshot_is_named() -> None:
+    api, entries = audited()
+    with api:
+        made = api.request("POST", SNAPSHOTS, None, ALICE).json["id"]
+    assert [each.target for each in entries] == [{"made": made}]
+
+
+def test_each_part_of_a_batch_has_an_entry_with_its_own_outcome() -> None:
+    api, entries = audited()
+    created = {**WEAK, "opType": "CREATE"}
+    parts = [
+        {**RESOURCE, "associations": [created]},
+        {**RESOURCE, "resourceId": "j", "associations": [{**created, "subject": "missing"}]},
+    ]
+    with api:
+        api.request("POST", "/subjects/s/versions", {"schema": '"int"'}, ALICE)
+        entries.clear()
+        reply = api.request("POST", "/associations:batchMutate", {"requests": parts}, ALICE)
+    assert reply.status == 207
+    assert [(each.outcome, each.error_code, each.offset is None) for each in entries] == [
+        ("done", 0, False), ("refused", 40907, True),
+    ]  # fmt: skip
+    assert [each.target["request"] for each in entries] == [0, 1]
+    assert [(each.target["resourceId"], each.target["subjects"]) for each in entries] == [
+        ("i", ["s"]), ("j", ["missing"]),
+    ]  # fmt: skip
+    assert len({each.request_id for each in entries}) == 1
+
+
+@pytest.mark.parametrize(
+    "body", [[], {"associations": {}}, {"associations": [1, {"subject": 1}]}, {"url": 1, "mode": None}]
+)
+def test_what_cannot_be_read_is_recorded_without_names(body: Any) -> None:
+    api, entries = audited()
+    with api:
+        assert api.request("POST", "/associations", body, ALICE).status >= 400
+    assert [each.target for each in entries] == [{}]
+
+
+def test_only_who_was_admitted_is_told_apart() -> None:
+    api, entries = audited()
+    with api:
+        api.get("/subjects", authorization="Basic wrong")
+        api.request("DELETE", "/subjects/none", None, ALICE)
+    assert [each.admitted for each in entries] == [False, True]

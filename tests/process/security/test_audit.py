@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from fcntl import F_SETPIPE_SZ, fcntl
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -168,3 +172,71 @@ def records(address: str, topic: str, count: int) -> list[bytes]:
     finally:
         consumer.close()
     return found
+
+
+def _pipe(path: Path) -> int:
+    """Make a named pipe that holds three long entries; return its reading end, from which nothing is read."""
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl(reading, F_SETPIPE_SZ, 4096)
+    return reading
+
+
+def _drain(reading: int) -> int:
+    """Read what a pipe holds; return the number of lines."""
+    with suppress(BlockingIOError):
+        return os.read(reading, 1 << 20).count(b"\n")
+    return 0
+
+
+def test_a_destination_that_hangs_stops_no_writes(tmp_path: Path) -> None:
+    reading = _pipe(tmp_path / "audit")
+    registry = Registry(tmp_path / "data", "--readers", "1", "--audit-log", str(tmp_path / "audit"))
+    try:
+        registry.wait()
+        for at in range(20):
+            register(registry, "s" * 1000 + str(at)).raise_for_status()
+        assert registry.output.count("answers no longer wait for it") == 1
+        lines = 0
+
+        def written() -> bool:
+            nonlocal lines
+            lines += _drain(reading)
+            return lines >= 20
+
+        until(written, 30, "the entries that waited")
+        assert lost(registry) == 0
+        assert registry.stop() == 0
+    finally:
+        registry.kill()
+        os.close(reading)
+
+
+def test_a_destination_that_is_required_and_hangs_stops_writes(tmp_path: Path) -> None:
+    reading = _pipe(tmp_path / "audit")
+    required = ("--audit-log", str(tmp_path / "audit"), "--audit-required", "true")
+    registry = Registry(tmp_path / "data", "--readers", "1", *required)
+    try:
+        registry.wait()
+        names = ["s" * 1000 + str(at) for at in range(20)]
+
+        def writes() -> None:
+            for each in names:
+                register(registry, each).raise_for_status()
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(writes)
+            url, counts = f"{registry.url}/subjects", list[int]()
+
+            def hangs() -> bool:
+                counts.append(len(httpx.get(url, timeout=PATIENT).json()))
+                return counts[-1] > 3 and counts[-5:] == [counts[-1]] * 5
+
+            until(hangs, 30, "the pipe to be full")
+            assert not writing.done()
+            until(lambda: _drain(reading) >= 0 and writing.done(), 30, "the writes to be answered")
+            writing.result()
+        assert registry.stop() == 0
+    finally:
+        registry.kill()
+        os.close(reading)

@@ -50,6 +50,19 @@ def test_what_clients_send_stays_within_its_member(hostile: str) -> None:
     assert json.loads(text)["subject"] == hostile
 
 
+def test_an_entry_names_what_was_changed_and_how() -> None:
+    target = {"resourceId": "r\u2028", "subjects": ["a"]}
+    found = json.loads(line(WRITE._replace(target=target, options={"dryRun": True}, requests=3), MOMENT))
+    assert found["target"] == target
+    assert (found["options"], found["requests"]) == ({"dryRun": True}, 3)
+
+
+def test_a_part_of_a_batch_that_failed_was_refused() -> None:
+    assert WRITE._replace(status=207, error_code=40903).outcome == "refused"
+    assert WRITE._replace(status=207).outcome == "done"
+    assert WRITE._replace(status=207, error_code=50002).outcome == "unknown"
+
+
 def test_a_long_text_is_cut() -> None:
     text = line(WRITE._replace(subject="x" * 100_000), MOMENT)
     assert json.loads(text)["subject"] == "x" * TEXT_MAX

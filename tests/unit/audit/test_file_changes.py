@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from registry.audit.entry import RequestEntry
 from registry.audit.file_changes import FileChanges
 from registry.audit.log import AuditLog
 from registry.config.loading import Settings
@@ -27,12 +28,32 @@ class ListSink:
         self.lines: list[bytes] = []
         self.threads: set[int] = set()
 
-    def write(self, line: bytes) -> None:
+    def write(self, line: bytes, *, awaited: bool = False) -> None:
         self.lines.append(line)
         self.threads.add(threading.get_ident())
 
+    async def written(self) -> None:
+        pass
+
     async def close(self, grace_s: float) -> None:
         pass
+
+
+def test_refusals_of_unknown_clients_are_counted_and_nothing_waits_for_them() -> None:
+    sink = ListSink()
+    refused = RequestEntry("GET /subjects", "r", "", "192.0.2.1", "", 401, 401, admitted=False)
+
+    async def main() -> None:
+        audit = AuditLog(sink)
+        for _ in range(1000):
+            assert audit.record_request([refused]) is None
+        waiting = audit.record_request([refused._replace(principal="alice", admitted=True)])
+        assert waiting is not None
+        await waiting
+        await audit.close(1.0)
+
+    asyncio.run(main())
+    assert [json.loads(each).get("requests", 1) for each in sink.lines] == [1, 1, 999]
 
 
 @pytest.mark.parametrize("audited", [False, True])
@@ -45,7 +66,6 @@ def test_the_end_of_watching_is_no_error(
 
     async def main() -> None:
         governance = Governance(Settings(policies=str(policies), audit_log=audit_log))
-        await asyncio.sleep(0)  # the watching begins
         await governance.close(1.0)
 
     asyncio.run(main())
