@@ -142,7 +142,7 @@ class Backend(Protocol):
         """Return all nodes as this host's node knows them."""
         ...
 
-    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         """Return the rows of owners, packed as in row keys, at a moment in the past."""
         ...
 

@@ -61,8 +61,10 @@ def _time_ms(text: str) -> int:
 class PastRows:
     """The rows of one moment, of those owners that a request has asked for so far."""
 
-    def __init__(self, backend: Backend, moment: Moment, path: Mapping[str, str]) -> None:
+    def __init__(self, backend: Backend, moment: Moment, path: Mapping[str, str], asker: str = "") -> None:
+        """``asker``: who sends the request; each has its turns."""
         self._backend = backend
+        self._asker = asker
         self._moment = moment
         # True if the same request always gets the same answer.
         self.lasting = moment.offset is not None
@@ -97,7 +99,7 @@ class PastRows:
             raise UNPROCESSABLE("This uses too many subjects or contexts to be told of a past moment")
         if not owners:
             return
-        found = await self._backend.past(self._moment, owners)
+        found = await self._backend.past(self._moment, owners, self._asker)
         self._bytes += sum(len(key) + len(value) for rows in found.rows.values() for key, value in rows)
         if self._bytes > BYTES_MAX:
             raise UNPROCESSABLE("There is too much to tell of that time at once")

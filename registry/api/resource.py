@@ -24,6 +24,7 @@ from registry.domain.errors import (
 )
 from registry.domain.pending_command import Origin
 from registry.security.access import Access
+from registry.security.client_address import wide_network
 from registry.security.gate import Admission
 
 from . import media_types
@@ -137,7 +138,7 @@ class Resource:
             return await operation.node_handler(call, self._backend)
         await self._await_offset(headers)
         if (moment := moment_of(call.args)) is not None:
-            call = replace(call, past=PastRows(self._backend, moment, call.path))
+            call = replace(call, past=PastRows(self._backend, moment, call.path, _asker(call)))
             scope[STATE][_PAST] = call.past
         return await self._answer_from_rows(operation, call, scope, headers)
 
@@ -207,6 +208,14 @@ class Resource:
     async def _body(self, receive: Receive) -> bytes:
         body = await _read(receive)
         return body if self._settings.keep_rule_sets else without_rule_sets(body)
+
+
+def _asker(call: Call) -> str:
+    """Return by whom requests that take long have their turns: a principal, or a network of clients."""
+    sender = call.sender
+    return f"{sender.method}:{sender.principal.name}" if sender.principal.name else (
+        wide_network(call.credentials().address)
+    )  # fmt: skip
 
 
 def _origin(scope: Scope, headers: Headers) -> Origin:

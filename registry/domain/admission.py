@@ -1,14 +1,20 @@
-"""Admission of commands by size, so that large ones neither exhaust memory nor delay small ones."""
+"""Admission of what has to wait: commands by their size, and turns of those who ask.
+
+So large commands neither exhaust memory nor delay small ones, and nobody who asks a lot holds up the others.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from .commands import Command
 from .principal import CheckedNames
 
+T = TypeVar("T")
 # Larger commands wait in a queue of their own and travel in pieces.
 LARGE_BYTES = 64 << 10
 # One in this many of the bytes that may wait is reserved for small commands.
@@ -72,3 +78,59 @@ class Room:
         """Remove a command from the count."""
         self._count -= 1
         self._bytes[is_large(size)] -= size
+
+
+class FairQueue(Generic[T]):
+    """Items that wait, by who asked: each asker has one turn after another. Not thread-safe."""
+
+    def __init__(self) -> None:
+        # The next one to have its turn comes first; none is empty.
+        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return self._count
+
+    def count(self, asker: str) -> int:
+        """Return the number of an asker's items."""
+        return len(self._waiting.get(asker, ()))
+
+    def askers(self) -> Iterator[str]:
+        """Yield those who wait, in the order of their turns."""
+        return iter(self._waiting)
+
+    def put(self, asker: str, item: T) -> None:
+        """Append an item to those of its asker."""
+        self._waiting.setdefault(asker, deque()).append(item)
+        self._count += 1
+
+    def pop(self, asker: str | None = None) -> T | None:
+        """Return the first item of an asker, or of the one whose turn it is; ``None`` if nobody waits."""
+        asker = next(iter(self._waiting), None) if asker is None else asker
+        if asker is None:
+            return None
+        items = self._waiting[asker]
+        item = items.popleft()
+        self._count -= 1
+        if items:
+            self._waiting.move_to_end(asker)
+        else:
+            del self._waiting[asker]
+        return item
+
+    def give_way(self, asker: str | None, rank: Callable[[str], int] = lambda _: 0) -> T | None:
+        """Take the last item of the asker with the highest rank and then the most items, and return it.
+
+        ``None`` if a further item of ``asker`` would rank as high, so it is this one that has to give way.
+        Without an ``asker`` everybody's does.
+        """
+        worst = max(self._waiting, key=lambda each: (rank(each), self.count(each)), default=None)
+        own = (-1, 0) if asker is None else (rank(asker), self.count(asker) + 1)
+        if worst is None or (rank(worst), self.count(worst)) <= own:
+            return None
+        item = self._waiting[worst].pop()
+        self._count -= 1
+        if not self._waiting[worst]:
+            del self._waiting[worst]
+        return item

@@ -93,6 +93,7 @@ class AskPast(msgspec.Struct, tag=True, frozen=True):
     number: int
     moment: Moment
     owners: list[bytes]
+    asker: str = ""
 
 
 class Report(msgspec.Struct, tag=True, frozen=True):

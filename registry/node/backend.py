@@ -86,10 +86,11 @@ class NodeBackend:
         """Return the cluster as the node knows it."""
         return self._cluster.status()
 
-    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         """Return the rows of owners at a moment in the past, with sensitive metadata decrypted."""
         reply: asyncio.Future[OwnerRows | RegistryError] = self._loop.create_future()
-        self._node.past.ask(moment, owners, lambda told: None if reply.done() else reply.set_result(told))
+        answer = lambda told: None if reply.done() else reply.set_result(told)  # noqa: E731
+        self._node.past.ask(moment, owners, answer, asker)
         told = await reply
         if isinstance(told, RegistryError):
             raise told

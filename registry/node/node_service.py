@@ -150,8 +150,8 @@ class NodeSession:
                 self._connection.send(Status(number, status))
             case AskCluster(number):
                 self._connection.send(Cluster(number, self._service.cluster()))
-            case AskPast(number, moment, owners):
-                self._node.past.ask(moment, owners, partial(self._told, number))
+            case AskPast(number, moment, owners, asker):
+                self._node.past.ask(moment, owners, partial(self._told, number), asker)
             case Report(tally, number):
                 self._node.processes.report(self.number, tally)
                 if number:

@@ -214,7 +214,7 @@ class StartupBackend:
         """Raise ``NOT_STARTED``."""
         raise NOT_STARTED()
 
-    async def past(self, moment: Moment, owners: list[bytes]) -> NoReturn:
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> NoReturn:
         """Raise ``NOT_STARTED``."""
         raise NOT_STARTED()
 

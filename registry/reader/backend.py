@@ -115,9 +115,9 @@ class ReaderBackend:
         """Return the cluster as the node knows it."""
         return await self.node.cluster()
 
-    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         """Return what the node tells, with sensitive metadata decrypted."""
-        return plain_owners(await self.node.past(moment, owners), self._cipher)
+        return plain_owners(await self.node.past(moment, owners, asker), self._cipher)
 
     async def snapshots(self) -> list[Entry]:
         """Return the node's catalogue."""

@@ -224,11 +224,11 @@ class NodeClient:
         assert answer.status is not None
         return answer.status
 
-    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         """Return the rows of owners at a moment in the past. Raises 400, 410, 422, 503."""
         try:
             answer = await self._call(
-                lambda number: AskPast(number, moment, owners), PAST_TIMEOUT_S, STATUS_TIMEOUT_S
+                lambda number: AskPast(number, moment, owners, asker), PAST_TIMEOUT_S, STATUS_TIMEOUT_S
             )
         except RegistryError as error:
             if error.code != OUTCOME_UNKNOWN.code:

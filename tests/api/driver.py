@@ -176,7 +176,7 @@ class ListBackend:
         self.entries = {entry.id: entry, **self.entries}
         return entry
 
-    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         """Fold the log up to the moment."""
         if moment.offset is not None and moment.offset >= len(self.log):
             raise BAD_REQUEST("atOffset lies beyond the log")

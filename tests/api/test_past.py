@@ -223,7 +223,7 @@ def test_quoted_names_have_a_past(api: Api) -> None:
 class SilentBackend(ListBackend):
     """Rows of a node that never tells the past."""
 
-    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         return await asyncio.get_running_loop().create_future()
 
 
@@ -234,10 +234,36 @@ def test_a_read_of_the_past_ends_in_the_time_of_a_request() -> None:
         assert api.get("/subjects/orders/versions?atOffset=0").status == 503
 
 
+class AskedBackend(ListBackend):
+    """Rows that know by whom their past was asked for."""
+
+    askers: set[str]
+
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
+        self.askers.add(asker)
+        return await super().past(moment, owners, asker)
+
+
+def test_the_past_is_asked_for_by_principal_or_else_by_network() -> None:
+    backend = AskedBackend()
+    backend.askers = set()
+    with PermittingApi(rule("alice", "reader", "*"), backend=backend) as api:
+        api.register("orders", record("R", "a"))
+        target = f"/subjects/orders/versions?atOffset={len(backend.log) - 1}"
+        for user in ("root", "alice"):
+            reply = api.request("GET", target, user=user)
+            assert reply.status == 200
+    assert backend.askers == {":root", ":alice"}
+    with Api(backend) as anyone:
+        backend.askers = set()
+        assert anyone.get(target).status == 200
+    assert backend.askers == {"127.0.0.0/24"}
+
+
 class LargeBackend(ListBackend):
     """Rows of a node whose subjects are all large."""
 
-    async def past(self, moment: Moment, owners: list[bytes]) -> OwnerRows:
+    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         return OwnerRows(1, {owner: [(owner, bytes(1 << 20))] for owner in owners})
 
 

@@ -1,20 +1,22 @@
-"""The thread that tells the past: one request at a time, each for a bounded time."""
+"""The thread that reconstructs the past: one request at a time, each for a bounded time, in fair turns."""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from queue import Full, Queue
 from typing import NamedTuple
 
+from registry.domain.admission import FairQueue
 from registry.domain.errors import TOO_LATE, UNAVAILABLE, UNEXPECTED, RegistryError
 from registry.domain.history.moment import Moment, OwnerRows
 
 from .telling import Teller
 
-WAITING_MAX = 16
+WAITING_MAX = 32
+# Requests of one asker that may wait, for a client alone too.
+WAITING_OF_ONE_MAX = 16
 TELL_S = 10.0
 _log = logging.getLogger(__name__)
 
@@ -22,6 +24,7 @@ Told = OwnerRows | RegistryError
 
 
 class _Request(NamedTuple):
+    asker: str
     moment: Moment
     owners: list[bytes]
     deadline: float
@@ -31,35 +34,68 @@ class _Request(NamedTuple):
 class PastThread:
     """Answers questions about the past with ``teller``; ``soon`` runs the answers on the event loop.
 
-    ``tell_s``: how long a request may wait and take, in seconds.
+    ``tell_s``: how long a request may wait and take, in seconds; half of it if others wait meanwhile.
     """
 
     def __init__(
         self, teller: Teller, soon: Callable[[Callable[[], None]], None], tell_s: float = TELL_S
     ) -> None:
         self._teller, self._soon, self._tell_s = teller, soon, tell_s
-        self._requests: Queue[_Request | None] = Queue(WAITING_MAX)
+        self._requests: FairQueue[_Request] = FairQueue()
+        self._changed = threading.Condition()  # guards the queue
         self._stopping = False
 
-    def ask(self, moment: Moment, owners: list[bytes], answer: Callable[[Told], None]) -> None:
-        """Pass the rows of owners at a moment to ``answer``, or the error. Any thread may call this."""
-        try:
-            self._requests.put_nowait(_Request(moment, owners, time.monotonic() + self._tell_s, answer))
-        except Full:
+    def ask(
+        self, moment: Moment, owners: list[bytes], answer: Callable[[Told], None], asker: str = ""
+    ) -> None:
+        """Pass the rows of owners at a moment to ``answer``, or the error. Any thread may call this.
+
+        ``asker``: the principal or the network of the client that asks; each has its turns.
+        """
+        request = _Request(asker, moment, owners, time.monotonic() + self._tell_s, answer)
+        with self._changed:
+            refused = self._put(request)
+            self._changed.notify()
+        if refused is not None:
             error = UNAVAILABLE("Too many requests for the past are waiting").retried_after(1)
-            self._soon(lambda: answer(error))
+            self._soon(lambda: refused.answer(error))
+
+    def _put(self, request: _Request) -> _Request | None:
+        """Let a request wait; return the one that cannot: itself, or the last of who has most waiting."""
+        if self._requests.count(request.asker) >= WAITING_OF_ONE_MAX:
+            return request
+        dropped = None
+        if len(self._requests) >= WAITING_MAX:
+            dropped = self._requests.give_way(request.asker)
+            if dropped is None:
+                return request
+        self._requests.put(request.asker, request)
+        return dropped
 
     def run(self) -> None:
         """Answer until :meth:`stop`."""
-        while (request := self._requests.get()) is not None and not self._stopping:
+        while (request := self._next()) is not None:
             self._answer(request)
+
+    def _next(self) -> _Request | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping or len(self._requests))
+            return None if self._stopping else self._requests.pop()
+
+    def _others_wait(self, asker: str) -> bool:
+        with self._changed:
+            return len(self._requests) > self._requests.count(asker)
 
     def _answer(self, request: _Request) -> None:
         told: Told
+        half = time.monotonic() + self._tell_s / 2
 
         def hurry() -> None:
-            if self._stopping or time.monotonic() >= request.deadline:
+            now = time.monotonic()
+            if self._stopping or now >= request.deadline:
                 raise TOO_LATE()
+            if now >= half and self._others_wait(request.asker):
+                raise TOO_LATE().retried_after(1)
 
         try:
             hurry()
@@ -75,6 +111,6 @@ class PastThread:
 
     def stop(self) -> None:
         """Make :meth:`run` return after its current step."""
-        self._stopping = True
-        with suppress(Full):
-            self._requests.put_nowait(None)
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
+from registry.domain.admission import FairQueue
 from registry.domain.errors import UNAVAILABLE, RegistryError
 
 from .passwords import PASSWORD_BYTES_MAX
@@ -66,8 +67,7 @@ class _Turns:
     def __init__(self) -> None:
         self._running = 0
         self._proven: deque[_Turn] = deque()
-        # By network; the next one to have its turn comes first.
-        self._others: OrderedDict[str, deque[_Turn]] = OrderedDict()
+        self._others: FairQueue[_Turn] = FairQueue()  # by network
         self._failed: Recent[bool] = Recent(FAILED_S, _NETWORKS_MAX)
 
     def failed(self, network: str) -> None:
@@ -87,11 +87,13 @@ class _Turns:
             self._pass_on()
 
     async def _wait(self, network: str, *, proven: bool) -> None:
-        if self._running + self._waiting() >= PENDING_MAX:
+        if self._running + len(self._proven) + len(self._others) >= PENDING_MAX:
             self._make_room(network, proven=proven)
         turn: _Turn = asyncio.get_running_loop().create_future()
-        queue = self._proven if proven else self._others.setdefault(network, deque())
-        queue.append(turn)
+        if proven:
+            self._proven.append(turn)
+        else:
+            self._others.put(network, turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -99,23 +101,13 @@ class _Turns:
                 self._pass_on()
             raise
 
-    def _waiting(self) -> int:
-        return len(self._proven) + sum(map(len, self._others.values()))
-
     def _make_room(self, network: str, *, proven: bool) -> None:
-        """Send away who waits last for the network that has most waiting. Raises 503 if that is this one."""
-        worst = max(self._others, key=self._rank, default=None)
-        own = (False, 0) if proven else (self._has_failed(network), len(self._others.get(network, ())) + 1)
-        if worst is None or self._rank(worst) <= own:
+        """Refuse who waits last of the network with the most waiting. Raises 503 if that is this one."""
+        dropped = self._others.give_way(None if proven else network, self._has_failed)
+        if dropped is None:
             raise _too_many()
-        last = self._others[worst].pop()
-        if not self._others[worst]:
-            del self._others[worst]
-        if not last.done():
-            last.set_exception(_too_many())
-
-    def _rank(self, network: str) -> tuple[bool, int]:
-        return self._has_failed(network), len(self._others[network])
+        if not dropped.done():
+            dropped.set_exception(_too_many())
 
     def _has_failed(self, network: str) -> bool:
         return self._failed.get(network) is not None
@@ -131,17 +123,8 @@ class _Turns:
     def _next(self) -> _Turn | None:
         if self._proven:
             return self._proven.popleft()
-        if not self._others:
-            return None
-        first = next(iter(self._others))
-        network = next((each for each in self._others if not self._has_failed(each)), first)
-        queue = self._others[network]
-        turn = queue.popleft()
-        if queue:
-            self._others.move_to_end(network)
-        else:
-            del self._others[network]
-        return turn
+        clean = next((each for each in self._others.askers() if not self._has_failed(each)), None)
+        return self._others.pop(clean)
 
 
 def _too_many() -> RegistryError:

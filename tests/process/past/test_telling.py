@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -18,7 +19,7 @@ from registry.log.embedded.log import EmbeddedLog
 from registry.node.past.bases import Bases
 from registry.node.past.filler import HistoryFiller
 from registry.node.past.telling import Teller
-from registry.node.past.thread import PastThread, Told
+from registry.node.past.thread import WAITING_MAX, WAITING_OF_ONE_MAX, PastThread, Told
 from registry.node.replication.follower import Follower
 from registry.store.lmdb import Store
 from registry.store.open import open_store
@@ -89,8 +90,8 @@ class Past:
         while self.log.compact(1 << 50, 0, retention_ms, applied=self.store.applied):
             pass
 
-    def teller(self) -> Teller:
-        return Teller(self.log, self.store, Bases(self.log, lambda: self.snapshots), now_ms)
+    def teller(self, kind: type[Teller] = Teller) -> Teller:
+        return kind(self.log, self.store, Bases(self.log, lambda: self.snapshots), now_ms)
 
     def owners(self) -> list[bytes]:
         return sorted({owner(each.key) for each in self.records} - {b""})
@@ -287,6 +288,57 @@ def test_a_thread_answers_one_after_another_and_refuses_too_many(past: Past) -> 
     runs.join(30)
     assert not runs.is_alive()
     assert all(not isinstance(each, RegistryError) for each in told[4:])
+
+
+def test_who_asks_a_lot_leaves_the_others_their_turns(past: Past) -> None:
+    past.append(said(50, SUBJECTS))
+    order: list[str] = []
+    refused: list[str] = []
+
+    def ask(asker: str) -> None:
+        def answer(told: Told) -> None:
+            (refused if isinstance(told, RegistryError) else order).append(asker)
+
+        thread.ask(Moment(10), [b".\0subject-0\0"], answer, asker)
+
+    thread = PastThread(past.teller(), lambda call: call())
+    for _ in range(WAITING_OF_ONE_MAX + 100):
+        ask("crowd")
+    assert refused == ["crowd"] * 100
+    others = [f"other{number}" for number in range(WAITING_MAX - 2)]
+    for each in others:
+        ask(each)
+    assert set(refused) == {"crowd"}, "only who has most waiting gives way"
+    runs = threading.Thread(target=thread.run)
+    runs.start()
+    until(lambda: len(order) == WAITING_MAX, 30, "the answers")
+    thread.stop()
+    runs.join(30)
+    assert order == ["crowd", *others, "crowd"]
+
+
+class Endless(Teller):
+    """Reconstructs until the time is over."""
+
+    def tell(self, moment: Moment, owners: Sequence[bytes], hurry: Callable[[], None]) -> NoReturn:
+        while True:
+            hurry()
+
+
+def test_a_long_read_gives_way_to_others_after_half_of_its_time(past: Past) -> None:
+    told: list[tuple[str, Told]] = []
+    thread = PastThread(past.teller(Endless), lambda call: call(), tell_s=0.2)
+    for asker in ("long", "other"):
+        thread.ask(Moment(10), [], lambda each, asker=asker: told.append((asker, each)), asker)  # type: ignore[misc]
+    runs = threading.Thread(target=thread.run)
+    runs.start()
+    until(lambda: len(told) == 2, 30, "both to be answered")
+    thread.stop()
+    runs.join(30)
+    # Who gave way is told when to come back; nobody waited for the other one.
+    assert [(asker, each.retry_after_s) for asker, each in told if isinstance(each, RegistryError)] == [
+        ("long", 1), ("other", 0),
+    ]  # fmt: skip
 
 
 def test_who_has_waited_too_long_is_not_answered_any_more(past: Past) -> None:

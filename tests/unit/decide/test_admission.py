@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from registry.domain.admission import LARGE_BYTES, Room, is_large, size_of
+from registry.domain.admission import LARGE_BYTES, FairQueue, Room, is_large, size_of
 from registry.domain.commands import (
     Associate,
     AssociationRequest,
@@ -67,3 +69,32 @@ def test_a_command_larger_than_the_room_may_wait_alone() -> None:
     assert room.fits(100 * LARGE_BYTES)
     room.add(100 * LARGE_BYTES)
     assert not room.fits(100 * LARGE_BYTES)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=30))
+def test_every_asker_has_one_turn_in_each_round_and_its_items_keep_their_order(
+    put: list[tuple[str, int]],
+) -> None:
+    queue: FairQueue[tuple[str, int]] = FairQueue()
+    for asker, item in put:
+        queue.put(asker, (asker, item))
+    taken = []
+    while (found := queue.pop()) is not None:
+        taken.append(found)
+    assert (len(queue), list(queue.askers())) == (0, [])
+    for asker in "abc":
+        assert [each for each in taken if each[0] == asker] == [each for each in put if each[0] == asker]
+    rounds = [sum(each[0] == asker for each in taken[:at]) for at, (asker, _) in enumerate(taken)]
+    assert rounds == sorted(rounds)
+
+
+def test_who_has_most_items_gives_way_to_others_only() -> None:
+    queue: FairQueue[str] = FairQueue()
+    for number in range(3):
+        queue.put("a", f"a{number}")
+    queue.put("b", "b0")
+    assert queue.give_way("a") is None
+    assert queue.give_way("b") == "a2"
+    assert queue.give_way("b") is None, "it would have as many"
+    assert queue.give_way("c", {"a": 0, "b": 1, "c": 0}.__getitem__) == "b0"
+    assert (len(queue), queue.count("b"), queue.give_way(None)) == (2, 0, "a1")
