@@ -103,6 +103,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         _each("Waiting commands", "registrar_writes_waiting"),
         _each("Quarantined records", "registrar_quarantined_records"),
+        Panel("Clashes with another writer", ((_rate("registrar_writer_clashes_total"), _NODE),), "wps"),
     ),
     "Store": (
         _each("Bytes used", "registrar_store_bytes", "bytes"),

@@ -34,7 +34,17 @@ import orjson
 
 from registry.domain.fold import fold
 from registry.domain.log_format.jackson import dumps
-from registry.domain.log_format.records import AssociationKey, Entry
+from registry.domain.log_format.records import (
+    AssociationKey,
+    ClearSubjectKey,
+    ConfigKey,
+    ContextKey,
+    DeleteSubjectKey,
+    Entry,
+    Key,
+    ModeKey,
+    SchemaKey,
+)
 from registry.domain.log_format.webhook_values import position_value, read_webhook, webhook_value
 from registry.domain.model import Subject
 from registry.domain.queries import webhooks
@@ -47,6 +57,12 @@ from .log_format import config_values, records, values
 
 _OFFSET = 8
 _NO_ORDER = (layout.CONTEXT, layout.RESERVATION, layout.CONFIG, layout.MODE)
+_SCOPED: dict[type, bytes] = {
+    ConfigKey: layout.CONFIG,
+    ModeKey: layout.MODE,
+    DeleteSubjectKey: layout.DELETE_MARK,
+    ClearSubjectKey: layout.CLEAR,
+}
 _COMPARED = (
     layout.ASSOCIATION, layout.WEBHOOK, layout.ID, layout.VERSION, layout.DELETE_MARK, layout.CLEAR,
 )  # fmt: skip
@@ -75,6 +91,41 @@ def entries(view: View) -> Iterator[Entry]:
     for webhook in webhooks.webhooks(view):
         yield Entry(records.webhook_key(webhook.name), webhook_value(webhook))
         yield Entry(records.position_key(webhook.name), position_value(None))
+
+
+def restored(view: View, key: Key) -> Entry | None:
+    """Return the record that gives ``key`` the rows that it has in ``view``, whatever was written since.
+
+    A tombstone if it has none; ``None`` for the keys of our own records.
+    """
+    row_key = _row_key(key)
+    if row_key is None:
+        return None
+    value = view.get(row_key)
+    if value is None:
+        return Entry(records.canonical_key(key), None)
+    match key:
+        case SchemaKey():
+            row = VersionRow.unpack(value)
+            return Entry(records.canonical_key(key), values.schema_value_of(row, deleted=row.deleted))
+        case AssociationKey():
+            return _association(value)
+        case ConfigKey() | ModeKey() | ContextKey():
+            return _without_order(view, row_key, value)
+    return _of_history(view, row_key)
+
+
+def _row_key(key: Key) -> bytes | None:
+    match key:
+        case SchemaKey(subject, version):
+            return layout.version_key(subject, version)
+        case AssociationKey():
+            return layout.association_key(key.subject, records.canonical_key(key))
+        case ContextKey(context):
+            return layout.context_key(layout.CONTEXT, context)
+        case ConfigKey(subject) | ModeKey(subject) | DeleteSubjectKey(subject) | ClearSubjectKey(subject):
+            return layout.scope_key(_SCOPED[type(key)], subject)
+    return None
 
 
 def marker(origin: str, applied: int, count: int) -> Entry:

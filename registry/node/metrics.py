@@ -72,6 +72,7 @@ def _of_work(node: Node, total: Tally) -> Iterator[Sample]:
     yield Sample("registrar_writer_batches", writer.batches)
     yield Sample("registrar_writer_commands", writer.commands)
     yield Sample("registrar_writer_records", writer.records)
+    yield Sample("registrar_writer_clashes", writer.clashes)
     yield Sample("registrar_schemas_registered", writer.versions)
     yield Sample("registrar_http_connections", total.connections)
     yield Sample("registrar_feed_listeners", total.listeners)

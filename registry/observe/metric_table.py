@@ -57,6 +57,10 @@ _OWN = (
     Metric("registrar_writer_batches", COUNTER, "Batches of commands decided"),
     Metric("registrar_writer_commands", COUNTER, "Commands decided"),
     Metric("registrar_writer_records", COUNTER, "Records appended to the log"),
+    Metric(
+        "registrar_writer_clashes", COUNTER,
+        "Commands decided again because another program wrote to the log at the same time",
+    ),
     Metric("registrar_schemas_registered", COUNTER, "Versions registered by this node"),
     Metric("registrar_http_requests", COUNTER, "Requests answered", _REQUEST),
     Metric(

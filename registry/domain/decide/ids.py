@@ -132,6 +132,17 @@ class Ids:
         """Return to earlier spans, because nothing decided since will be appended."""
         self._spans = saved.copy()
 
+    def rewind(self, before: dict[str, Span], after: dict[str, Span]) -> None:
+        """Return to the spans of ``before`` such that the decision that led to ``after`` gets its ids again.
+
+        What that decision reserved counts as reserved, so that it needs no record for them.
+        """
+        self._spans = before.copy()
+        for context, span in after.items():
+            old = before.get(context) or Span(1, 0, self._batch)
+            if span.upto != old.upto:
+                self._spans[context] = Span(span.upto - old.batch + 1, span.upto, span.batch)
+
     def restart(self, floor: int = 0) -> None:
         """Forget all spans, so that they start again from the rows, as after a change of primary.
 

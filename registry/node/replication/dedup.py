@@ -29,6 +29,8 @@ class Remembered(NamedTuple):
 
     # As in :class:`registry.domain.decide.Decision`; ``None`` if the reply is lost.
     brief: bytes | None
+    # Of the record with its header. A command that was decided again has two: the later one counts.
+    offset: int = 0
 
 
 class DedupCache:
@@ -96,10 +98,16 @@ class DedupCache:
 
     def _add(self, offset: int, raw: bytes) -> None:
         header = unpack_header(raw)
-        if header is None or header.idempotency_key in self._known:
+        if header is None:
             return
-        self._known[header.idempotency_key] = Remembered(header.brief)
-        self._order.append((offset, header.idempotency_key))
+        known = self._known.get(header.idempotency_key)
+        if known is None:
+            self._order.append((offset, header.idempotency_key))
+        elif known.offset >= offset:
+            return
+        else:
+            self._bytes -= len(known.brief or b"")
+        self._known[header.idempotency_key] = Remembered(header.brief, offset)
         self._bytes += len(header.brief or b"")
 
     def _shrink(self) -> None:

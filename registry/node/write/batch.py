@@ -18,13 +18,13 @@ from registry.domain.commands import (
     refused,
 )
 from registry.domain.decide import Decision, decide, repeated
-from registry.domain.decide.ids import Ids
+from registry.domain.decide.ids import Ids, Span
 from registry.domain.decide.webhooks import check_start
 from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.idempotency import pack_header
 from registry.domain.log_format.principals import PRINCIPAL_ROOM_BYTES, requested_by
-from registry.domain.log_format.records import Entry, Record
+from registry.domain.log_format.records import NOOP_KEY, Entry, Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Facts
@@ -87,6 +87,8 @@ class Batch(NamedTuple):
     plans: list[Plan]
     # Record headers by the index of their entry: the last record of each command with an idempotency key.
     headers: dict[int, bytes]
+    # For each plan, the state of the ids before its command was decided.
+    ids: list[dict[str, Span]]
 
     def cuts(self) -> list[int]:
         """Return the indexes in ``entries`` at which the records of another command begin."""
@@ -132,7 +134,7 @@ class Decider:
         ``base``: an offset that no row of ``view`` reaches. ``bytes_max``: the limit on the bytes of a
         record's key and value together.
         """
-        batch = Batch([], [], {})
+        batch = Batch([], [], {}, [])
         self.rates.begin()
         size = 0
         overlay = OverlayView(view)
@@ -148,6 +150,7 @@ class Decider:
                 overlay.commit(apply(overlay, record))
             unseen.clear()
             ids = self.ids.saved()
+            batch.ids.append(ids)
             try:
                 before = None
                 if idempotency_key is not None:
@@ -178,6 +181,31 @@ class Decider:
                     idempotency_key, command, decision, bytes_max
                 )
         return batch
+
+    def decide_again(self, view: View, pending: PendingCommand, bytes_max: int) -> Decision | Refused:
+        """Decide a command over the rows that its records met in the log; it costs its principal no more."""
+        try:
+            decision = self._decision(view, pending.request, bytes_max, self._parser.run)
+        except RegistryError as error:
+            return refused(error)
+        assert not isinstance(decision, Unanswered)  # nothing is postponed
+        return decision
+
+    def was_done(self, pending: PendingCommand, plan: Planned | Refused) -> bool:
+        """Return true if the plan of a command repeats what was executed in an earlier batch."""
+        key = pending.request.idempotency_key
+        if key is None or self._memory is None or (isinstance(plan, Planned) and plan.writes):
+            return False
+        return self._memory.find(key) is not None
+
+    def header(self, pending: PendingCommand, again: Decision | Refused, bytes_max: int) -> bytes | None:
+        """Return the record header of a command that was decided again; ``None`` if it has no key."""
+        key = pending.request.idempotency_key
+        if key is None or self._memory is None:
+            return None
+        if isinstance(again, Refused):
+            return pack_header(key.id, b"", 0)
+        return self._command_header(key, pending.command, again, bytes_max)
 
     def _before(
         self,
@@ -214,6 +242,18 @@ class Decider:
     def _one(
         self, view: OverlayView, request: CommandRequest, known: Facts, bytes_max: int
     ) -> Decision | Unanswered:
+        decision = self._decision(view, request, bytes_max, lambda steps: self._attempted(steps, known))
+        if isinstance(decision, Decision) and decision.entries:
+            self.rates.take(request.principal.name, self._policies().writes_per_minute)
+        return decision
+
+    def _decision(
+        self,
+        view: View,
+        request: CommandRequest,
+        bytes_max: int,
+        run: Callable[[Querying[Decision]], Decision | Unanswered],
+    ) -> Decision | Unanswered:
         command, policies, defaults = request.command, self._policies(), self._defaults
         if policies is not NO_POLICIES:
             defaults = replace(defaults, policies=policies, principal=request.principal)
@@ -222,7 +262,7 @@ class Decider:
         try:
             seen = plain_view(view, self._cipher)
             steps = decide(seen, command, self.ids, defaults, self._parser.memory)
-            decision = self._attempted(steps, known)
+            decision = run(steps)
             if isinstance(decision, Unanswered):
                 return decision
             entries = recorded(decision.entries, view, self._cipher)
@@ -240,15 +280,13 @@ class Decider:
                 raise SCHEMA_TOO_LARGE()
         if isinstance(command, Associate | ChangeAssociations):
             _check_whole(decision, bytes_max)
-        if decision.entries:
-            self.rates.take(request.principal.name, policies.writes_per_minute)
         return decision
 
     def _command_header(
         self, idempotency_key: IdempotencyKey, command: Command, decision: Decision, bytes_max: int
     ) -> bytes:
         brief = decision.reply if decision.brief is None else decision.brief
-        last = decision.entries[-1]
+        last = decision.entries[-1] if decision.entries else Entry(NOOP_KEY, None)
         taken = len(last.key) + len(last.value or b"") + (PRINCIPAL_ROOM_BYTES if last.principal else 0)
         room = bytes_max - taken + RECORD_HEADER_BYTES
         most = min(room, _brief_bytes_max(bytes_max) + RECORD_HEADER_BYTES)

@@ -9,8 +9,8 @@ again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from registry.domain.commands import Outcome, refused
@@ -26,6 +26,7 @@ from registry.tracing.contract import NO_TRACING, Tracing
 
 from . import outcomes
 from .batch import Batch, Decider, Plan, Planned, Postponed
+from .overtaken import Landed, OvertakenBatch, Unsettled
 from .queue import Queue
 
 # Timeout of a query for the log's end, in seconds.
@@ -85,6 +86,8 @@ class BatchWriter:
         self._unreachable = False
         # Records and versions appended so far.
         self.records = self.versions = 0
+        # Commands decided again because another program's records came before theirs.
+        self.clashes = 0
 
     def open(self, barrier: int | None) -> None:
         """Write under the claim whose ``barrier`` is applied; ``None`` if no other node can write."""
@@ -118,31 +121,61 @@ class BatchWriter:
 
     def _write(self, commands: list[PendingCommand]) -> list[Outcome | Postponed] | None:
         ids = self._decider.ids.saved()
-        try:
+        with _log_errors_refuse():
             self._check_reachable()
             self._reach(self._log.end())
-            base = self._store.applied
-            batch = self._decide(commands, base)
-            if not batch.entries:
-                newest = self._nothing_newer(base)
-                return [outcomes.done(each, base) for each in batch.plans] if newest else None
-        except (Fenced, Unreachable):
-            raise
-        except LogError as error:
-            raise outcomes.kind_of(error)(str(error)) from error
+        base = self._store.applied
+        # Kept until the records are in the log, because those of others may have come before them.
+        with self._store.view() as view:
+            with _log_errors_refuse():
+                batch = self._decide(view, commands, base)
+            try:
+                landed = self._append(view, commands, batch, base) if batch.entries else None
+            except (Fenced, Unreachable, RecordTooLarge, OutcomeUnknown):
+                raise
+            except LogError as error:
+                self._decider.ids.restore(ids)
+                return self._not_appended(batch.plans, error)
+        if landed is not None:
+            return self._appended(batch, landed)
+        with _log_errors_refuse():
+            newest = self._nothing_newer(base)
+        return [outcomes.done(each, base) for each in batch.plans] if newest else None
+
+    def _append(self, view: View, commands: list[PendingCommand], batch: Batch, base: int) -> Landed:
+        """Append the records of a batch that was decided over ``view``, which held the log up to ``base``.
+
+        Raises the errors of :meth:`.contract.Log.append`, and :class:`OutcomeUnknown` after the replies.
+        """
         try:
             with self._tracing.appended(commands):
                 first = self._log.append(batch.entries, batch.cuts(), batch.headers)
-        except (Fenced, Unreachable, RecordTooLarge):
-            raise
+            end = first + len(batch.entries)
+            if first == base and self._log.end() == end:
+                return Landed(batch.plans, base, first, end)
+            return self._settle(view, commands, batch, base)
         except OutcomeUnknown as error:
             _log.error("the outcome of a batch of %d commands is unknown: %s", len(commands), error)
             self._queue.reply(commands, self._in_doubt(batch.plans, error))
             raise
+
+    def _settle(self, view: View, commands: list[PendingCommand], batch: Batch, base: int) -> Landed:
+        """Settle a batch whose records follow others that were unknown when it was decided."""
+        overtaken = OvertakenBatch(self._log, self._decider, view, now=self._now())
+        try:
+            landed = overtaken.settle(commands, batch, base)
         except LogError as error:
-            self._decider.ids.restore(ids)
-            return self._not_appended(batch.plans, error)
-        return self._appended(batch, base, first)
+            raise Unsettled(f"another program writes to the same log: {error}") from error
+        finally:
+            self.clashes += overtaken.changed
+        if overtaken.others:
+            _failures.error(
+                "%d records of another program came before ours, from offset %d of the log on; %d of %d "
+                "commands were decided again, because an id or a version was taken or a rule had changed. "
+                "Only one program may write to the log: see RegistrarAnotherWriter in the runbook",
+                overtaken.others, base, overtaken.changed, len(commands),
+            )  # fmt: skip
+        return landed
 
     def _check_reachable(self) -> None:
         """Check that a log that was unreachable answers again, before an append is begun.
@@ -164,16 +197,15 @@ class BatchWriter:
             # No other node can write, so waiting is useless and the client gets the error at once.
             raise STORE_FAILED(f"The store does not take what is in the log: {error}") from error
 
-    def _decide(self, commands: list[PendingCommand], base: int) -> Batch:
+    def _decide(self, view: View, commands: list[PendingCommand], base: int) -> Batch:
         """Decide the commands that fit one batch; queue the rest of ``commands`` again.
 
         ``base``: an applied offset read earlier, at least up to which the rows hold the log.
         """
-        with self._store.view() as view:
-            self._see_own_barrier(view)
-            batch = self._decider.decide(
-                view, commands, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
-            )
+        self._see_own_barrier(view)
+        batch = self._decider.decide(
+            view, commands, base=base, now=self._now(), bytes_max=self._log.record_bytes_max
+        )
         if rest := commands[len(batch.plans) :]:
             self._queue.put_back(rest, "")
             del commands[len(batch.plans) :]
@@ -193,27 +225,30 @@ class BatchWriter:
             self._reach(end)
         return end <= base
 
-    def _appended(self, batch: Batch, base: int, first: int) -> list[Outcome | Postponed]:
-        """Return the outcomes of a batch whose records are in the log from offset ``first`` on."""
+    def _appended(self, batch: Batch, landed: Landed) -> list[Outcome | Postponed]:
+        """Return the outcomes of a batch whose records are in the log."""
         self._appended_at = self._clock()
         self._decider.rates.pay()
-        self.records += len(batch.entries)
+        self.records += landed.end - landed.first
         self.versions += sum(map(_is_version, batch.entries))
+        plans = landed.plans
         try:
-            self._follow(first + len(batch.entries))
+            self._follow(landed.end)
         except (StoreError, LogError) as error:
             # The records will be applied, but it is not known when.
             _failures.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
-            return [outcomes.not_applied(each, error, repeats=self._repeats) for each in batch.plans]
+            return [outcomes.not_applied(each, error, repeats=self._repeats) for each in plans]
         # A command without records of its own may depend on those before it in the batch.
         return [
-            outcomes.done(each, first if isinstance(each, Planned) and each.stop else base)
-            for each in batch.plans
+            outcomes.done(each, landed.first if isinstance(each, Planned) and each.stop else landed.base)
+            for each in plans
         ]
 
     def _in_doubt(self, plans: Sequence[Plan], error: LogError) -> list[Outcome]:
         fenced = self._barrier is not None
-        return [outcomes.in_doubt(each, error, fenced=fenced, repeats=self._repeats) for each in plans]
+        # The header of a record that clashes holds an answer that is no longer true.
+        repeats = self._repeats and not isinstance(error, Unsettled)
+        return [outcomes.in_doubt(each, error, fenced=fenced, repeats=repeats) for each in plans]
 
     def _not_appended(self, plans: Sequence[Plan], error: LogError) -> list[Outcome | Postponed]:
         """Return the outcomes of a batch of which nothing was appended, nor will be by a retry."""
@@ -221,6 +256,17 @@ class BatchWriter:
         _failures.error("a batch of %d commands failed: %s", len(plans), outcome.message)
         fenced = self._barrier is not None
         return [outcomes.unproven(each, outcome, fenced=fenced) for each in plans]
+
+
+@contextmanager
+def _log_errors_refuse() -> Iterator[None]:
+    """Turn errors of the log into refusals, where nothing was appended yet."""
+    try:
+        yield
+    except (Fenced, Unreachable):
+        raise
+    except LogError as error:
+        raise outcomes.kind_of(error)(str(error)) from error
 
 
 def _is_version(entry: Entry) -> bool:

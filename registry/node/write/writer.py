@@ -62,6 +62,8 @@ class WriterStat(NamedTuple):
     records: int
     versions: int
     waiting: int
+    # Commands decided again because another program's records came before theirs.
+    clashes: int
 
 
 class Writer:
@@ -140,7 +142,10 @@ class Writer:
     def stat(self) -> WriterStat:
         """Return the counters so far."""
         written = self._batch_writer
-        return WriterStat(self._batches, self._commands, written.records, written.versions, len(self._queue))
+        return WriterStat(
+            self._batches, self._commands, written.records, written.versions, len(self._queue),
+            written.clashes,
+        )  # fmt: skip
 
     def idle_s(self) -> float:
         """Return the seconds since the last append."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from registry.domain.commands import Command, Outcome
+from registry.domain.commands import Command, IdempotencyKey, Outcome
 from registry.domain.log_format.records import Record
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
@@ -15,6 +15,7 @@ from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from registry.node.leadership.claim import claim_log
+from registry.node.replication.dedup import DedupCache
 from registry.node.replication.follower import Follower
 from registry.node.write.postponed import Workers
 from registry.node.write.writer import Writer, Writing
@@ -39,11 +40,13 @@ class Station:
         pool: Pool | None = None,
         policies: Policies = NO_POLICIES,
         record_principals: bool = True,
+        remembers: bool = False,
     ) -> None:
         self.name = path.name
         self.log = log
         self.store, _ = open_store(path, log.identity, 1 << 62, map_bytes=MAP)
-        self.follower = Follower(log, self.store)
+        memory = DedupCache(self.store.applied) if remembers else None
+        self.follower = Follower(log, self.store, memory=memory)
         self.now = 0.0
         self.outcomes: list[Outcome] = []
         # Calls that the writer has scheduled, with their delays in seconds: the test makes them.
@@ -63,6 +66,7 @@ class Station:
             deliver=lambda replies: [pending.reply(outcome) for pending, outcome in replies],  # type: ignore[func-returns-value]
             now=lambda: time.time_ns() // 1_000_000,
             clock=lambda: self.now,
+            memory=memory,
             workers=None if pool is None else Workers(pool, self._call_later),
             policies=lambda: policies,
         )
@@ -85,8 +89,8 @@ class Station:
         self.writer.open(epoch)
         return epoch
 
-    def submit(self, command: Command) -> None:
-        self.writer.submit(pending(command, self.outcomes.append))
+    def submit(self, command: Command, *, key: IdempotencyKey | None = None) -> None:
+        self.writer.submit(pending(command, self.outcomes.append, key=key))
 
     def ask(self, command: Command) -> Outcome:
         """Have one command decided at once."""
@@ -113,8 +117,14 @@ class Station:
         self.log.close()
 
 
-def on_kafka(address: str, topic: str, *, transactional_id: str = "registrar.test") -> KafkaLog:
-    return KafkaLog(
+def on_kafka(
+    address: str,
+    topic: str,
+    *,
+    transactional_id: str = "registrar.test",
+    made: type[KafkaLog] = KafkaLog,
+) -> KafkaLog:
+    return made(
         Security(),
         address,
         topic,

@@ -33,8 +33,18 @@ def fetched(offsets: Iterable[int], *, after: int | None = None, brief: bytes = 
 def test_what_was_read_is_remembered_with_its_brief() -> None:
     memory = DedupCache(10)
     memory.read(10, fetched(range(10, 20), brief=b'{"id":7}'))
-    assert memory.find(idempotency_key(12)) == Remembered(b'{"id":7}')
+    assert memory.find(idempotency_key(12)) == Remembered(b'{"id":7}', 12)
     assert memory.find(idempotency_key(30)) is None
+
+
+def test_the_later_of_two_replies_to_a_command_counts_whatever_is_read_first() -> None:
+    first, second = (pack_header(name(1), brief, ALL) for brief in (b"1", b"22"))
+    memory = DedupCache(0, count_max=2)
+    memory.read(0, Fetched([Record(at, 0, b"key", b"") for at in (0, 1)], 2, [(0, first), (1, second)]))
+    assert memory.find(idempotency_key(1)) == Remembered(b"22", 1)
+    memory.read(2, fetched([2, 3]))
+    assert memory.find(idempotency_key(1)) is None
+    assert not memory.knows(idempotency_key(1))
 
 
 def test_a_command_older_than_what_was_read_is_not_known_not_to_be_done() -> None:
