@@ -12,7 +12,7 @@ import re
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -36,6 +36,7 @@ from registry.domain.commands import (
     PutMode,
     Refused,
     Register,
+    ReleaseIds,
     RequestSnapshot,
     TagVersion,
     Unknown,
@@ -54,8 +55,13 @@ CALLS_MAX = 32
 _KIND = "application/vnd.schemaregistry.v1+json"
 _DONE = (200, 204, 207)
 _CODE_TAIL = re.compile(r"; error code: \d+$")
-_NO_SNAPSHOTS = "The primary is not a Registrar node; use registrar snapshot build, which needs no node"
 _NO_WEBHOOKS = "This node cannot ask the primary about webhooks; send the request to the primary itself"
+# Why commands cannot be forwarded that Confluent's API does not have.
+_NOT_FORWARDED: dict[type, str] = {
+    RequestSnapshot: "The primary is not a Registrar node; use registrar snapshot build, which needs no node",
+    ReleaseIds: "This node cannot ask the primary to release ids; send the request to the primary itself",
+    **dict.fromkeys(get_args(WebhookCommand), _NO_WEBHOOKS),
+}
 
 
 class _Unreachable(ConnectionError):
@@ -89,10 +95,8 @@ class ConfluentClient:
         command = pending.command
         if pending.in_doubt and not repeatable(command):
             return Unknown(outcome_unknown("The primary cannot tell if an earlier attempt was executed"))
-        if isinstance(command, RequestSnapshot):
-            return refused(UNAVAILABLE(_NO_SNAPSHOTS))
-        if isinstance(command, WebhookCommand):
-            return refused(UNAVAILABLE(_NO_WEBHOOKS))
+        if type(command) in _NOT_FORWARDED:
+            return refused(UNAVAILABLE(_NOT_FORWARDED[type(command)]))
         loop = asyncio.get_running_loop()
         left = pending.deadline - loop.time()
         call = partial(_call, self.identity, plain_request(command), _origin_headers(pending.request), left)
@@ -120,7 +124,7 @@ class ConfluentClient:
 
 
 def plain_request(command: Command) -> PlainRequest:
-    """Return the request for ``command``; snapshots and webhooks have none."""
+    """Return the request for ``command``; those of :data:`_NOT_FORWARDED` have none."""
     match command:
         case Register(subject=subject):
             flags = {"normalize": command.normalize, "force": command.force}
