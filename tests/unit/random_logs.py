@@ -146,7 +146,9 @@ others = st.one_of(
         lambda key: st.sampled_from([b"{}", b'{"next":7}', b'{"next":-1}']),
     ),
     _said(
-        st.builds(NoopKey, st.just(records.IDS), st.sampled_from([".", ".c"])),
+        st.builds(
+            NoopKey, st.just(records.IDS), st.sampled_from([".", ".c", records.free_range_name(".c", 8)])
+        ),
         lambda key: st.just(b'{"upto":9}'),
     ),
 )
