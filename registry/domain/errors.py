@@ -92,8 +92,8 @@ REGISTRATION_DENIED = ErrorKind(
 )
 ID_TOO_FAR = ErrorKind(
     40382,
-    "The id %d is more than %d above the highest id of %s; to import it, you need the permission mode on the "
-    "whole context",
+    "The id %d would leave more than %d ids of %s unused below itself; to import it, you need the permission "
+    "mode on the whole context",
 )
 PAST_LOST = ErrorKind(
     41081,

@@ -44,10 +44,10 @@ def test_an_operator_of_a_prefix_cannot_use_up_the_ids_of_the_context(ruled: Per
     assert refused.error == (
         403,
         40382,
-        f"The id {ID_MAX} is more than {FAR} above the highest id of the default context; to import it, you "
-        "need the permission mode on the whole context",
+        f"The id {ID_MAX} would leave more than {FAR} ids of the default context unused below itself; to "
+        "import it, you need the permission mode on the whole context",
     )
-    assert import_as(ruled, "ann", ":.c:a-1", FAR + 1).error[1] == 40382
+    assert import_as(ruled, "ann", ":.c:a-1", FAR + 2).error[1] == 40382
     assert import_as(ruled, "ann", "a-1", FAR).status == 200
     assert import_as(ruled, "whole", "a-2", 5 * FAR, "S").status == 200
     assert import_as(ruled, "of-c", ":.c:a-1", ID_MAX).status == 200

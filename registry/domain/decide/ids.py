@@ -15,12 +15,21 @@ from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import DEFAULT_CONTEXT, ID_MAX
 from registry.domain.queries import versions
-from registry.domain.queries.id_space import BLOCK, IdRange, IdSpace, can_have_free_ranges, id_space
+from registry.domain.queries.id_space import (
+    BLOCK,
+    FREE_MAX,
+    FREE_MIN,
+    IdRange,
+    IdSpace,
+    can_have_free_ranges,
+    id_space,
+)
 from registry.domain.rows.view import View
 
 # Number of ids in the first reservation of a context; a restart may skip that many.
 ID_BATCH = 20
-# An import this far above the highest id of its context needs permission on the whole context.
+# An import that leaves more ids below itself that were never reserved needs permission on the whole context.
+# It is the sum that counts, because otherwise many imports, each a little higher, would use up the ids.
 FAR = 1_000_000
 
 
@@ -69,20 +78,22 @@ class Ids:
     def imported(self, view: View, context: str, schema_id: int, *, far: bool = True) -> Grant:
         """Return an id that the client brought. If it is above all others, the next one will be above it.
 
-        ``far``: whether it may be far above all others; otherwise raises 40382.
+        ``far``: whether it may leave more than :data:`FAR` free ids below itself; otherwise raises 40382.
         """
         span = self._span(context)
         if span.next <= schema_id <= span.upto:
             return Grant(schema_id, [], context, span._replace(next=schema_id + 1))
         space = id_space(view, context)
         if schema_id > space.upto:
-            highest = self._highest(view, context, space)
-            if not far and schema_id - highest > FAR:
-                raise ID_TOO_FAR(schema_id, FAR, shown_context(context))
-            return self._granted(context, schema_id, space, IdRange(highest + 1, schema_id - 1))
+            skipped = IdRange(self._highest(view, context, space) + 1, schema_id - 1)
+            if not far:
+                _check_near(context, schema_id, space, skipped, skipped.size)
+            return self._granted(context, schema_id, space, skipped)
         free = space.range_of(schema_id)
         if free is None:
             return Grant(schema_id, [], context, span)
+        if not far:
+            _check_near(context, schema_id, space, IdRange(free.first, schema_id - 1))
         block = schema_id // BLOCK * BLOCK
         taken = IdRange(max(free.first, block), min(free.last, block + BLOCK - 1))
         return Grant(schema_id, reservations(context, space, space.without(taken)), context, span)
@@ -158,6 +169,16 @@ class Ids:
         """Return the highest id that is reserved, in use, or assigned by an allocator outside the log."""
         floor = self._floor if context == DEFAULT_CONTEXT else 0
         return max(space.upto, versions.id_max(view, context), floor)
+
+
+def _check_near(context: str, schema_id: int, space: IdSpace, skipped: IdRange, new: int = 0) -> None:
+    """Refuse an import that skips many ids if more than :data:`FAR` below it were free, or too many ranges.
+
+    ``new``: how many of the ids that it skips are not free yet.
+    """
+    lost = len(space.free) >= FREE_MAX or not can_have_free_ranges(context)
+    if skipped.size >= FREE_MIN and (lost or space.free_below(schema_id) + new > FAR):
+        raise ID_TOO_FAR(schema_id, FAR, shown_context(context))
 
 
 def reservations(context: str, before: IdSpace, after: IdSpace) -> list[Entry]:

@@ -56,6 +56,10 @@ class IdSpace(NamedTuple):
         """Return the free range that contains an id."""
         return next((each for each in self.free if each.first <= schema_id <= each.last), None)
 
+    def free_below(self, schema_id: int) -> int:
+        """Return the number of free ids below an id."""
+        return sum(_parts(each, IdRange(schema_id, ID_MAX))[0].size for each in self.free)
+
     def extended(self, upto: int, skipped: IdRange) -> IdSpace:
         """Return the space with all ids up to ``upto`` taken, except ``skipped`` if that is large enough."""
         return IdSpace(upto, self.free if skipped.size < FREE_MIN else _kept((*self.free, skipped)))

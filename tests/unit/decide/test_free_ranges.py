@@ -15,7 +15,7 @@ from registry.domain.fold.fold import apply
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import ID_MAX, Subject
-from registry.domain.queries.id_space import FREE_MAX, FREE_MIN, IdRange, IdSpace, id_space, id_usage
+from registry.domain.queries.id_space import BLOCK, FREE_MAX, FREE_MIN, IdRange, IdSpace, id_space, id_usage
 from registry.domain.rows.memory_views import DictView
 from tests.unit.small_registry import SmallRegistry, record
 
@@ -163,13 +163,60 @@ def test_contexts_do_not_share_free_ranges(small: SmallRegistry) -> None:
 def test_an_import_far_above_is_refused_to_those_who_may_not(small: SmallRegistry) -> None:
     assert new_id(small) == 1
     small.mode("s", "IMPORT")
-    refused = Register("s", record("S"), schema_id=20 + FAR + 1, version=1, far_ids=False)
-    code, message = small.refusal(refused)
-    assert (code, "permission mode on the whole context" in message) == (40382, True)
-    import_id(small, 20 + FAR, far=False)
-    import_id(small, 20 + FAR + FAR, far=False)
+    assert "permission mode on the whole context" in refused_import(small, 21 + FAR + 1)
+    import_id(small, 21 + FAR, far=False)
+    assert free(small) == [(21, 20 + FAR)]
+
+
+def refused_import(small: SmallRegistry, schema_id: int, subject: str = "s") -> str:
+    """Return the message of an import that needs permission on the whole context."""
+    small.mode(subject, "IMPORT")
+    command = Register(subject, record("Refused"), schema_id=schema_id, version=1, far_ids=False)
+    code, message = small.refusal(command)
+    assert code == 40382
+    return message
+
+
+def test_many_imports_each_a_little_higher_use_up_no_more_ids_than_one(small: SmallRegistry) -> None:
+    import_id(small, FAR // 2, far=False)
+    highest = id_space(small.view, ".").upto
+    import_id(small, highest + FAR // 2, far=False)
+    highest = id_space(small.view, ".").upto
+    refused_import(small, highest + 1 + FREE_MIN)
+    for _ in range(3):
+        highest = id_space(small.view, ".").upto
+        import_id(small, highest + FREE_MIN, far=False)
+    used = id_space(small.view, ".").taken
+    import_id(small, 10 * FAR)
+    refused_import(small, 10 * FAR + FAR // 10)
+    assert used < 5 * FREE_MIN
+
+
+def test_no_import_splits_a_free_range_far_above_its_beginning(small: SmallRegistry) -> None:
+    """Otherwise imports that halve ranges would soon leave only small ones."""
     import_id(small, TOP)
-    import_id(small, TOP - 1, far=False)
+    refused_import(small, TOP // 2)
+    refused_import(small, FAR + 2)
+    import_id(small, FAR + 1, far=False)
+    refused_import(small, 2 * FAR)
+    import_id(small, id_space(small.view, ".").free[1].first + FREE_MIN - 1, far=False)
+    import_id(small, TOP // 2)
+    block = TOP // 2 // BLOCK * BLOCK
+    assert free(small) == [(1, FAR - 1), (FAR + 2 * BLOCK, block - 1), (block + BLOCK, TOP - 1)]
+
+
+def test_imports_that_use_up_the_number_of_free_ranges_may_skip_no_more(small: SmallRegistry) -> None:
+    for _ in range(FREE_MAX):
+        import_id(small, id_space(small.view, ".").upto + 1 + FREE_MIN, far=False)
+    assert len(free(small)) == FREE_MAX
+    refused_import(small, id_space(small.view, ".").upto + 1 + FREE_MIN)
+    import_id(small, id_space(small.view, ".").upto + FREE_MIN, far=False)
+    assert len(free(small)) == FREE_MAX
+
+
+def test_the_limit_of_contexts_without_free_ranges_is_a_small_jump(small: SmallRegistry) -> None:
+    refused_import(small, FREE_MIN + 1, f":{LONG}:s")
+    import_id(small, FREE_MIN, f":{LONG}:s", far=False)
 
 
 def test_a_released_id_at_the_top_is_given_back(small: SmallRegistry) -> None:
