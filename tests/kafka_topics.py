@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from tests.running import until
 
@@ -50,6 +50,15 @@ def _made(client: AdminClient, topic: NewTopic) -> bool:
             return False
         raise
     return True
+
+
+def set_of_topic(servers: str, name: str, setting: str, value: str) -> None:
+    """Change a setting of a topic that is in use."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+    entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+    resource.add_incremental_config(entry)
+    client = admin(servers)
+    client.incremental_alter_configs([resource])[resource].result(30)
 
 
 def delete_topic(servers: str, name: str) -> None:

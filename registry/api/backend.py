@@ -59,6 +59,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     primary: str = ""  # URL of the primary, which may be this node; empty: unknown
     newest_snapshot: str = ""  # id of the newest snapshot of this log that is ready; empty: unknown
     election: str = ""  # why there is no primary, or why this node does not write yet; empty: no problem
+    cannot_lead: str = ""  # why this node may not become primary, if it were elected; empty: it may
     metadata_encoder: str = ""  # why sensitive metadata cannot be decrypted or written; empty: no problem
     start: SnapshotStart | None = None  # set if the node started from a snapshot, or tried to
     history_from: int | None = None  # from this offset on its history lacks nothing; ``None``: it keeps none

@@ -149,6 +149,7 @@ SCHEMAS: dict[str, Json] = {
         reasons=list_of(TEXT), records_per_s={"type": "number"}, eta_s=nullable({"type": "number"}),
         quarantined=LONG, log=TEXT, node=TEXT, primary=TEXT, newest_snapshot=TEXT,
         election={**TEXT, "description": "Why there is no primary, or why this node does not write yet"},
+        cannot_lead={**TEXT, "description": "Why this node may not become primary, elected or not"},
         metadata_encoder={**TEXT, "description": "Why sensitive metadata cannot be read or written"},
         start=nullable(ref("SnapshotStart")),
         history_from={

@@ -77,6 +77,7 @@ async def ready(call: Call, backend: Backend) -> Answer:
         "end": status.end,
         "records_per_s": round(status.records_per_s, 1),
         "eta_s": status.eta_s,
+        **({"cannot_lead": status.cannot_lead} if status.cannot_lead else {}),
     }
     return _health(
         "ready" if status.ready else "not ready", 200 if status.ready else 503, status.reasons, progress

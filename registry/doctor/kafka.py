@@ -112,6 +112,9 @@ async def _topic(settings: Settings, partition: Partition, cluster: Cluster) -> 
     except LogError as problem:
         yield error(name, str(problem))
         return
+    if state.unsafe:
+        yield error(name, state.unsafe)
+        return
     for fault in state.faults:
         yield warning(name, fault.text, fault.advice)
     for each in _replicas(settings, cluster.partition, partition.min_in_sync, state.settings.items()):
@@ -145,12 +148,6 @@ def _replicas(
     elif in_sync < metadata.replicas:
         yield warning(
             name, f"{in_sync} of {metadata.replicas} replicas are in sync", "look at the brokers that lag"
-        )
-    if dict(topic_settings).get("unclean.leader.election.enable") == "true":
-        yield warning(
-            name,
-            "unclean.leader.election.enable=true: acknowledged records are lost with the next such election",
-            "set it to false",
         )
 
 
@@ -214,9 +211,11 @@ async def _catalogue(settings: Settings, connections: Connections) -> AsyncItera
     elif cluster.partition is not None:
         partition.adopt(cluster)
         try:
-            await topic.check(partition, _options(settings))
+            unsafe = (await topic.check(partition, _options(settings))).unsafe
         except LogError as problem:
-            yield warning(f"topic {name}", f"there are no snapshots: {problem}")
+            unsafe = str(problem)
+        if unsafe:
+            yield warning(f"topic {name}", f"there are no snapshots: {unsafe}")
 
 
 async def _clock(settings: Settings, cluster: Cluster) -> AsyncIterator[Finding]:

@@ -55,7 +55,11 @@ class ForeignLog(LogError):
 
 
 class UnsafeFence(LogError):
-    """The log would not fence former primaries for long enough, so no node may claim it."""
+    """The log would not keep what is written, or not fence former primaries, so no node may claim it."""
+
+
+class UnfitHost(LogError):
+    """No append is possible from this host, because of its clock, but from others; nothing was appended."""
 
 
 class OutcomeUnknown(LogError):
@@ -79,8 +83,10 @@ class Fencing(NamedTuple):
 
     # The primary must append at least this often, in seconds; None: never.
     renew_s: float | None = None
-    # Why no node may claim the log (UnsafeFence); empty if any may.
+    # Why this node may not claim the log (UnsafeFence, UnfitHost); empty if it may.
     unsafe: str = ""
+    # True if that is a fault of this host alone, so that other nodes may claim.
+    own: bool = False
 
 
 class Fetched(NamedTuple):

@@ -31,7 +31,7 @@ class Candidate:
     """The role of a node, and the threads of the election and of the writer, which change it.
 
     ``claimed`` is called after each claim, before the writer is opened; ``role_changed`` after each change of
-    the role; ``refused`` with the reason if a restart would not help. A ``standalone`` node is primary
+    the role. A ``standalone`` node is primary
     without an election as soon as it has read its log.
     """
 
@@ -47,7 +47,6 @@ class Candidate:
         standalone: bool,
         claimed: Callable[[], None],
         role_changed: Callable[[], None],
-        refused: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._log = log
@@ -74,7 +73,7 @@ class Candidate:
             self.role_holder.on_event,
             last_error=self._cannot_write,
             # No other node can take over from a primary that is configured statically.
-            own=lambda: bool(following.store_error) and not static,
+            own=lambda: self._is_own_fault() and not static,
             reading=lambda: not (self.started or static),
             timeout_s=math.inf if static else settings.session_timeout_s,
         )
@@ -84,7 +83,7 @@ class Candidate:
             writer, self.role_holder,
             started=self._ready_to_claim, confirm=self.election_thread.confirm,
             claim=self._claim, fencing=lambda: log.fencing,
-            renew_s=None if standalone else RENEW_S, refused=refused,
+            renew_s=None if standalone else RENEW_S,
             wrote=self._id_counter.wrote if settings.election == "zookeeper" else _nothing,
         )  # fmt: skip
 
@@ -140,7 +139,16 @@ class Candidate:
 
     def _cannot_write(self) -> str:
         """Return why this node could not write if it were primary; empty if it could."""
-        return self._following.last_error or self.write_loop.last_error or self._log.fencing.unsafe
+        return self._following.last_error or self.write_loop.last_error or self.cannot_lead
+
+    def _is_own_fault(self) -> bool:
+        """Return true if another node can most likely write."""
+        return bool(self._following.store_error or self.write_loop.denied) or self._log.fencing.own
+
+    @property
+    def cannot_lead(self) -> str:
+        """The reason why this node may not claim the log, elected or not; empty if it may."""
+        return self.write_loop.denied or self._log.fencing.unsafe
 
     def _claim(self) -> int:
         epoch = claim_log(

@@ -66,15 +66,14 @@ class Node:
         opened: tuple[Log, Store],
         *,
         failed: Callable[[str], None],
-        refused: Callable[[str], None],
         cipher: NodeCipher | None = None,
         policies: Callable[[], Policies] = lambda: NO_POLICIES,
         tracing: Tracing = NO_TRACING,
     ) -> None:
         """Assemble the node from the ``opened`` log and store.
 
-        ``failed`` is called, from any thread, with the reason why the node must end; ``refused`` likewise, if
-        a restart would not help. ``cipher`` encrypts sensitive metadata. ``policies`` returns those in force.
+        ``failed`` is called, from any thread, with the reason why the node must end. ``cipher`` encrypts
+        sensitive metadata. ``policies`` returns those in force.
         """
         self._threads = Threads(failed)
         self._callbacks = callbacks = Callbacks()
@@ -129,7 +128,7 @@ class Node:
         self.candidate = Candidate(
             settings, self.log, self.store,
             follower=self.follower, following=self.following, writer=self.writer, standalone=self.standalone,
-            claimed=self._claimed, role_changed=callbacks.role_changed, refused=refused,
+            claimed=self._claimed, role_changed=callbacks.role_changed,
         )  # fmt: skip
         self.maintenance = Maintenance(self.log, self.store, self.following, settings)
         self.snapshots = SnapshotCoordinator(

@@ -76,14 +76,9 @@ async def _run(parent: Parent, opening: Opening, governance: Governance, traced:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     failure: list[str] = []
-    refusal: list[str] = []
 
     def failed(reason: str) -> None:
         failure.append(reason)
-        loop.call_soon_threadsafe(stopping.set)
-
-    def refused(reason: str) -> None:
-        refusal.append(reason)
         loop.call_soon_threadsafe(stopping.set)
 
     startup: StartupEndpoint | None = None
@@ -103,7 +98,6 @@ async def _run(parent: Parent, opening: Opening, governance: Governance, traced:
             parent.settings,
             opened,
             failed=failed,
-            refused=refused,
             cipher=cipher,
             policies=governance.policies.current,
             tracing=traced,
@@ -188,9 +182,6 @@ async def _run(parent: Parent, opening: Opening, governance: Governance, traced:
         if peers is not None:
             await peers.stop(STOP_PEERS_S)
         await asyncio.to_thread(node.stop)
-    if refusal:
-        parent.report(refused=refusal[0])
-        return REFUSED
     return 1 if failure else 0
 
 

@@ -15,7 +15,7 @@ def status(node: Node) -> NodeStatus:
     progress = node.follower.progress()
     state = node.store.state
     role = node.candidate.role_holder.role
-    primary = node.primary
+    primary, cannot_lead = node.primary, node.candidate.cannot_lead
     newest = node.snapshots.entries.newest()
     reasons = []
     if not node.started:
@@ -40,7 +40,8 @@ def status(node: Node) -> NodeStatus:
         node=node.identity.node,
         primary="" if primary is None else primary.url,
         newest_snapshot="" if newest is None else newest.id,
-        election=role.reason and (node.log.fencing.unsafe or role.reason),
+        election=role.reason and (cannot_lead or role.reason),
+        cannot_lead=cannot_lead,
         metadata_encoder=node.encoder_error(),
         start=None if node.starting is None else node.starting.snapshot,
         history_from=node.maintenance.history_from(),

@@ -34,6 +34,7 @@ _KARAPACE = "Karapace's name for"
 _OWN = (
     Metric("registrar_build_info", GAUGE, "1, with versions of Registrar and Python", ("version", "python")),
     Metric("registrar_ready", GAUGE, "1 if the node is ready"),
+    Metric("registrar_cannot_lead", GAUGE, "1 if the node may not become primary; `/node` says why"),
     Metric("registrar_role", GAUGE, "1 for the node's role; following: no primary is known", ("role",)),
     Metric("registrar_nodes", GAUGE, "On the primary all nodes; elsewhere itself and the primary"),
     Metric("registrar_epoch", GAUGE, "Newest epoch in the applied log; it grows with each election"),

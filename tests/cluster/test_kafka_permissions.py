@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,8 +13,9 @@ from confluent_kafka.admin import AclBinding, AclOperation, ResourceType
 
 from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
+from deploy.local.node import Node
 from tests.guarded_broker import LOGIN, PASSWORD, allow, allowed, guarded_broker
-from tests.running import ROOT
+from tests.running import ROOT, until
 
 KINDS = {
     "--topic": ResourceType.TOPIC,
@@ -39,6 +41,21 @@ def told() -> list[AclBinding]:
             what = OPERATIONS[operation.lower()]
             bindings += allowed(KINDS[kind], name, what)
     return bindings
+
+
+def test_a_node_that_may_not_claim_the_log_serves_and_says_what_it_lacks(
+    guarded: tuple[Broker, str], tmp_path: Path
+) -> None:
+    broker, users = guarded
+    allow(broker, [each for each in told() if each.restype is not ResourceType.TRANSACTIONAL_ID])
+    node = Node(tmp_path / "node", ["--kafka", users, *LOGIN, "--snapshots-builder", "none"])
+    with node:
+        until(lambda: "on transactional id" in node.status().get("cannot_lead", ""), 60, "what it lacks")
+        assert node.role == "following"
+        assert node.ready()
+        assert httpx.get(f"{node.url}/subjects").json() == []
+        allow(broker, told())
+        until(lambda: node.role == "primary", 60, "it to lead once it is allowed to")
 
 
 def test_a_node_with_the_told_permissions_makes_its_topics_leads_and_writes(

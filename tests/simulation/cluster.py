@@ -122,7 +122,6 @@ class Running:
             claim=self._claim,
             fencing=lambda: self.log.fencing,
             renew_s=RENEW_S,
-            refused=lambda _: None,
         )
         for run in (self._follow_for_ever, self.write_loop.run, self._elector.run):
             world.spawn(self.process, run)

@@ -22,6 +22,7 @@ from registry.log.contract import (
     LogError,
     OutcomeUnknown,
     RecordTooLarge,
+    UnfitHost,
     UnsafeFence,
 )
 
@@ -35,6 +36,10 @@ from .retry import retry_until
 from .timestamps import Timestamps, boot_s, wall_ms
 
 _EPOCH_LAST = (1 << 15) - 1
+_CLOCK_AHEAD = (
+    "this node cannot become primary: Kafka refuses its records as ones from the future; set the clock of "
+    "this host"
+)
 
 
 class Appender:
@@ -76,6 +81,8 @@ class Appender:
         # No batch of this claim can have a lower offset.
         self._offset_min = 0
         self._used_at = 0.0
+        # Why nothing may be appended for now; empty if nothing forbids it.
+        self._forbidden = ""
 
     @property
     def record_bytes_max(self) -> int:
@@ -90,13 +97,20 @@ class Appender:
     @property
     def fencing(self) -> Fencing:
         """The state of fencing at the last check, see :meth:`.contract.Log.fencing`."""
-        if not self._fencing:
-            return Fencing()
         found = self._expiration
-        return Fencing(
-            found.seconds / producer_id.RENEWALS,
-            producer_id.unsafe(found, self._fence_least_s),
-        )
+        renew_s = found.seconds / producer_id.RENEWALS if self._fencing else None
+        unsafe = self._forbidden
+        if self._fencing and not unsafe:
+            unsafe = producer_id.unsafe(found, self._fence_least_s)
+        if not unsafe and self._timestamps.is_ahead:
+            return Fencing(renew_s, _CLOCK_AHEAD, own=True)
+        return Fencing(renew_s, unsafe)
+
+    def forbid(self, reason: str) -> None:
+        """Append nothing, and give up the claim, until this is called with an empty reason."""
+        self._forbidden = reason
+        if reason:
+            self._void_claim(reason)
 
     @property
     def assumed(self) -> str:
@@ -112,7 +126,7 @@ class Appender:
             return []
         deadline = time.monotonic() + timeout_s
         self._expiration = await retry_until(deadline, lambda: producer_id.read(self._partition))
-        if unsafe := self.fencing.unsafe:
+        if unsafe := producer_id.unsafe(self._expiration, self._fence_least_s):
             self._void_claim(unsafe)
             return [unsafe]
         warning = producer_id.warning(self._expiration)
@@ -127,7 +141,7 @@ class Appender:
             self._offset_min = await query_end(self._partition, _left_s(deadline))
             await self.check_expiration(_left_s(deadline))
             if unsafe := self.fencing.unsafe:
-                raise UnsafeFence(unsafe)
+                raise UnfitHost(unsafe) if self.fencing.own else UnsafeFence(unsafe)
             # Taken before the request: the broker counts the producer's age from some later moment.
             asked_at = self._clock()
             claim = await retry_until(deadline, self._init_producer) if self._fencing else NO_PRODUCER
@@ -222,7 +236,7 @@ class Appender:
         except FutureTimestamp as error:
             earlier_ms = self._timestamps.rejected(timestamp_ms)
             if earlier_ms is None:
-                raise LogError(str(error)) from error
+                raise UnfitHost(_CLOCK_AHEAD) from error
             timestamp_ms = earlier_ms
             offset = await produce_at(timestamp_ms)
         self._timestamps.accepted(timestamp_ms)

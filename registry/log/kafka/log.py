@@ -96,6 +96,7 @@ class KafkaLog:
                 now_ms=now_ms,
             )
             self._append_timeout_s = append_timeout_s
+            self._appender.forbid(_no_primary(self._topic.unsafe))
             self._do(self._appender.check_expiration(start_timeout_s), start_timeout_s)
             self._do(query_end(self._partition, start_timeout_s), start_timeout_s)
             self._brokers = self._do(self._described(), start_timeout_s)
@@ -218,6 +219,7 @@ class KafkaLog:
         Raises :class:`.contract.LogError` for settings that a log cannot use, :class:`.contract.Unreachable`.
         """
         self._topic = self._do(self._check_topic(), 4 * TRY_S)
+        self._appender.forbid(_no_primary(self._topic.unsafe))
         self._appender.batch_bytes_max = self._topic.batch_bytes_max
         return [*self._topic.warnings, *self._do(self._appender.check_expiration(TRY_S), 4 * TRY_S)]
 
@@ -268,3 +270,7 @@ class KafkaLog:
     def _alive(self) -> None:
         if self._closed:
             raise LogError("the log is closed")
+
+
+def _no_primary(unsafe: str) -> str:
+    return f"no node may become primary: {unsafe}" if unsafe else ""

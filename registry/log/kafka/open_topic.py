@@ -15,9 +15,11 @@ _UNFENCED_TIMEOUT_S = 5.0
 
 
 def open_topic(
-    settings: Settings, *, make: bool, append_timeout_s: float, start_timeout_s: float
+    settings: Settings, *, make: bool, append_timeout_s: float, start_timeout_s: float, strict: bool = True
 ) -> KafkaLog:
     """Open the log in the topic and create a missing topic if ``make``.
+
+    ``strict``: refuse a topic that may lose records; else it can be read, but not claimed.
 
     Raises :class:`.topic.TopicMissing` if the topic is missing, and otherwise as :class:`KafkaLog`.
     """
@@ -30,7 +32,7 @@ def open_topic(
         fencing=settings.fencing == "on",
         # The fence must outlast a failover.
         fence_least_s=max(LEAST_S, 4 * settings.session_timeout_s),
-        options=TopicOptions(settings.replication_factor, settings.allow_delete_policy, create=make),
+        options=TopicOptions(settings.replication_factor, settings.allow_delete_policy, make, strict),
         start_timeout_s=start_timeout_s,
     )
 

@@ -12,6 +12,10 @@ from collections.abc import Callable
 
 # A clock that was rejected is trusted again when it is at most this far ahead.
 _AHEAD_MAX_MS = 30 * 60 * 1000
+# A clock that was rejected counts as set right once it went back this far, which it does not do by running.
+_SET_BACK_MS = 1000
+# Seconds after which it is tried again all the same: the brokers' clocks may have been wrong.
+_TRY_AGAIN_S = 600.0
 _log = logging.getLogger(__name__)
 
 
@@ -33,6 +37,17 @@ class Timestamps:
         self._clock = clock
         self._accepted: tuple[int, float] | None = None
         self._rejected = False
+        # The rejected time, and when, while nothing replaces it.
+        self._ahead: tuple[int, float] | None = None
+
+    @property
+    def is_ahead(self) -> bool:
+        """True while the wall clock stands where it was rejected, and no accepted time replaces it."""
+        if self._ahead is None:
+            return False
+        rejected_ms, at = self._ahead
+        passed_s = self._clock() - at
+        return passed_s < _TRY_AGAIN_S and self._wall_ms() > rejected_ms + passed_s * 1000 - _SET_BACK_MS
 
     def now(self) -> int:
         """Return the timestamp for the next records."""
@@ -45,11 +60,13 @@ class Timestamps:
     def accepted(self, timestamp_ms: int) -> None:
         """Remember that the log accepted records with this timestamp."""
         self._accepted = (timestamp_ms, self._clock())
+        self._ahead = None
 
     def rejected(self, timestamp_ms: int) -> int | None:
         """Return a timestamp to retry with after the broker rejected this one; ``None`` if there is none."""
         counted_ms = self._counted()
         if counted_ms is None or counted_ms >= timestamp_ms:
+            self._ahead = (timestamp_ms, self._clock())
             return None
         if not self._rejected:
             ahead_s = (timestamp_ms - counted_ms) // 1000

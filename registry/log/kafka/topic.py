@@ -27,7 +27,7 @@ LAG_MS = DAY_MS
 _REPLICAS_WANTED = 3
 _TOPIC_RESOURCE = 2
 
-_MIN_IN_SYNC = "min.insync.replicas"
+_MIN_IN_SYNC, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 # Kafka's own defaults.
 _DEFAULTS = {
@@ -36,6 +36,7 @@ _DEFAULTS = {
     "min.compaction.lag.ms": "0",
     "max.message.bytes": "1048588",
     _MIN_IN_SYNC: "1",
+    _UNCLEAN: "false",
 }
 
 
@@ -51,6 +52,8 @@ class TopicOptions(NamedTuple):
     allow_delete_policy: bool = False
     # Create a missing topic.
     create: bool = True
+    # Refuse to open a topic that may lose records; else it is only not written to.
+    strict: bool = True
 
 
 class TopicFault(NamedTuple):
@@ -68,11 +71,13 @@ class TopicState(NamedTuple):
 
     settings: Mapping[str, str]
     faults: list[TopicFault]
+    # Why nothing may be written, and what to do about it: Kafka would delete it. Empty if it would not.
+    unsafe: str = ""
 
     @property
     def warnings(self) -> list[str]:
         """The faults as sentences for the operator."""
-        return list(map(str, self.faults))
+        return [*([self.unsafe] if self.unsafe else []), *map(str, self.faults)]
 
     @property
     def tombstones_ms(self) -> int:
@@ -109,7 +114,10 @@ async def open_topic(partition: Partition, options: TopicOptions, timeout_s: flo
         await backoff()
         cluster = await retry_until(deadline, partition.refresh)
     partition.adopt(cluster)
-    return await retry_until(deadline, lambda: check(partition, options))
+    state = await retry_until(deadline, lambda: check(partition, options))
+    if state.unsafe and options.strict:
+        raise LogError(state.unsafe)
+    return state
 
 
 async def _create(partition: Partition, options: TopicOptions) -> None:
@@ -158,8 +166,8 @@ async def check(partition: Partition, options: TopicOptions) -> TopicState:
             f"the settings of topic {partition.topic} are not checked: this client needs DescribeConfigs"
         )
         return TopicState(settings, [TopicFault(unchecked, "")])
-    _check_policy(partition, options, settings["cleanup.policy"])
-    return TopicState(settings, list(_faults(partition, cluster, settings)))
+    unsafe = _unsafe_policy(partition, options, settings["cleanup.policy"])
+    return TopicState(settings, list(_faults(partition, cluster, settings)), unsafe)
 
 
 async def read_min_in_sync(partition: Partition) -> None:
@@ -174,11 +182,11 @@ def _described(answer: Any) -> tuple[int, str, dict[str, str]]:
     return code, message or "", {name: value for name, value, *_ in entries if value is not None}
 
 
-def _check_policy(partition: Partition, options: TopicOptions, policy: str) -> None:
+def _unsafe_policy(partition: Partition, options: TopicOptions, policy: str) -> str:
     policies = {word.strip() for word in policy.split(",") if word.strip()}
     if policies == {"compact"} or options.allow_delete_policy:
-        return
-    raise LogError(
+        return ""
+    return (
         f"the topic {partition.topic} has cleanup.policy={policy}: Kafka would delete schemas in time. "
         f"Run {_change(partition, 'cleanup.policy', 'compact')}; or set allow_delete_policy "
         "if that is intended"
@@ -205,6 +213,10 @@ def _faults(partition: Partition, cluster: Cluster, settings: Mapping[str, str])
             f"if {loss} fail{'s' if replicas <= 1 else ''}, the log is lost",
             "Add replicas with kafka-reassign-partitions.sh",
         )
+    if settings[_UNCLEAN] == "true":
+        why = "acknowledged records are lost with the next such election"
+        change = _change(partition, _UNCLEAN, "false")
+        yield TopicFault(f"the topic {partition.topic} has {_UNCLEAN}=true: {why}", f"Run {change}")
     if len(cluster.brokers) > 1 and settings[_MIN_IN_SYNC] == "1":
         why = "records that a single broker has acknowledged are lost with it"
         yield _too_low(partition, _MIN_IN_SYNC, "1", "2", why)

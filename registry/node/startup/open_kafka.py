@@ -162,6 +162,7 @@ def _open_log(settings: Settings, *, make: bool) -> KafkaLog:
             make=make,
             append_timeout_s=max(1.0, settings.request_timeout_s * APPEND_PART),
             start_timeout_s=TRY_S,
+            strict=make,  # a node with a store can serve that
         )
     except TopicMissing as error:
         raise ForeignLog(

@@ -20,6 +20,8 @@ _RETRY_S = 0.5
 # Pause after another node's claim has fenced this one's: one of the two is about to lose the election.
 _AGAIN_S = 0.05
 _LOOK_S = 10.0
+# Seconds for which a node that was denied the claim leaves it to others.
+_DENIED_S = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -28,8 +30,7 @@ class WriteLoop:
 
     ``confirm`` asks the election if this node is elected; ``claim`` claims the log and returns the epoch.
     ``renew_s``: seconds without an append after which the fence is renewed, sooner if the log asks for it;
-    ``None`` if there is no fence. ``refused`` is called with the reason if the brokers deny what the first
-    claim needs. ``wrote`` is called after each batch.
+    ``None`` if there is no fence. ``wrote`` is called after each batch.
     """
 
     def __init__(
@@ -42,7 +43,6 @@ class WriteLoop:
         claim: Callable[[], int],
         fencing: Callable[[], Fencing],
         renew_s: float | None,
-        refused: Callable[[str], None],
         wrote: Callable[[], None] = lambda: None,
     ) -> None:
         self._writer = writer
@@ -52,16 +52,22 @@ class WriteLoop:
         self._claim = claim
         self._fencing = fencing
         self._renew_s = renew_s
-        self._refused = refused
         self._wrote = wrote
-        self._served = False
         self._last_error = ""
+        # Why the last claim was denied, and until when that is taken to last, by the monotonic clock.
+        self._denied = ("", 0.0)
         self._stopping = False
 
     @property
     def last_error(self) -> str:
         """The reason why the last attempt to claim or to write failed; empty if it succeeded."""
         return self._last_error
+
+    @property
+    def denied(self) -> str:
+        """The reason why Kafka denied this node a claim within the last seconds; empty if it did not."""
+        reason, until = self._denied
+        return reason if time.monotonic() < until else ""
 
     def run(self) -> None:
         """Claim and write as the role demands until :meth:`stop`, then decide the commands still queued."""
@@ -124,11 +130,11 @@ class WriteLoop:
         except (LogError, StoreError) as error:
             if isinstance(error, DamagedStore):
                 raise
+            if type(error) is LogError:  # such as a missing permission, which another node may have
+                self._denied = (f"this node cannot become primary: {error}", time.monotonic() + _DENIED_S)
             self._give_up(str(error), _RETRY_S)
-            if type(error) is LogError and not self._served and not self._stopping:
-                self._refused(str(error))
         else:
-            self._served, self._last_error = True, ""
+            self._last_error = ""
             role_holder.claimed(epoch)
             _log.info("claimed the log in %.0f ms, epoch %d", (time.monotonic() - began) * 1000, epoch)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -18,12 +19,22 @@ from confluent_kafka.admin import (
 from deploy.local import jars
 from deploy.local.broker import Broker
 from registry.domain.log_format.records import Entry
-from registry.log.contract import Claim, Fencing, ForeignLog, LogError, OutcomeUnknown, Unreachable
+from registry.log.contract import (
+    Claim,
+    Fenced,
+    Fencing,
+    ForeignLog,
+    LogError,
+    OutcomeUnknown,
+    UnfitHost,
+    Unreachable,
+    UnsafeFence,
+)
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.producer_id import DEFAULT_S
 from registry.log.kafka.topic import TopicOptions
 from tests.contract.log.conftest import LIMITED_USER, OddBroker, Opened
-from tests.kafka_topics import admin, delete_topic, make_topic
+from tests.kafka_topics import admin, delete_topic, make_topic, set_of_topic
 from tests.running import free_port, until
 
 ONE = [Entry(b"key", b"1")]
@@ -83,6 +94,58 @@ def test_a_topic_that_is_no_log_is_refused_in_words(kafka: Broker, opened: Opene
         opened(kafka.address, "no/topic")
     with pytest.raises(LogError, match="does not exist"):
         opened(kafka.address, "missing", options=TopicOptions(create=False))
+
+
+def test_nothing_is_appended_while_kafka_would_delete_it_in_time(kafka: Broker, opened: Opened) -> None:
+    topic = make_topic(kafka.address)
+    log = opened(kafka.address, topic)
+    log.claim()
+    log.append([Entry(b"a", b"1")])
+    for policy in ("delete", "compact,delete"):
+        set_of_topic(kafka.address, topic, "cleanup.policy", policy)
+
+        def noticed() -> list[str]:
+            return [each for each in log.check_topic() if "cleanup.policy=" in each]
+
+        (warning,) = until(noticed, 30, "the policy")
+        assert f"cleanup.policy={policy}: Kafka would delete schemas in time. Run kafka-configs.sh" in warning
+        assert (log.fencing.unsafe, log.fencing.own) == (f"no node may become primary: {warning}", False)
+        with pytest.raises(Fenced, match=r"cleanup\.policy="):
+            log.append([Entry(b"a", b"2")])
+        with pytest.raises(UnsafeFence, match=r"cleanup\.policy="):
+            log.claim()
+        beside_a_store = opened(kafka.address, topic, options=TopicOptions(create=False, strict=False))
+        assert beside_a_store.fencing.unsafe == log.fencing.unsafe
+        assert beside_a_store.wait(0, 30)
+        set_of_topic(kafka.address, topic, "cleanup.policy", "compact")
+        until(lambda: not noticed() and not log.fencing.unsafe, 30, "the policy as it was")
+        log.claim()
+        log.append([Entry(b"a", b"3")])
+
+
+def test_a_host_whose_clock_is_ahead_cannot_append_until_that_is_set_right(
+    kafka: Broker, opened: Opened
+) -> None:
+    topic, ahead_ms = make_topic(kafka.address), 2 * 3_600_000
+
+    def now_ms() -> int:
+        return time.time_ns() // 1_000_000 + ahead_ms
+
+    log = opened(kafka.address, topic, now_ms=now_ms)
+    assert log.fencing.unsafe == ""
+    log.claim()
+    with pytest.raises(UnfitHost, match="set the clock of this host"):
+        log.append([Entry(b"a", b"1")])
+    assert (log.fencing.own, "set the clock of this host" in log.fencing.unsafe) == (True, True)
+    with pytest.raises(UnfitHost):
+        log.claim()
+    another = opened(kafka.address, topic)
+    another.claim()
+    assert another.append([Entry(b"a", b"2")]) == 0
+    ahead_ms = 0
+    assert log.fencing.unsafe == ""
+    log.claim()
+    assert log.append([Entry(b"a", b"3")]) == 1
 
 
 def test_settings_that_are_too_short_are_warned_about_with_the_command(kafka: Broker, opened: Opened) -> None:

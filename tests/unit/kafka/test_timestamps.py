@@ -55,3 +55,29 @@ def test_a_clock_that_was_set_right_is_believed_again() -> None:
 def test_without_a_good_time_there_is_nothing_to_count_from() -> None:
     timestamps = Clocks().timestamps()
     assert timestamps.rejected(timestamps.now()) is None
+
+
+def test_a_clock_that_was_rejected_with_nothing_to_count_from_is_ahead_until_it_is_set_back() -> None:
+    clocks = Clocks()
+    timestamps = clocks.timestamps()
+    assert not timestamps.is_ahead
+    assert timestamps.rejected(timestamps.now()) is None
+    assert timestamps.is_ahead
+    clocks.pass_(60.0)
+    assert timestamps.is_ahead, "a running clock is not set right by that"
+    clocks.wall -= 2 * HOUR_MS
+    assert not timestamps.is_ahead
+
+
+def test_a_rejected_clock_is_tried_again_because_the_brokers_may_have_been_wrong() -> None:
+    clocks = Clocks()
+    timestamps = clocks.timestamps()
+    assert timestamps.rejected(timestamps.now()) is None
+    clocks.pass_(599.0)
+    assert timestamps.is_ahead
+    clocks.pass_(2.0)
+    assert not timestamps.is_ahead
+    assert timestamps.rejected(timestamps.now()) is None
+    assert timestamps.is_ahead
+    timestamps.accepted(timestamps.now())
+    assert not timestamps.is_ahead
