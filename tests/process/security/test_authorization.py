@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,6 +109,28 @@ def test_a_search_for_duplicates_sees_what_may_be_read(site: Site) -> None:
     site.write_rules(ROOT + OWN.format("own"))
     until(lambda: all(site.status("/node") == 403 for _ in range(8)), 10.0, "the first rules")
     assert site.status("/admin/duplicates") == 403
+
+
+def test_an_alias_that_is_set_during_writes_leads_none_of_them_to_another_subject(site: Site) -> None:
+    def client(user: str) -> httpx.Client:
+        return httpx.Client(base_url=site.registry.url, auth=(user, "secret"), timeout=PATIENT)
+
+    with client("root") as root, client("alice") as alice, ThreadPoolExecutor(7) as pool:
+        root.put("/config", json={"compatibility": "NONE"}).raise_for_status()
+        before = root.get("/subjects/other-value/versions").json()
+        statuses: set[int] = set()
+        for turn in range(8):
+            name = f"own-turn{turn}"
+            schemas = [f'{{"type":"fixed","name":"F{turn}x{each}","size":1}}' for each in range(6)]
+            writes = [
+                pool.submit(alice.post, f"/subjects/{name}/versions", json={"schema": each})
+                for each in schemas
+            ]
+            alias = pool.submit(root.put, f"/config/{name}", json={"alias": "other-value"})
+            assert alias.result().status_code == 200
+            statuses |= {each.result().status_code for each in writes}
+        assert root.get("/subjects/other-value/versions").json() == before
+    assert statuses <= {200, 403, 503}
 
 
 def test_rules_need_clients_with_names(tmp_path: Path) -> None:
