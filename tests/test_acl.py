@@ -58,3 +58,45 @@ def test_a_broken_file_of_rules_is_named_with_its_line(
 
 def test_an_unknown_operation_is_refused(rules: str) -> None:
     assert main(["acl", "explain", "alice", "reed", "x", "--rules", rules]) == 2
+
+
+KINDS = """
+[[allow]]
+principal = ["user:alice", "bob"]
+role = "reader"
+subjects = "*"
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "code", "said"),
+    [
+        ("bob", 0, ["allowed by [[allow]] number 1"]),
+        ("user:alice", 0, ["allowed by [[allow]] number 1"]),
+        ("token:alice", 1, ["denied: no rule names this principal"]),
+        ("alice", 1, ["user:alice: allowed by", "token:alice: denied", "cert:alice: denied"]),
+    ],
+)
+def test_an_explanation_is_of_one_kind_of_principals_or_says_how_kinds_differ(
+    rules: str, user: str, code: int, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(rules).write_text(KINDS)
+    assert main(["acl", "explain", user, "read", "x", "--rules", rules]) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.startswith(begin) for line, begin in zip(lines, said, strict=True)] == [True] * len(said)
+
+
+def test_names_without_a_kind_are_warned_of_if_several_kinds_can_have_them(
+    rules: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(rules).write_text(KINDS)
+    users, keys, config = tmp_path / "users", tmp_path / "keys.json", tmp_path / "registry.toml"
+    users.write_text("")
+    keys.write_text('{"keys": []}')
+    config.write_text(f'rules = "{rules}"\nusers = "{users}"\n')
+    assert main(["acl", "check", "--config", str(config)]) == 0
+    assert capsys.readouterr().err == ""
+    tokens = f'jwt_jwks = "{keys}"\njwt_issuer = "https://issuer.example"\njwt_audience = "registry"\n'
+    config.write_text(config.read_text() + tokens)
+    assert main(["acl", "check", "--config", str(config)]) == 0
+    assert "several principals: 'bob'\n" in capsys.readouterr().err

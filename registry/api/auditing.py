@@ -62,6 +62,7 @@ def entries(scope: Scope, state: Mapping[str, Any], status: int, address: str) -
         target={**places, **_named(body)},
         options=options,
         admitted=admission is not None,
+        kind="" if admission is None else admission.kind,
     )
     if RESULTS not in state:
         return [one]

@@ -33,6 +33,7 @@ async def me(call: Call, backend: Backend) -> Answer:
     found: dict[str, Any] = {
         "principal": call.sender.principal.name or None,
         "groups": sorted(call.sender.principal.groups),
+        "kind": call.sender.kind or None,
         "method": call.sender.method or None,
         "readOnly": _READS.issuperset(map(Permission, somewhere)),
         "operations": operations,

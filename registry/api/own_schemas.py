@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from registry.domain.events.event import Kind
 from registry.domain.log_format.config_values import LEVELS
+from registry.domain.principal import KINDS
 from registry.security.access import Permission
 
 from .entity_schemas import BOOL, INT, LONG, TEXT, Json, list_of, nullable, object_of, ref
@@ -169,9 +170,10 @@ SCHEMAS: dict[str, Json] = {
         "delivered took_ms", delivered=BOOL, status=nullable(INT), error=TEXT, took_ms=INT
     ),
     "Me": object_of(
-        "principal groups method readOnly operations signIn",
+        "principal groups kind method readOnly operations signIn",
         principal={**nullable(TEXT), "description": "null: the request has no credentials"},
         groups=list_of(TEXT),
+        kind=nullable({"enum": [*KINDS]}),
         method=nullable({"enum": [*_METHODS]}),
         readOnly={**BOOL, "description": "Nothing may be changed anywhere"},
         operations=object_of(

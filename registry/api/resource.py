@@ -213,7 +213,7 @@ class Resource:
 def _asker(call: Call) -> str:
     """Return by whom requests that take long have their turns: a principal, or a network of clients."""
     sender = call.sender
-    return f"{sender.method}:{sender.principal.name}" if sender.principal.name else (
+    return f"{sender.kind}:{sender.principal.name}" if sender.principal.name else (
         wide_network(call.credentials().address)
     )  # fmt: skip
 

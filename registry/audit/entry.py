@@ -18,7 +18,7 @@ from registry.domain.errors import OUTCOME_UNKNOWN
 # The longest text that is kept of what a client has sent.
 TEXT_MAX = 1024
 # Members that are left out if they say nothing.
-_USUAL: Mapping[str, Any] = {"target": {}, "options": {}, "requests": 1}
+_USUAL: Mapping[str, Any] = {"target": {}, "options": {}, "requests": 1, "kind": ""}
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=dict).encode
 
 
@@ -48,6 +48,8 @@ class RequestEntry(NamedTuple):
     admitted: bool = True
     # Number of requests like this one that the entry stands for.
     requests: int = 1
+    # Of the principal: ``user``, ``token`` or ``cert``; empty without authentication.
+    kind: str = ""
 
     @property
     def outcome(self) -> str:

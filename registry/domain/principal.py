@@ -20,6 +20,24 @@ class Principal(NamedTuple):
 
 ANONYMOUS = Principal()
 
+# How principals authenticate: by a password, a token or a certificate. Each kind has names of its own.
+KINDS = ("user", "token", "cert")
+
+
+def kind_and_name(text: str) -> tuple[str, str]:
+    """Split a name as rules have it, such as ``token:alice``; the kind is empty if it says none."""
+    kind, colon, name = text.partition(":")
+    return (kind, name) if colon and kind in KINDS else ("", text)
+
+
+def names_in_rules(name: str, kind: str) -> tuple[str, ...]:
+    """Return the texts by which rules can mean a principal or group of this kind.
+
+    Without a kind a text means all kinds; but a name that looks like one with a kind does not stand for it.
+    """
+    own = (f"{kind}:{name}",) if kind else ()
+    return own if kind_and_name(name)[0] else (name, *own)
+
 
 class CheckedNames(msgspec.Struct, frozen=True, omit_defaults=True):
     """The subjects and contexts for which the sender's permissions were checked, with aliases resolved.

@@ -54,8 +54,8 @@ class ConfiguredGate(AuthenticationGate):
         self._watched.append(rules.watch)
         return rules
 
-    def _access_of(self, principal: Principal) -> Access:
-        return FULL_ACCESS if self._rules is None else self._rules.value.access(principal)
+    def _access_of(self, principal: Principal, kind: str) -> Access:
+        return FULL_ACCESS if self._rules is None else self._rules.value.access(principal, kind)
 
     def _read_keys(self, settings: Settings) -> WatchedFile[SigningKeys] | KeyUrl | None:
         if not settings.jwt_jwks:

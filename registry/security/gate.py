@@ -9,6 +9,8 @@ from registry.domain.principal import ANONYMOUS, Principal
 
 from .access import FULL_ACCESS, NO_ACCESS, Access
 
+KIND_OF_METHOD: Final = {"basic": "user", "bearer": "token", "certificate": "cert"}
+
 
 class Refused(RegistryError):
     """A request that is not admitted, with headers for the answer."""
@@ -36,6 +38,11 @@ class Admission(NamedTuple):
     principal: Principal
     access: Access
     method: str = ""  # by which the principal authenticated: ``basic``, ``bearer`` or ``certificate``
+
+    @property
+    def kind(self) -> str:
+        """The kind of the principal, as rules name it; empty without authentication."""
+        return KIND_OF_METHOD.get(self.method, "")
 
 
 EVERYONE: Final = Admission(ANONYMOUS, FULL_ACCESS)

@@ -46,7 +46,7 @@ class UserFile:
 class GuardedApi(Api):
     """A registry whose users have to authenticate."""
 
-    def __init__(self, access: Callable[[Principal], Access], **options: bool) -> None:
+    def __init__(self, access: Callable[[Principal, str], Access], **options: bool) -> None:
         self.gate = AuthenticationGate(access, users=UserFile(), certificates=True)
         super().__init__(settings=ApiSettings(sign_in=SIGN_IN, **options), gate=self.gate)
 
@@ -74,6 +74,7 @@ def test_a_registry_without_authentication_permits_everything_to_everyone() -> N
     assert reply.json == {
         "principal": None,
         "groups": [],
+        "kind": None,
         "method": None,
         "readOnly": False,
         "operations": {"everywhere": ALL, "somewhere": ALL, "subject": ALL},
@@ -91,6 +92,7 @@ def test_a_request_without_credentials_learns_how_to_sign_in_and_nothing_else(
         assert api.request("GET", "/me?subject=own-value", headers=header).json == {
             "principal": None,
             "groups": [],
+            "kind": None,
             "method": None,
             "readOnly": True,
             "operations": {"everywhere": [], "somewhere": [], "subject": []},
@@ -107,6 +109,7 @@ def test_wrong_credentials_are_refused(api: GuardedApi) -> None:
 def test_the_principal_is_named_with_groups_and_the_method(api: GuardedApi) -> None:
     found = api.as_user("alice").json
     assert (found["principal"], found["groups"], found["method"]) == ("alice", ["a", "b"], "basic")
+    assert found["kind"] == "user"
     again = api.as_user("alice").json  # by an admission that the gate has remembered
     assert again == found
 

@@ -98,7 +98,7 @@ HEADERS = st.builds(
 def test_any_other_authorization_is_refused(header: bytes) -> None:
     async def admitted(authorization: bytes) -> Principal:
         users = Current(parse_users(b"alice: secret"))
-        gate = AuthenticationGate(lambda principal: FULL_ACCESS, users=users, tokens=verifier())
+        gate = AuthenticationGate(lambda principal, kind: FULL_ACCESS, users=users, tokens=verifier())
         with closing(gate):
             return (await gate.admit(Credentials(authorization, "", CLIENT))).principal
 

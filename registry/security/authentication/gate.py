@@ -16,7 +16,7 @@ from registry.domain.errors import UNAVAILABLE
 from registry.domain.principal import Principal
 from registry.security.access import Access
 from registry.security.client_address import wide_network
-from registry.security.gate import Admission, Credentials, NoCredentials, Refused
+from registry.security.gate import KIND_OF_METHOD, Admission, Credentials, NoCredentials, Refused
 
 from .recent import Recent
 from .throttle import Throttle
@@ -74,7 +74,7 @@ class AuthenticationGate:
 
     def __init__(
         self,
-        access: Callable[[Principal], Access],
+        access: Callable[[Principal, str], Access],
         *,
         users: UserSource | None = None,
         tokens: TokenVerifier | None = None,
@@ -84,8 +84,8 @@ class AuthenticationGate:
     ) -> None:
         """Every method of authentication is disabled by default.
 
-        ``access`` returns what a principal may do. ``keys``: those of ``tokens``, if they come from a URL.
-        ``processes``: how many of this host serve clients, each with a gate of its own.
+        ``access`` returns what a principal of a kind may do. ``keys``: those of ``tokens``, if they come
+        from a URL. ``processes``: how many of this host serve clients, each with a gate of its own.
         """
         self._access = access
         self._users = users
@@ -167,7 +167,7 @@ class AuthenticationGate:
         return self._last_tag
 
     def _remember(self, key: bytes | str, principal: Principal, method: str, until: float) -> Admission:
-        admission = Admission(principal, self._access(principal), method)
+        admission = Admission(principal, self._access(principal, KIND_OF_METHOD[method]), method)
         self._known.put(key, _Remembered(admission, until, self._rules_revision))
         return admission
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from registry.domain.model import Subject
-from registry.domain.principal import Principal
+from registry.domain.principal import Principal, names_in_rules
 from registry.domain.subject_patterns import Pattern, SubjectRange, union
 from registry.security.access import Access, Permission
 
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
 
     number: int  # of its table in the file, from 1
     line: int  # where the table begins, from 1; 0: unknown
-    principals: frozenset[str]
+    principals: frozenset[str]  # names, some with a kind: see :func:`.kind_and_name`
     groups: frozenset[str]
     permissions: frozenset[Permission]
     subjects: tuple[Pattern, ...]
@@ -51,34 +51,43 @@ class Rules:
                 self._by_principal.setdefault(name, []).append(index)
             for name in rule.groups:
                 self._by_group.setdefault(name, []).append(index)
-        self._accesses: OrderedDict[Principal, Access] = OrderedDict()
+        self._accesses: OrderedDict[tuple[Principal, str], Access] = OrderedDict()
 
-    def access(self, principal: Principal) -> Access:
+    def names(self) -> Iterable[str]:
+        """Return the principals and groups that rules name."""
+        return {*self._by_principal, *self._by_group}
+
+    def access(self, principal: Principal, kind: str = "") -> Access:
         """Return the access of a principal; the same object each time, as long as it is in use."""
-        found = self._accesses.get(principal)
+        found = self._accesses.get((principal, kind))
         if found is None:
-            mine = self.concerning(principal)
-            found = self._accesses[principal] = RuleAccess((each.permissions, each.subjects) for each in mine)
+            mine = self.concerning(principal, kind)
+            found = RuleAccess((each.permissions, each.subjects) for each in mine)
+            self._accesses[principal, kind] = found
             if len(self._accesses) > _ACCESS_MAX:
                 self._accesses.popitem(last=False)
         else:
-            self._accesses.move_to_end(principal)
+            self._accesses.move_to_end((principal, kind))
         return found
 
-    def deciding(self, principal: Principal, permission: Permission, subject: Subject) -> Rule | None:
+    def deciding(
+        self, principal: Principal, permission: Permission, subject: Subject, kind: str = ""
+    ) -> Rule | None:
         """Return the first rule that allows this; ``None`` if none does, so that it is denied."""
-        for rule in self.concerning(principal):
+        for rule in self.concerning(principal, kind):
             if permission in rule.permissions and any(each.covers(subject) for each in rule.subjects):
                 return rule
         return None
 
-    def concerning(self, principal: Principal) -> list[Rule]:
-        """Return the rules about a principal, in the order of the file."""
+    def concerning(self, principal: Principal, kind: str = "") -> list[Rule]:
+        """Return the rules about a principal of a kind, in the order of the file; "": an unknown kind."""
         found: set[int] = set()
         if principal.name:
-            found.update(self._by_principal.get(principal.name, ()), self._by_principal.get(ANYONE, ()))
+            for name in (*names_in_rules(principal.name, kind), *names_in_rules(ANYONE, kind)):
+                found.update(self._by_principal.get(name, ()))
         for group in principal.groups:
-            found.update(self._by_group.get(group, ()))
+            for name in names_in_rules(group, kind):
+                found.update(self._by_group.get(name, ()))
         return [self.rules[index] for index in sorted(found)]
 
 
@@ -122,14 +131,16 @@ class Explanation(NamedTuple):
     reason: str
 
 
-def explain(rules: Rules, principal: Principal, permission: Permission, subject: Subject) -> Explanation:
+def explain(
+    rules: Rules, principal: Principal, permission: Permission, subject: Subject, kind: str = ""
+) -> Explanation:
     """Return the decision, and the first rule that allows it or the reason why none does."""
-    rule = rules.deciding(principal, permission, subject)
+    rule = rules.deciding(principal, permission, subject, kind)
     if rule is not None:
         pattern = next(each.text for each in rule.subjects if each.covers(subject))
         place = f"[[allow]] number {rule.number}" + (f", line {rule.line}" if rule.line else "")
         return Explanation(True, f"allowed by {place}: subjects {pattern!r}")
-    mine = rules.concerning(principal)
+    mine = rules.concerning(principal, kind)
     if not mine:
         return Explanation(False, "denied: no rule names this principal or its groups")
     if not any(permission in each.permissions for each in mine):

@@ -3,7 +3,7 @@
 ::
 
     [[allow]]
-    principal = "alice"                   # or a list; "*": every principal
+    principal = "alice"                   # or a list; "*": every principal; "token:alice": of this kind alone
     role = "developer"
     subjects = ["payments-*", ":.team-a:*"]
 
@@ -22,6 +22,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from registry.domain.principal import kind_and_name
 from registry.domain.subject_patterns import parse_pattern
 from registry.security.access import Permission
 from registry.security.watched_file import FileError
@@ -85,7 +86,11 @@ def _rule(number: int, line: int, table: Mapping[str, Any]) -> Rule:
     principals, groups = texts("principal"), texts("group")
     if not principals and not groups:
         raise broken("needs 'principal' or 'group'")
-    if ANYONE in groups:
+    for text in (*principals, *groups):
+        kind, name = kind_and_name(text)
+        if not name:
+            raise broken(f"{text!r} needs a name after {kind}:")
+    if any(kind_and_name(each)[1] == ANYONE for each in groups):
         raise broken("'group' must name groups; for everyone write principal = \"*\"")
     subjects = []
     for text in texts("subjects"):

@@ -12,7 +12,7 @@ import pytest
 
 from registry.domain.errors import RegistryError
 from registry.domain.principal import Principal
-from registry.security.access import FULL_ACCESS, Access
+from registry.security.access import FULL_ACCESS, Access, Permission
 from registry.security.authentication.gate import AuthenticationGate
 from registry.security.authentication.key_url import KeyUrl
 from registry.security.authentication.throttle import FREE_FAILURES
@@ -20,6 +20,7 @@ from registry.security.authentication.tokens import Claims, TokenVerifier
 from registry.security.authentication.users import User, Users
 from registry.security.authentication.verification import AT_ONCE_MAX, PENDING_MAX
 from registry.security.authorization.rules import RuleAccess
+from registry.security.authorization.rules_file import parse
 from registry.security.gate import Admission, Credentials, Refused
 from tests.running import until_async
 from tests.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
@@ -57,7 +58,7 @@ class Rules:
     def __init__(self) -> None:
         self.access: Access = FULL_ACCESS
 
-    def __call__(self, principal: Principal) -> Access:
+    def __call__(self, principal: Principal, kind: str) -> Access:
         return self.access
 
 
@@ -310,6 +311,24 @@ def test_a_certificate_names_its_principal() -> None:
         assert admission.principal == Principal("CN=alice")
         assert gate.known(credentials) is admission
         await refused(gate, Credentials(b"", "", HERE))
+
+    run(main())
+
+
+def test_a_certificate_with_the_name_of_a_user_has_not_the_user_s_access() -> None:
+    async def main() -> None:
+        rules = parse(b'[[allow]]\nprincipal = "user:alice"\nrole = "admin"\nsubjects = "*"\n')
+        gate = AuthenticationGate(rules.access, users=UserFile(), certificates=True)
+        admitted = await gate.admit(RIGHT), await gate.admit(Credentials(certificate="alice"))
+        assert [each.access.everywhere(Permission.READ) for each in admitted] == [True, False]
+        assert [each.kind for each in admitted] == ["user", "cert"]
+        gate.rules_changed()
+        known = gate.known(RIGHT), gate.known(Credentials(certificate="alice"))
+        assert [each is not None and each.access.everywhere(Permission.READ) for each in known] == [
+            True,
+            False,
+        ]
+        gate.close()
 
     run(main())
 

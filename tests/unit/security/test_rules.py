@@ -83,10 +83,43 @@ def test_everyone_is_every_principal_with_a_name() -> None:
     assert not found.access(ANONYMOUS).everywhere(READ)
 
 
+@pytest.mark.parametrize(
+    ("named", "who", "kind", "allowed"),
+    [
+        ("alice", "alice", "user", True),
+        ("alice", "alice", "token", True),
+        ("alice", "alice", "", True),
+        ("user:alice", "alice", "user", True),
+        ("user:alice", "alice", "token", False),
+        ("user:alice", "alice", "cert", False),
+        ("user:alice", "alice", "", False),
+        ("cert:CN=alice", "CN=alice", "cert", True),
+        ("token:*", "anyone", "token", True),
+        ("token:*", "anyone", "user", False),
+        # A name that looks like one with a kind does not stand for it.
+        ("user:alice", "user:alice", "token", False),
+        ("user:alice", "user:alice", "", False),
+        ("token:user:alice", "user:alice", "token", True),
+        ("token:user:alice", "user:alice", "cert", False),
+        # Other words before a colon are part of the name.
+        ("system:serviceaccount:a:b", "system:serviceaccount:a:b", "token", True),
+    ],
+)
+def test_a_rule_can_name_the_kind_of_a_principal_or_group(
+    named: str, who: str, kind: str, allowed: bool
+) -> None:
+    for key in ("principal", "group") if "*" not in named else ("principal",):
+        found = rules(f'[[allow]]\n{key}="{named}"\nrole="reader"\nsubjects="*"')
+        principal = Principal(who) if key == "principal" else Principal("x", frozenset({who}))
+        assert found.access(principal, kind).everywhere(READ) is allowed
+        assert explain(found, principal, READ, TOP, kind).allowed is allowed
+
+
 def test_the_access_of_a_principal_is_computed_once() -> None:
     found = rules(FILE)
     assert found.access(ALICE) is found.access(Principal("alice"))
     assert found.access(ALICE) is not found.access(Principal("alice", frozenset({"ops"})))
+    assert found.access(ALICE, "user") is not found.access(ALICE, "token")
 
 
 ALLOW = '[[allow]]\nprincipal="a"\n'
@@ -106,6 +139,8 @@ ALLOW = '[[allow]]\nprincipal="a"\n'
         ),
         ('[[allow]]\nrole="reader"\nsubjects="x"', 1, "number 1: needs 'principal' or 'group'"),
         ('[[allow]]\ngroup="*"\nrole="reader"\nsubjects="x"', 1, 'principal = "*"'),
+        ('[[allow]]\ngroup="token:*"\nrole="reader"\nsubjects="x"', 1, 'principal = "*"'),
+        ('[[allow]]\nprincipal="cert:"\nrole="reader"\nsubjects="x"', 1, "'cert:' needs a name after cert:"),
         (ALLOW + 'subjects="x"', 1, "needs either 'role' or 'operations'"),
         (ALLOW + 'role="reader"\noperations="read"\nsubjects="x"', 1, "needs either"),
         (
