@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,8 +12,10 @@ import orjson
 from starlette.types import Scope
 
 from registry.audit.entry import RequestEntry
+from registry.domain.errors import RegistryError
 from registry.domain.principal import ANONYMOUS
 
+from .json_input import document
 from .operations import Call
 
 # Keys in the request's state.
@@ -71,7 +74,8 @@ def entries(scope: Scope, state: Mapping[str, Any], status: int, address: str) -
 
 def _parts(one: RequestEntry, body: Mapping[str, Any], results: Sequence[Any]) -> Iterator[RequestEntry]:
     """Yield the entries of a batch that was answered: each part succeeds or fails on its own."""
-    for number, (request, result) in enumerate(zip(body.get("requests", ()), results, strict=False)):
+    pairs: Iterator[tuple[Any, Any]] = zip_longest(body.get("requests", ()), results, fillvalue={})
+    for number, (request, result) in enumerate(pairs):
         code = result.get("error", {}).get("error_code", 0)
         offset = None if code else one.offset
         target = {"request": number, **_named(request)}
@@ -87,10 +91,9 @@ def _body(call: Call) -> dict[str, Any]:
     if not call.operation.startswith(_NAMING):
         return {}
     try:
-        found = orjson.loads(call.body)
-    except orjson.JSONDecodeError:
+        return document(call.body)  # as the handler reads it, so that no spelling hides a name
+    except RegistryError:
         return {}
-    return found if type(found) is dict else {}
 
 
 def _named(body: Any) -> dict[str, Any]:

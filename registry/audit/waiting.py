@@ -127,7 +127,7 @@ class WaitingSink:
             self._failures.error("cannot write to the audit log %s: %s", self._output.name, problem)
             with self._changed:
                 if not self._required or self._closing:
-                    self._lost += 1
+                    self._lost += 1 if self._waiting else 0  # otherwise it was given up, and is counted
                     return
                 self._changed.wait(RETRY_S)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -194,6 +195,14 @@ def test_each_part_of_a_batch_has_an_entry_with_its_own_outcome() -> None:
         ("i", ["s"]), ("j", ["missing"]),
     ]  # fmt: skip
     assert len({each.request_id for each in entries}) == 1
+
+
+def test_no_spelling_of_a_body_hides_what_it_names() -> None:
+    api, entries = audited()
+    body = json.dumps({**RESOURCE, "associations": [WEAK]}).encode("utf-16")
+    with api:
+        api.request("POST", "/associations", body, {**ALICE, "content-type": "application/json"})
+    assert [each.target for each in entries] == [{**RESOURCE, "subjects": ["s"]}]
 
 
 @pytest.mark.parametrize(
