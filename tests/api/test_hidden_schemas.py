@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
+from registry.api.operations import Operation
+from registry.api.routes import operations
 from registry.domain.commands import Command, Outcome, Refused
 from registry.domain.compatibility.results import HIDDEN, SUBJECTS_MAX
 from registry.domain.pending_command import NO_ORIGIN, Origin
@@ -17,6 +19,7 @@ from tests.api.permitting import PermittingApi, rule
 RULES = (
     rule("bob", "read,write,compatibility", "shop-*", ":.n:*")
     + rule("carol", "write,compatibility", "shop-*", ":.n:*")
+    + rule("owner", "operator", "shop-*", ":.n:*")
     + rule("erin", "read,write,compatibility", "shop-*", ":.n:*", "secret-*")
 )
 
@@ -213,6 +216,74 @@ def test_who_may_not_read_gets_no_metadata_that_a_version_inherits(
     reply = api.request("PUT", "/associations/resources/m", {**owner, "associations": [strong]}, user=user)
     assert (reply.status, b"secret-team" in reply.body) == (200, shown)
     assert reply.json["associations"][0]["schema"]["version"] == 3
+
+
+# Words that make an answer show more than it usually does.
+WORDS = {"format": "resolved", "findTags": "*", "subject": "shop-order", "level": "FULL"}
+# Operations that show the hidden fields to those who may read them.
+SHOWING = {
+    ("GET", "/subjects/{subject}/versions/{version}"),
+    ("GET", "/subjects/{subject}/versions/{version}/schema"),
+    ("POST", "/subjects/{subject}/versions"),
+    ("POST", "/subjects/{subject}/versions/{version}/tags"),
+    ("POST", "/compatibility/subjects/{subject}/versions"),
+    ("POST", "/compatibility/subjects/{subject}/versions/{version}"),
+    ("POST", "/compatibility/explain"),
+    ("PUT", "/associations/resources/{resource}"),
+    ("POST", "/associations:batchMutate"),
+}
+BODIES = {
+    "AssociationBatchGetRequest": {"requests": [{"resourceId": "r"}]},
+    "ConfigUpdateRequest": {"validateFields": True},
+    "ModeUpdateRequest": {"mode": "READWRITE"},
+    "TagSchemaRequest": {"rulesToRemove": ["none"]},
+}
+
+
+async def metrics() -> bytes:
+    return b""
+
+
+TABLE = operations("1", metrics)
+
+
+def request_of(operation: Operation, subject: str, *, more: bool) -> tuple[str, Any]:
+    """Return the target and body of a request that could show a schema; ``more``: with all parameters."""
+    values = {
+        "subject": subject, "version": "1", "id": "3", "guid": "0" * 32, "context": ".n", "snapshot": "none",
+        "webhook": "none", "resource": "r", "namespace": "n", "name": "r",
+    }  # fmt: skip
+    known = {each.name: "true" for each in operation.parameters if each.kind == "flag"} | WORDS
+    names = [each.name for each in operation.parameters if each.name in known]
+    listed = "&".join(f"{name}={known[name]}" for name in names)
+    named = incompatible("AVRO")
+    old = {**FORMATS["AVRO"][2], "schemaType": "AVRO"}
+    bodies = BODIES | {
+        "": None,
+        "AssociationRequest": associating(named),
+        "AssociationBatchRequest": {"requests": [associating(named, opType="UPSERT")]},
+        "ExplainRequest": {"schemaType": "AVRO", "old": old, "new": named},
+    }
+    target = operation.path.format(**values)
+    return f"{target}?{listed}" if more else target, bodies.get(operation.request_schema, named)
+
+
+@pytest.mark.parametrize("operation", TABLE, ids=lambda each: f"{each.method} {each.path}")
+@pytest.mark.parametrize("kind", ["AVRO"], indirect=True)
+def test_no_operation_shows_fields_of_a_schema_that_may_not_be_read(
+    api: PermittingApi, operation: Operation
+) -> None:
+    headers = {"content-type": "application/json"} if operation.request_schema else {}
+    shown = False
+    for subject in ("shop-mid", "shop-order", ":.n:r-value", "secret-pay"):
+        for more in (False, True):
+            target, body = request_of(operation, subject, more=more)
+            reply = api.request(operation.method, target, body, headers, user="owner")
+            assert b"iban" not in reply.body, (target, reply.body)
+            assert reply.status != 500
+            showing = api.request(operation.method, target, body, headers)
+            shown = shown or b"iban" in showing.body
+    assert shown or (operation.method, operation.path) not in SHOWING
 
 
 class _OldPrimary(ListBackend):

@@ -13,6 +13,7 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
 from deploy.local.node import Node
+from tests.api.driver import record
 from tests.api.permitting import rule
 from tests.process.security.test_authentication import SECRET
 from tests.receiver import Receiver
@@ -81,3 +82,16 @@ def test_a_change_made_through_any_node_is_told_with_its_principal_by_every_othe
     with user("root", third) as root:
         events = root.get("/changes?after=-1").raise_for_status().json()["events"]
         assert not [each for each in events if each["kind"] == "epoch_started" and "principal" in each]
+    # The primary says what its refusal shows, and the node of the client leaves that out.
+    pay = record("Pay", "iban")
+    order = '{"type":"record","name":"Order","fields":[{"name":"p","type":"Pay"}]}'
+    used = {"schema": order, "references": [{"name": "Pay", "subject": "secret-pay", "version": 1}]}
+    unlike = {"schema": order.replace('"Pay"', '"int"')}
+    with user("root", second) as root, user("zoë", second) as zoe:
+        root.post("/subjects/secret-pay/versions", json={"schema": pay}).raise_for_status()
+        root.post("/subjects/own-used/versions", json=used).raise_for_status()
+        refused = [each.post("/subjects/own-used/versions", json=unlike) for each in (root, zoe)]
+        assert [each.status_code for each in refused] == [409, 409]
+        assert [("TYPE_MISMATCH" in each.text, "{hidden:" in each.text) for each in refused] == [
+            (True, False), (False, True),
+        ]  # fmt: skip

@@ -111,6 +111,25 @@ def test_a_search_for_duplicates_sees_what_may_be_read(site: Site) -> None:
     assert site.status("/admin/duplicates") == 403
 
 
+def test_a_refused_registration_shows_no_fields_of_schemas_that_may_not_be_read(site: Site) -> None:
+    pay = {"type": "record", "name": "Pay", "fields": [{"name": "iban", "type": "string", "default": ""}]}
+    order = {"type": "record", "name": "Order", "fields": [{"name": "pay", "type": "Pay"}]}
+    used = [{"name": "Pay", "subject": "other-pay", "version": 1}]
+    unlike = {**order, "fields": [{"name": "pay", "type": {**pay, "type": "enum", "symbols": ["A"]}}]}
+    target = "/subjects/own-order/versions"
+    for path, body in (
+        ("/subjects/other-pay/versions", {"schema": json.dumps(pay)}),
+        (target, {"schema": json.dumps(order), "references": used}),
+    ):
+        assert site.status(path, "root", json.dumps(body)) == 200
+    content = json.dumps({"schema": json.dumps(unlike)})
+    for user, shown in (("root", True), ("alice", False)):
+        url, auth = site.registry.url + target, (user, "secret")
+        reply = httpx.post(url, content=content, auth=auth, timeout=PATIENT)
+        assert (reply.status_code, reply.json()["error_code"]) == (409, 40901)
+        assert ("TYPE_MISMATCH" in reply.text, "{hidden:" in reply.text) == (shown, not shown)
+
+
 def test_an_alias_that_is_set_during_writes_leads_none_of_them_to_another_subject(site: Site) -> None:
     def client(user: str) -> httpx.Client:
         return httpx.Client(base_url=site.registry.url, auth=(user, "secret"), timeout=PATIENT)
