@@ -44,6 +44,8 @@ from .worker_queries import WorkerQueries
 MIN_OFFSET = "x-registry-min-offset"
 MULTI_STATUS = 207  # of batches, whose parts succeed or fail on their own
 FORWARD = "x-forward"  # set by a Confluent node that takes this one for the primary (Confluent 8.x)
+# Seconds that the backend may take longer for an outcome than a request may: its own limit comes first.
+BACKEND_SPARE_S = 1.0
 _PAST = "past"  # key in the state: the rows of the past that the request reads
 STATE = "registry"  # key in the ASGI scope: the request's decoded target and its answer's offset
 
@@ -175,7 +177,8 @@ class Resource:
 
     async def _submit(self, command: Command, status: int, origin: Origin, access: Access) -> Answer:
         try:
-            async with asyncio.timeout(self._settings.request_timeout_s):
+            # The backend keeps the time limit, and knows better what became of the command.
+            async with asyncio.timeout(self._settings.request_timeout_s + BACKEND_SPARE_S):
                 outcome = await self._backend.submit(command, origin)
         except TimeoutError:
             raise OUTCOME_UNKNOWN(outcome_unknown("The write was not confirmed in time")) from None

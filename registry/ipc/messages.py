@@ -201,9 +201,12 @@ PIECE_BYTES = LARGE_BYTES
 # Limit of the bytes buffered for the socket, as small messages wait behind them.
 _UNSENT_BYTES_MAX = 4 * PIECE_BYTES
 _LENGTH_BYTES = 4
-# Bits of a frame's length that mark a piece of a message and the last piece.
-_PIECE, _LAST = 1 << 31, 1 << 30
-_LENGTH = _LAST - 1
+# Bits of a frame's length that mark a piece of a message, the last piece, and the end of a message that is
+# dropped before its last piece.
+_PIECE, _LAST, _DROPPED = 1 << 31, 1 << 30, 1 << 29
+_LENGTH = _DROPPED - 1
+# Returns a message when its turn to be sent comes; ``None`` if it need not be sent any more.
+Packed = Callable[[], bytes | None]
 
 
 def frames(messages: Iterable[bytes]) -> bytes:
@@ -223,7 +226,9 @@ class Framed(asyncio.Protocol, ABC):
     def __init__(self) -> None:
         self._pending = bytearray()
         self._pieces = bytearray()
-        self._large: deque[Callable[[], bytes | None]] = deque()
+        self._large: deque[Packed] = deque()
+        # The large message whose pieces are being sent, and what is left of it.
+        self._current: Packed | None = None
         self._rest = memoryview(b"")
         self._paused = False
 
@@ -248,7 +253,9 @@ class Framed(asyncio.Protocol, ABC):
                 self.on_message(message)
                 continue
             self._pieces += message
-            if head & _LAST:
+            if head & _DROPPED:
+                self._pieces = bytearray()
+            elif head & _LAST:
                 whole, self._pieces = self._pieces, bytearray()
                 self.on_message(bytes(whole))
         del pending[:at]
@@ -267,12 +274,23 @@ class Framed(asyncio.Protocol, ABC):
             if len(each) > PIECE_BYTES:
                 self.send_large(partial(bytes, each))
 
-    def send_large(self, packed: Callable[[], bytes | None]) -> None:
-        """Send a message in pieces, after the large messages queued before it.
-
-        ``packed`` is called when the message's turn comes, and returns ``None`` to drop it.
-        """
+    def send_large(self, packed: Packed) -> None:
+        """Send a message in pieces, after the large messages queued before it."""
         self._large.append(packed)
+        self._send_pieces()
+
+    def is_unsent(self, packed: Packed) -> bool:
+        """Return true if the last piece of a large message was not sent, so the other side cannot have it."""
+        return (packed is self._current and bool(self._rest)) or packed in self._large
+
+    def drop_large(self, packed: Packed) -> None:
+        """Drop a large message that :meth:`is_unsent`: the other side will never get it whole."""
+        if packed is not self._current:
+            self._large.remove(packed)
+            return
+        self._current, self._rest = None, memoryview(b"")
+        if not self.transport.is_closing():
+            self.transport.write(_header(_PIECE | _DROPPED))
         self._send_pieces()
 
     def pause_writing(self) -> None:
@@ -294,8 +312,10 @@ class Framed(asyncio.Protocol, ABC):
 
     def _begin_next(self) -> bool:
         while self._large:
-            packed = self._large.popleft()()
+            self._current = self._large.popleft()
+            packed = self._current()
             if packed:
                 self._rest = memoryview(packed)
                 return True
+        self._current = None
         return False

@@ -120,6 +120,7 @@ class Node:
             now=now_ms,
             clock=time.monotonic,
             workers=Workers(self.pool, callbacks.later),
+            call_later=callbacks.later,
             memory=self._memory,
             cipher=cipher,
             policies=policies,

@@ -3,7 +3,7 @@
 If the connection breaks, calls that were sent may or may not have been executed. Idempotent calls are sent
 again when the node is back, and in a cluster all calls, because the idempotency key ensures that each is
 executed once. All others fail with 50002, outcome unknown. Calls that were not sent wait a bounded time for
-the next connection, then fail with 50003.
+the next connection, then fail with 50003, or with 503 if the node is there but does not take them in time.
 """
 
 from __future__ import annotations
@@ -302,9 +302,9 @@ class NodeClient:
                 left = min(wait_s, deadline - self._loop.time())
                 connection = self._connection or await self._next_connection(left)
                 number = next(self._numbers)
-                if not is_large(size):
-                    return await connection.call(number, message(number), deadline)
                 try:
+                    if not is_large(size):
+                        return await connection.call(number, message(number), deadline)
                     return await connection.call_large(number, partial(message, number), deadline)
                 except NotSent:
                     continue

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, RegistryError, outcome_unknown
-from registry.ipc.messages import Framed, State, decode_from_node, encode
+from registry.domain.errors import OUTCOME_UNKNOWN, UNAVAILABLE, RegistryError, outcome_unknown
+from registry.ipc.messages import Framed, Packed, State, decode_from_node, encode
 
 _LOST = outcome_unknown("The node failed before it answered")
 _NOT_SENT = "The node is overloaded; nothing was written"
@@ -21,7 +21,7 @@ class NodeLost(RegistryError):
 
 
 class NotSent(Exception):
-    """The connection broke before a large message began."""
+    """The connection broke before the message was sent, so the node does not have it."""
 
 
 class NodeConnection(Framed):
@@ -33,18 +33,20 @@ class NodeConnection(Framed):
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._calls: dict[int, tuple[asyncio.Future[Any], float]] = {}
-        self._outbox: list[msgspec.Struct] = []
-        self._unsent: set[int] = set()
+        self._outbox: list[tuple[int, msgspec.Struct]] = []
+        self._large_calls: dict[int, Packed] = {}
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
     def call(self, number: int, message: msgspec.Struct, deadline: float) -> asyncio.Future[Any]:
         """Send a message; the future gets the reply, or 50002 after the ``deadline`` (event-loop time).
 
+        It gets :class:`NotSent` or :class:`NodeLost` if the connection breaks.
+
         Calls made in the same iteration of the event loop are sent together.
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._calls[number] = (answer, deadline)
-        self._outbox.append(message)
+        self._outbox.append((number, message))
         if len(self._outbox) == 1:
             self._loop.call_soon(self._send)
         return answer
@@ -52,15 +54,17 @@ class NodeConnection(Framed):
     def call_large(
         self, number: int, message: Callable[[], msgspec.Struct], deadline: float
     ) -> asyncio.Future[Any]:
-        """Do the same for a message that is built when its turn comes; :class:`NotSent` if it does not."""
+        """Do the same for a message that is built when its turn comes.
+
+        If it is not sent whole before the deadline, the future gets 503, and the node never gets it.
+        """
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._calls[number] = (answer, deadline)
-        self._unsent.add(number)
 
         def packed() -> bytes | None:
-            self._unsent.discard(number)
             return None if answer.done() else encode(message())
 
+        self._large_calls[number] = packed
         self.send_large(packed)
         return answer
 
@@ -68,12 +72,16 @@ class NodeConnection(Framed):
         """Fail the calls whose deadline has passed; late replies are ignored."""
         now = self._loop.time()
         for number in [number for number, (_, deadline) in self._calls.items() if deadline < now]:
-            late = FORWARD_FAILED(_NOT_SENT) if number in self._unsent else OUTCOME_UNKNOWN(_LATE)
-            _fail(self._calls.pop(number)[0], late)
+            packed = self._large_calls.pop(number, None)
+            unsent = packed is not None and self.is_unsent(packed)
+            _fail(self._calls.pop(number)[0], UNAVAILABLE(_NOT_SENT) if unsent else OUTCOME_UNKNOWN(_LATE))
+            if packed is not None and unsent:
+                self.drop_large(packed)
 
     def _send(self) -> None:
-        outbox, self._outbox = self._outbox, []
-        self.send(*outbox)
+        if not self.transport.is_closing():  # otherwise they are failed as not sent
+            outbox, self._outbox = self._outbox, []
+            self.send(*(message for _, message in outbox))
 
     def on_message(self, message: bytes) -> None:
         """Handle a reply, or the node's state."""
@@ -82,6 +90,7 @@ class NodeConnection(Framed):
             self._changed(reply)
             return
         waiting, _ = self._calls.pop(reply.number, (None, 0))
+        self._large_calls.pop(reply.number, None)
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 
@@ -89,9 +98,10 @@ class NodeConnection(Framed):
         """Fail all calls: those that were sent may or may not have been executed."""
         self._lost()
         calls, self._calls = self._calls, {}
+        unsent = {number for number, packed in self._large_calls.items() if self.is_unsent(packed)}
+        unsent.update(number for number, _ in self._outbox)
         for number, (waiting, _) in calls.items():
-            lost = NotSent() if number in self._unsent else NodeLost(OUTCOME_UNKNOWN.code, _LOST)
-            _fail(waiting, lost)
+            _fail(waiting, NotSent() if number in unsent else NodeLost(OUTCOME_UNKNOWN.code, _LOST))
         if not self.ended.done():
             self.ended.set_result(None)
 

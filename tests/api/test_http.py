@@ -209,6 +209,22 @@ def test_what_needs_no_rows_is_answered_without_them() -> None:
             assert api.get(target).status == 200
 
 
+class _Late(ListBackend):
+    """A backend that knows at the end of the time limit that nothing was written."""
+
+    async def submit(self, command, _origin):
+        try:
+            async with asyncio.timeout(0.02):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            raise UNAVAILABLE("nothing was written") from None
+
+
+def test_a_write_that_the_backend_refuses_at_the_last_moment_is_not_in_doubt() -> None:
+    with Api(_Late(), ApiSettings(request_timeout_s=0.01)) as api:
+        assert api.put("/config", {}).status == 503
+
+
 def test_a_write_without_an_outcome_in_time_is_50002() -> None:
     api = Api(_Slow(), ApiSettings(request_timeout_s=0.01))
     status, code, text = api.put("/config", {}).error

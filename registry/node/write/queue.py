@@ -8,12 +8,17 @@ from collections.abc import Callable, Sequence
 
 from registry.domain.admission import Room, is_large
 from registry.domain.commands import NotPrimary, Outcome, refused
-from registry.domain.errors import FORWARD_FAILED, TOO_MANY_WRITES
+from registry.domain.errors import FORWARD_FAILED, TOO_MANY_WRITES, UNAVAILABLE
 from registry.domain.pending_command import PendingCommand
 
 # Seconds between two attempts to reach an unreachable log.
 NEXT_LOOK_S = 0.75
+# Seconds between two looks for commands whose deadline passes while the writer is busy.
+EXPIRY_S = 0.1
+_WAITED = "Nothing was written: the write waited too long"
 
+# Schedules a call after a number of seconds, on any thread.
+CallLater = Callable[[float, Callable[[], None]], None]
 # Delivers replies on the event loop.
 Deliver = Callable[[Sequence[tuple[PendingCommand, Outcome]]], None]
 
@@ -25,6 +30,7 @@ class Queue:
     may overtake a large one. While the queue is shut, the reply to a command is :class:`NotPrimary`.
     ``deliver`` is called with replies, from any of these threads. ``clock`` is the clock of the commands'
     deadlines; ``timeout_s`` bounds the seconds that a command waits while the log is unreachable.
+    ``call_later``: with it, commands are refused before their deadline even if none is taken meanwhile.
     """
 
     def __init__(
@@ -35,6 +41,7 @@ class Queue:
         commands_max: int,
         bytes_max: int,
         timeout_s: float,
+        call_later: CallLater | None = None,
     ) -> None:
         self._deliver = deliver
         self._clock = clock
@@ -45,6 +52,10 @@ class Queue:
         self._large_next = False
         self._changed = threading.Condition()
         self._open = self._closed = False
+        self._call_later = call_later
+        self._looking = False
+        # Why the log cannot be reached; empty if it can.
+        self._reason = ""
 
     def __len__(self) -> int:
         return len(self._small) + len(self._large)
@@ -82,8 +93,32 @@ class Queue:
                 self._room.add(pending.size)
                 if len(self) == 1:
                     self._changed.notify_all()
+                    self._look_later()
                 return
         self.reply([pending], [outcome])
+
+    def _look_later(self) -> None:
+        if self._call_later is not None and not self._looking:
+            self._looking = True
+            self._call_later(EXPIRY_S, self._refuse_late)
+
+    def _refuse_late(self) -> None:
+        """Refuse the commands whose deadline would pass before the next look; the writer may be busy."""
+        with self._changed:
+            self._looking = False
+            moment = self._clock() + EXPIRY_S
+            late: list[PendingCommand] = []
+            for lane in (self._small, self._large):
+                late += (each for each in lane if each.deadline < moment)
+                kept = [each for each in lane if each.deadline >= moment]
+                lane.clear()
+                lane.extend(kept)
+            for each in late:
+                self._room.remove(each.size)
+            if len(self):
+                self._look_later()
+            reason = self._reason
+        self._refuse(late, reason)
 
     def _lane_of(self, pending: PendingCommand) -> deque[PendingCommand]:
         return self._large if is_large(pending.size) else self._small
@@ -123,13 +158,20 @@ class Queue:
         """
         kept = self._in_time(commands, reason, NEXT_LOOK_S if reason else 0.0)
         with self._changed:
+            self._reason = reason or self._reason
             if self._open:
                 for each in reversed(kept):
                     self._lane_of(each).appendleft(each)
                     self._room.add(each.size)
                 self._changed.notify_all()
+                if kept:
+                    self._look_later()
                 return
         self.reply(kept, [NotPrimary()] * len(kept))
+
+    def written(self) -> None:
+        """Note that the log can be reached, because a batch was written."""
+        self._reason = ""
 
     def reply(self, commands: Sequence[PendingCommand], outcomes: Sequence[Outcome]) -> None:
         """Deliver replies to commands that are no longer queued."""
@@ -140,8 +182,12 @@ class Queue:
         self, commands: Sequence[PendingCommand], reason: str, spare_s: float
     ) -> list[PendingCommand]:
         now = self._clock() + spare_s
-        late = [each for each in commands if each.deadline < now]
-        if late:
-            why = FORWARD_FAILED(f"Nothing was written: the write waited too long. {reason}".rstrip())
-            self.reply(late, [refused(why)] * len(late))
+        self._refuse([each for each in commands if each.deadline < now], reason)
         return [each for each in commands if each.deadline >= now]
+
+    def _refuse(self, late: Sequence[PendingCommand], reason: str) -> None:
+        """Refuse commands of which nothing was written: 50003 if the log is the ``reason``, else 503."""
+        if not late:
+            return
+        why = FORWARD_FAILED(f"{_WAITED}. {reason}") if reason else UNAVAILABLE(f"{_WAITED}; try again")
+        self.reply(late, [refused(why)] * len(late))

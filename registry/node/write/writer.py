@@ -31,7 +31,7 @@ from registry.tracing.contract import NO_TRACING, Tracing
 from .batch import Decider, Postponed
 from .batch_writer import BatchWriter, Rows
 from .postponed import PostponedCommands, Workers
-from .queue import Deliver, Queue
+from .queue import CallLater, Deliver, Queue
 
 # Commands of one batch.
 COMMANDS_MAX = 1000
@@ -73,8 +73,8 @@ class Writer:
     any of these threads. ``now`` is the wall clock, in ms since the epoch; ``clock`` is the clock of the
     commands' deadlines. ``memory`` holds the commands executed before, so that none with an idempotency key
     is executed twice; it needs a log that keeps record headers. ``workers`` answer slow schema queries;
-    without them the writer answers them itself. ``cipher`` encrypts sensitive metadata. ``policies``
-    returns those in force.
+    without them the writer answers them itself. ``call_later``: see :class:`.queue.Queue`. ``cipher``
+    encrypts sensitive metadata. ``policies`` returns those in force.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class Writer:
         clock: Callable[[], float],
         memory: DedupCache | None = None,
         workers: Workers | None = None,
+        call_later: CallLater | None = None,
         cipher: Cipher | None = None,
         policies: Callable[[], Policies] = lambda: NO_POLICIES,
         tracing: Tracing = NO_TRACING,
@@ -100,7 +101,7 @@ class Writer:
         )  # fmt: skip
         self._queue = Queue(
             deliver, clock, commands_max=writing.queue_max, bytes_max=writing.queue_bytes_max,
-            timeout_s=writing.timeout_s,
+            timeout_s=writing.timeout_s, call_later=call_later,
         )  # fmt: skip
         self._postponed = None if workers is None else PostponedCommands(self._queue, workers, clock)
         self._batch_writer = BatchWriter(
@@ -195,6 +196,7 @@ class Writer:
             self._queue.put_back(commands, "")
             return
         self._batches += 1
+        self._queue.written()
         self._reply(commands, outcomes)
 
     def _reply(self, commands: Sequence[PendingCommand], outcomes: Sequence[Outcome | Postponed]) -> None:

@@ -156,11 +156,71 @@ def test_a_small_command_does_not_wait_for_large_ones_before_it(tmp_path: Path) 
     assert heard == [("small", False), ("large", False), ("other", False)]
 
 
-def test_only_what_may_have_been_sent_is_in_doubt_when_the_line_breaks(tmp_path: Path) -> None:
+def test_only_what_was_sent_whole_is_in_doubt_when_the_line_breaks(tmp_path: Path) -> None:
     large = "x" * (40 * PIECE_BYTES)
     commands = [Register("large", large), Register("unsent", large), Register("end", "{}")]
     heard = heard_of(tmp_path / "node", *commands)
-    assert heard == [("end", False), ("end", True), ("large", True), ("unsent", False)]
+    assert heard == [("end", False), ("end", True), ("large", False), ("unsent", False)]
+
+
+def test_a_command_on_a_line_that_is_already_closing_is_not_in_doubt(tmp_path: Path) -> None:
+    Kept.heard_of = []
+
+    async def submit() -> Outcome:
+        server = await asyncio.get_running_loop().create_unix_server(Kept, tmp_path / "node")
+        client = NodeClient(
+            tmp_path / "node", timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, changed=lambda _: None
+        )
+        client.start()
+        try:
+            await client.submit(Register("first", "{}"))
+            assert client._connection is not None
+            client._connection.transport.close()
+            return await client.submit(Register("s", "{}"))
+        finally:
+            client.stop()
+            server.close()
+
+    assert asyncio.run(asyncio.wait_for(submit(), 30)) == Done(b"{}", 1)
+    assert Kept.heard_of == [("first", False), ("s", False)]
+
+
+class Busy(Kept):
+    """A node that reads nothing until it is told to."""
+
+    made: list[Busy]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.transport.pause_reading()
+        self.made.append(self)
+
+
+def test_large_commands_that_a_busy_node_does_not_take_in_time_are_refused_and_never_done(
+    tmp_path: Path,
+) -> None:
+    Kept.heard_of, Busy.made = [], []
+    large = "x" * (100 * PIECE_BYTES)
+
+    async def submit() -> list[object]:
+        server = await asyncio.get_running_loop().create_unix_server(Busy, tmp_path / "node")
+        client = NodeClient(
+            tmp_path / "node", timeout_s=1, wait_s=1, confirm_s=1, calls_max=10, changed=lambda _: None
+        )
+        client.start()
+        try:
+            commands = [Register(name, large) for name in ("begun", "waiting")]
+            late = await asyncio.gather(*map(client.submit, commands), return_exceptions=True)
+            Busy.made[0].transport.resume_reading()
+            assert await client.submit(Register("later", "x" * (2 * PIECE_BYTES)))
+            return late
+        finally:
+            client.stop()
+            server.close()
+
+    late = asyncio.run(asyncio.wait_for(submit(), 30))
+    assert [each.code for each in late if isinstance(each, RegistryError)] == [503, 503]
+    assert Kept.heard_of == [("later", False)]
 
 
 def test_large_commands_too_many_are_refused_and_small_ones_are_not(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from registry.domain.admission import LARGE_BYTES
-from registry.domain.commands import NotPrimary, Outcome, Register, refused
-from registry.domain.errors import TOO_MANY_WRITES
+from registry.domain.commands import NotPrimary, Outcome, Refused, Register, refused
+from registry.domain.errors import FORWARD_FAILED, TOO_MANY_WRITES, UNAVAILABLE
 from registry.domain.pending_command import PendingCommand
 from registry.node.write.queue import Queue
 from tests.pending import pending
@@ -15,12 +17,16 @@ LARGE = 2 * LARGE_BYTES
 class Trial:
     def __init__(self, bytes_max: int = 1 << 30) -> None:
         self.replies: list[Outcome] = []
+        self.now = 0.0
+        # Calls that the queue has scheduled.
+        self.timers: list[Callable[[], None]] = []
         self.queue = Queue(
             lambda replies: self.replies.extend(outcome for _, outcome in replies),
-            lambda: 0.0,
+            lambda: self.now,
             commands_max=100,
             bytes_max=bytes_max,
             timeout_s=1.0,
+            call_later=lambda _, call: self.timers.append(call),
         )
         self.queue.open()
 
@@ -93,3 +99,36 @@ def test_all_that_wait_get_a_reply_when_the_queue_is_shut() -> None:
     trial.queue.shut()
     assert trial.replies == [NotPrimary(), NotPrimary()]
     assert len(trial.queue) == 0
+
+
+def test_commands_are_refused_before_their_deadline_while_the_writer_is_busy() -> None:
+    trial = Trial()
+    trial.submit("small")
+    trial.submit("large", LARGE)
+    trial.now = 0.5
+    trial.submit("later")
+    assert len(trial.timers) == 1, "one timer for all"
+    trial.now = 0.95
+    trial.timers.pop()()
+    assert [each.code for each in trial.replies if isinstance(each, Refused)] == [UNAVAILABLE.code] * 2
+    assert trial.take(LARGE) == ["later"]
+    trial.timers.pop()()
+    assert trial.timers == [], "nothing waits"
+    assert trial.submit("another")
+    assert len(trial.timers) == 1
+
+
+def test_a_refusal_says_that_the_log_cannot_be_reached_until_it_can() -> None:
+    trial = Trial()
+    for code, reason in ((FORWARD_FAILED.code, "no answer"), (UNAVAILABLE.code, "")):
+        trial.submit("s")
+        commands = trial.queue.take(1, 1)
+        if not reason:
+            trial.queue.written()
+        trial.queue.put_back(commands, reason)
+        trial.now += 1.0
+        while trial.timers:
+            trial.timers.pop()()
+        refusal = trial.replies.pop()
+        assert isinstance(refusal, Refused)
+        assert (refusal.code, refusal.message.endswith(reason or "try again")) == (code, True)
