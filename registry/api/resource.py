@@ -224,7 +224,8 @@ def _asker(call: Call) -> str:
 def _origin(scope: Scope, headers: Headers) -> Origin:
     state = scope[STATE]
     forwarded = headers.get(FORWARD, "").lower() == "true"
-    return Origin(state["request_id"], state["admission"].principal, forwarded)
+    sender: Admission = state["admission"]
+    return Origin(state["request_id"], sender.principal, forwarded, kind=sender.kind)
 
 
 async def _read(receive: Receive) -> bytes:

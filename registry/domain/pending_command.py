@@ -35,6 +35,8 @@ class CommandRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     # ``None``: the sender may do all that the command asks for, to any subject. A primary that ignores this
     # (an older one) resolves aliases again and does not compare.
     checked: CheckedNames | None = None
+    # The kind of the principal, see :data:`.principal.KINDS`; empty from nodes that do not say it.
+    kind: str = ""
 
 
 class Origin(NamedTuple):
@@ -48,6 +50,7 @@ class Origin(NamedTuple):
     # As in :class:`CommandRequest`.
     trace: str = ""
     checked: CheckedNames | None = None
+    kind: str = ""
 
 
 NO_ORIGIN = Origin()

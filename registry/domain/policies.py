@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from .model import Subject
-from .principal import Principal
+from .principal import Principal, kind_and_name, names_in_rules
 from .schemas.lint import RULES
 from .subject_patterns import Pattern, parse_pattern
 
@@ -44,15 +44,24 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Principals:
-    """Principals that a table permits something: names, groups as ``group:NAME``, or ``*`` for all."""
+    """Principals that a table permits something: names, groups as ``group:NAME``, or ``*`` for all.
+
+    Names of both may have a kind, as in ``user:alice`` and ``group:token:ops`` (:func:`.kind_and_name`).
+    """
 
     names: frozenset[str]
 
-    def include(self, principal: Principal) -> bool:
-        """Return true if the principal, or one of its groups, is among them."""
-        if "*" in self.names or (principal.name and principal.name in self.names):
+    def include(self, principal: Principal, kind: str) -> bool:
+        """Return true if the principal of this kind, or one of its groups, is among them."""
+        if "*" in self.names:
             return True
-        return any(_GROUP + group in self.names for group in principal.groups)
+        groups = (_GROUP + name for group in principal.groups for name in names_in_rules(group, kind))
+        if not principal.name:
+            return not self.names.isdisjoint(groups)
+        own = (*names_in_rules(principal.name, kind), *((f"{kind}:*",) if kind else ()))
+        # A name that looks like a group does not stand for it.
+        own = tuple(each for each in own if not each.startswith(_GROUP))
+        return not self.names.isdisjoint((*own, *groups))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +89,8 @@ class Policies:
     # Writes of one principal per minute, over all subjects; 0: no limit.
     writes_per_minute: int = 0
 
-    def policy(self, subject: Subject, principal: Principal) -> Policy:
-        """Return what the principal may register under ``subject``."""
+    def policy(self, subject: Subject, principal: Principal, kind: str = "") -> Policy:
+        """Return what the principal of a kind may register under ``subject``."""
         if not self.tables:
             return _ANYTHING
         covering = [(pattern, each) for each in self.tables if (pattern := each.match(subject)) is not None]
@@ -92,8 +101,8 @@ class Policies:
         create = _first(each.create for each in tables)
         register = _first(each.register for each in tables)
         return Policy(
-            may_create=create is None or create.include(principal),
-            may_register=register is None or register.include(principal),
+            may_create=create is None or create.include(principal, kind),
+            may_register=register is None or register.include(principal, kind),
             versions_max=_first(each.versions_max for each in tables) or 0,
             lint_errors=_first(each.lint_errors for each in tables) or (),
             lint_warnings=_first(each.lint_warnings for each in tables) or (),
@@ -175,7 +184,12 @@ def _texts(where: str, value: dict[str, Any], key: str) -> list[str]:
 
 
 def _principals(where: str, value: dict[str, Any], key: str) -> Principals:
-    return Principals(frozenset(_texts(where, value, key)))
+    names = _texts(where, value, key)
+    for each in names:
+        kind, name = kind_and_name(each.removeprefix(_GROUP))
+        if not name:
+            raise PolicyError(f"{where}: {key}: {each!r} needs a name after {kind or _GROUP[:-1]}:")
+    return Principals(frozenset(names))
 
 
 def _count(where: str, value: dict[str, Any], key: str) -> int | None:

@@ -65,7 +65,7 @@ class NodeBackend:
         """Submit a command and return its outcome."""
         request = CommandRequest(
             command, self._timeout_s, origin.request_id, principal=origin.principal, trace=origin.trace,
-            checked=origin.checked,
+            checked=origin.checked, kind=origin.kind,
         )  # fmt: skip
         deadline = self._loop.time() + self._timeout_s
         return await outcome_of(self._submit, PendingCommand(request, deadline, forwarded=origin.forwarded))

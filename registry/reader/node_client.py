@@ -163,7 +163,7 @@ class NodeClient:
         def message(number: int) -> Submit:
             request = CommandRequest(
                 command, self._left(deadline), origin.request_id, idempotency_key, origin.principal,
-                origin.trace, origin.checked,
+                origin.trace, origin.checked, origin.kind,
             )  # fmt: skip
             return Submit(number, request, origin.forwarded, in_doubt=lost is not None)
 

@@ -222,7 +222,7 @@ class _Registration:
         if self.takes_ids:
             return
         text, principal = self.subject.qualified, self.defaults.principal
-        policy = self.defaults.policies.policy(self.subject, principal)
+        policy = self.defaults.policies.policy(self.subject, principal, self.defaults.kind)
         if not policy.may_register:
             raise errors.REGISTRATION_DENIED(text, principal)
         if not policy.may_create and self.newest is None:

@@ -36,6 +36,7 @@ class Defaults:
     policies: Policies = NO_POLICIES
     # The sender of the command, whom policies may name.
     principal: Principal = ANONYMOUS
+    kind: str = ""  # of the principal
     # As in :class:`~registry.domain.pending_command.CommandRequest`.
     checked: CheckedNames | None = None
 

@@ -244,7 +244,7 @@ class Decider:
     ) -> Decision | Unanswered:
         decision = self._decision(view, request, bytes_max, lambda steps: self._attempted(steps, known))
         if isinstance(decision, Decision) and decision.entries:
-            self.rates.take(request.principal.name, self._policies().writes_per_minute)
+            self.rates.take(f"{request.kind}:{request.principal.name}", self._policies().writes_per_minute)
         return decision
 
     def _decision(
@@ -256,7 +256,7 @@ class Decider:
     ) -> Decision | Unanswered:
         command, policies, defaults = request.command, self._policies(), self._defaults
         if policies is not NO_POLICIES:
-            defaults = replace(defaults, policies=policies, principal=request.principal)
+            defaults = replace(defaults, policies=policies, principal=request.principal, kind=request.kind)
         if request.checked is not None:
             defaults = replace(defaults, checked=request.checked)
         try:

@@ -45,9 +45,12 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("authentication")
     users = folder / "users"
     users.write_text(f"admin:{SECRET}\n")
+    policies = folder / "policies.toml"
+    policies.write_text('[[policy]]\nsubjects = ["ruled-*"]\nregister = ["user:admin"]\n')
     with Issuer() as issuer:
         registry = Registry(
             folder / "data",
+            *("--policies", str(policies)),
             *("--readers", request.param, "--users", str(users), "--jwt-jwks", issuer.jwks),
             *("--jwt-issuer", issuer.url, "--jwt-audience", AUDIENCE, "--jwt-clock-skew-s", "0"),
         )
@@ -88,6 +91,19 @@ def test_only_who_authenticates_gets_an_answer(site: Site) -> None:
     repeated = httpx.post(f"{site.url}/subjects/known/versions", content=STRING, auth=wrong, timeout=PATIENT)
     assert repeated.status_code == 401
     assert {site.status(path) for path in ("/health/live", "/health/ready", "/metrics")} == {200}
+
+
+def test_a_token_with_the_name_of_a_user_is_another_principal(site: Site) -> None:
+    token = {"authorization": f"Bearer {site.issuer.token(sub='admin')}"}
+    target = f"{site.url}/subjects/ruled-value/versions"
+    refused = httpx.post(target, content=STRING, headers=token, timeout=PATIENT)
+    assert (refused.status_code, refused.json()["error_code"]) == (403, 40381)
+    assert httpx.post(target, content=STRING, auth=ADMIN, timeout=PATIENT).status_code == 200
+    both = [
+        httpx.get(f"{site.url}/me", **each, timeout=PATIENT).json()
+        for each in ({"headers": token}, {"auth": ADMIN})
+    ]
+    assert [(each["principal"], each["kind"]) for each in both] == [("admin", "token"), ("admin", "user")]
 
 
 def test_one_connection_serves_several_principals(site: Site) -> None:

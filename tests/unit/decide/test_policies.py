@@ -39,6 +39,40 @@ def test_a_group_may_be_named() -> None:
     assert small.refusal(Register("t", STRING))[0] == 40380
 
 
+@pytest.mark.parametrize(
+    ("named", "who", "kind", "allowed"),
+    [
+        ("alice", Principal("alice"), "token", True),
+        ("alice", Principal("alice"), "", True),
+        ("user:alice", Principal("alice"), "user", True),
+        ("user:alice", Principal("alice"), "token", False),
+        ("user:alice", Principal("user:alice"), "token", False),
+        ("token:*", Principal("alice"), "token", True),
+        ("token:*", Principal("alice"), "cert", False),
+        ("group:token:team", Principal("alice", frozenset({"team"})), "token", True),
+        ("group:token:team", Principal("alice", frozenset({"team"})), "user", False),
+        # A name that looks like a group does not stand for it.
+        ("group:team", Principal("group:team"), "token", False),
+    ],
+)
+def test_the_kind_of_a_principal_or_group_may_be_named(
+    named: str, who: Principal, kind: str, allowed: bool
+) -> None:
+    policies = parse(f'[[policy]]\nsubjects = ["*"]\nregister = ["{named}"]')
+    assert policies.policy(Subject.parse("s"), who, kind).may_register is allowed
+    small = SmallRegistry(Defaults(policies=policies, principal=who, kind=kind))
+    if allowed:
+        small.register("s")
+    else:
+        assert small.refusal(Register("s", STRING))[0] == 40381
+
+
+@pytest.mark.parametrize("named", ["user:", "group:", "group:token:"])
+def test_a_kind_or_group_without_a_name_is_refused(named: str) -> None:
+    with pytest.raises(PolicyError, match="needs a name after"):
+        parse(f'[[policy]]\nsubjects = ["*"]\ncreate = ["{named}"]')
+
+
 def test_where_nobody_may_register_a_registered_schema_is_still_found() -> None:
     small = SmallRegistry()
     first = small.register("s", record("R", "a"))

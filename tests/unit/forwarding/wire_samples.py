@@ -95,6 +95,9 @@ MESSAGES = {
     "batch of a principal": Batch(
         [CommandRequest(COMMANDS[1], 1.5, principal=Principal("alice", frozenset({"team"})))], "n"
     ),
+    "batch of a principal of a kind": Batch(
+        [CommandRequest(COMMANDS[1], 1.5, principal=Principal("alice"), kind="token")], "n"
+    ),
     "batch of checked names": Batch(
         [
             CommandRequest(
