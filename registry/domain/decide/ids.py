@@ -40,6 +40,8 @@ class Span(NamedTuple):
     # The last reserved id; less than ``next`` if none is left.
     upto: int
     batch: int
+    # The first id of the reservation that ends with ``upto``.
+    first: int = 1
 
 
 class Grant(NamedTuple):
@@ -129,7 +131,7 @@ class Ids:
         raise IDS_USED_UP(shown_context(context), ID_MAX)
 
     def _grown(self, schema_id: int, upto: int, batch: int) -> Span:
-        return Span(schema_id + 1, upto, min(batch * 2, self._batch_max))
+        return Span(schema_id + 1, upto, min(batch * 2, self._batch_max), schema_id)
 
     def take(self, grant: Grant) -> None:
         """Use a grant, because its decision stands."""
@@ -150,9 +152,9 @@ class Ids:
         """
         self._spans = before.copy()
         for context, span in after.items():
-            old = before.get(context) or Span(1, 0, self._batch)
-            if span.upto != old.upto:
-                self._spans[context] = Span(span.upto - old.batch + 1, span.upto, span.batch)
+            old = before.get(context)
+            if old is None or (old.first, old.upto) != (span.first, span.upto):
+                self._spans[context] = span._replace(next=span.first)
 
     def restart(self, floor: int = 0) -> None:
         """Forget all spans, so that they start again from the rows, as after a change of primary.

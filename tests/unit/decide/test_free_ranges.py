@@ -261,6 +261,33 @@ def test_the_share_of_used_ids_counts_no_free_ones(small: SmallRegistry) -> None
     assert id_usage(small.view, ".", id_space(small.view, ".")).used == 1.0
 
 
+@pytest.mark.parametrize("made", ["new", "at the end", "of a free range", "free range that ends"])
+def test_a_decision_that_is_made_again_gets_its_id_again(small: SmallRegistry, made: str) -> None:
+    """Also where the reservation was shorter than usual."""
+    small.ids = Ids(batch=40)
+    if made != "new":
+        import_id(small, TOP - 2 if made == "at the end" else TOP)
+    if made == "free range that ends":
+        range_up_to = records.free_range_name(".", TOP - 1)
+        small.append(records.reservation_key(range_up_to), values.reservation_value(TOP - 5))
+    before = small.ids.saved()
+    assigned = new_id(small)
+    after = small.ids.saved()
+    new_id(small)
+    small.ids.rewind(before, after)
+    small.view.commit([(key, None) for key, _ in small.view.rows() if not key.startswith(b"N")])
+    again = small.ids.grant(small.view, ".")
+    assert (again.schema_id, again.entries) == (assigned, [])
+
+
+def test_nothing_is_left_when_a_release_is_decided_again(small: SmallRegistry) -> None:
+    new_id(small)
+    before = small.ids.saved()
+    small.submit(ReleaseIds(".", 2, TOP))
+    small.ids.rewind(before, small.ids.saved())
+    assert small.ids.grant(small.view, ".").schema_id == 2
+
+
 @pytest.mark.parametrize("name", [".\tx", ".\t0000000000", f".\t{TOP:010}", ".\t0000000005"])
 def test_reservations_that_make_no_range_mean_nothing(small: SmallRegistry, name: str) -> None:
     small.append(records.reservation_key("."), values.reservation_value(100))
