@@ -48,7 +48,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     applied: int  # the store holds the log up to this offset, exclusively
     end: int  # the offset of the log's next record
     digest: str  # of all rows at ``applied``, in hexadecimal
-    started: bool  # the log was read to its end once since the start
+    started: bool  # reads are served: the log was read to its end once, or is away and the store was before
     ready: bool
     reasons: list[str]  # why the node is not ready
     records_per_s: float = 0.0  # rate of catching up

@@ -60,6 +60,8 @@ async def live(call: Call, backend: Backend) -> Answer:
 async def started(call: Call, backend: Backend) -> Answer:
     """``GET /health/started``: 503 with the progress until the log has been read to its end once.
 
+    While the log is away, also 200 if the store serves reads.
+
     If the node starts from a snapshot, the answer says which one, and why others were rejected.
     """
     status = await backend.status()

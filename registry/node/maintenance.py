@@ -11,9 +11,9 @@ from typing import Protocol, runtime_checkable
 from registry.config.loading import Settings
 from registry.log.contract import Fencing, Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
+from registry.store.folder import remove_rebuilt
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
-from registry.store.open import remove_outdated
 
 from .inventory import Inventory
 from .past.filler import HistoryFiller
@@ -53,6 +53,7 @@ class Maintenance:
 
     def __init__(self, log: Log, store: Store, following: FollowLoop, settings: Settings) -> None:
         # The log, if this node is responsible for compacting and verifying it.
+        self._log = log
         self._own = log if isinstance(log, EmbeddedLog) else None
         self._topic = log if isinstance(log, Topic) else None
         self._warned: list[str] = []
@@ -81,8 +82,7 @@ class Maintenance:
                 continue
             if not proven:
                 verify_digest(self._store, self._stopping)
-                proven = True
-                remove_outdated(self._store.path.parent)
+                proven = self._former_removed()
                 if self._filler is None:
                     self._clear_history()
             counted = self._counted_blocks(self._store.count_step)
@@ -117,6 +117,14 @@ class Maintenance:
             raise
         except StoreError:
             return True  # For instance a full disk, which the follow thread reports.
+
+    def _former_removed(self) -> bool:
+        """Remove former stores whose rows were read from the log again; return false if it did not answer."""
+        try:
+            remove_rebuilt(self._store, self._log.identity, self._log.divergence)
+        except LogError:
+            return False
+        return True
 
     def _clear_history(self) -> None:
         """Free the space of a history that is no longer kept."""

@@ -177,7 +177,9 @@ class Node:
     @property
     def readable(self) -> bool:
         """True if the rows may be read: the node has started, or the log is unavailable in a cluster."""
-        return self.started or (not self.standalone and bool(self.following.last_error))
+        if self.started or self.standalone:
+            return self.started
+        return self.store.is_complete and bool(self.following.last_error)
 
     def known_nodes(self) -> int:
         """Return the number of nodes that this one knows: all on the primary, else itself and the primary."""

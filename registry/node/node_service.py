@@ -97,15 +97,17 @@ class NodeService:
         """Return the state that readers need to serve requests."""
         node = self.node
         asked = node.started and not node.standalone and not node.following.last_error
-        return State(node.started, node.readable, node.log.identity if asked else "", node.repeats)
+        # While another store is built, readers serve the former one; they cannot confirm anything then.
+        readable = node.readable or (not node.standalone and node.store.former_served)
+        return State(node.started, readable, node.log.identity if asked else "", node.repeats)
 
     async def _watch(self) -> None:
-        """Send the state to all readers when it changes, for instance because the log is unavailable."""
-        sent = self.state()
+        """Send each reader the state when it changes, for instance because the log is unavailable."""
         while not self.node.standalone:
-            if self.state() != sent:
-                sent = self.state()
-                self._send_state()
+            state = self.state()
+            for session in self.sessions:
+                if session.sent != state:
+                    session.send_state()
             await asyncio.sleep(WATCH_EVERY_S)
 
     def _send_state(self) -> None:
@@ -123,7 +125,8 @@ class NodeSession:
         self._node = service.node
         self._replies: list[Decided] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._sent = State(started=False)
+        # The state that the reader knows.
+        self.sent = State(started=False)
 
     def close(self) -> tuple[Submit, ...]:
         """Remove the reader; commands that it submitted are still decided."""
@@ -132,8 +135,8 @@ class NodeSession:
 
     def send_state(self) -> None:
         """Send the state that the reader needs to serve requests."""
-        self._sent = self._service.state()
-        self._connection.send(self._sent)
+        self.sent = self._service.state()
+        self._connection.send(self.sent)
 
     def on_message(self, message: FromReader) -> None:
         """Handle a message from the reader."""
@@ -180,7 +183,7 @@ class NodeSession:
             fresh = await self._node.confirm(timeout_s)
         if fresh:
             self._send_started()
-            fresh = self._sent.started
+            fresh = self.sent.started
         self._connection.send(Confirmed(number, fresh))
 
     async def _events(self, number: int, position: int, wait_s: float) -> None:
@@ -195,7 +198,7 @@ class NodeSession:
         The rows may be in a new store by now; a reader opens it when it receives the state, so the state must
         arrive before any answer that depends on those rows.
         """
-        if self._node.started and not self._sent.started:
+        if self._node.started and not self.sent.started:
             self.send_state()
 
     def _listed(self, number: int, listed: Listed) -> None:

@@ -18,7 +18,9 @@ def status(node: Node) -> NodeStatus:
     primary, cannot_lead = node.primary, node.candidate.cannot_lead
     newest = node.snapshots.entries.newest()
     reasons = []
-    if not node.started:
+    if node.store.read_only:
+        reasons.append(f"the store {node.store.path} is of a former release and is rebuilt from its log")
+    if not (node.started or node.following.last_error):
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         reasons.append(f"reading the log: {progress.applied} of {progress.end} records, remaining: {left}")
     reasons += _errors(node)
@@ -30,7 +32,7 @@ def status(node: Node) -> NodeStatus:
         applied=state.applied,
         end=max(progress.end, state.applied),
         digest=digest.text(state.digest),
-        started=node.started,
+        started=node.readable,
         ready=not reasons,
         reasons=reasons,
         records_per_s=progress.records_per_s,

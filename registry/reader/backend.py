@@ -68,7 +68,7 @@ class ReaderBackend:
     def without_node(self) -> None:
         """Serve the rows as they are, without a node: in a cluster it may wait long for its log."""
         if self._cluster and not self._serving:
-            self._serving = self._store.refresh()
+            self._serving = self._store.refresh() and self._store.is_complete()
 
     def view(self) -> AppliedView:
         """Return the committed rows; raise 503 until there are any that may be served."""

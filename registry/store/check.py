@@ -1,7 +1,7 @@
 """Checks of a store's files in a child process (:mod:`registry.processes.lmdb_check`).
 
     python -m registry.store.check FOLDER            report findings before the store serves
-    python -m registry.store.check FOLDER standing   print its position in the log
+    python -m registry.store.check FOLDER standing   print its log, and its position there
     python -m registry.store.check FOLDER digest     verify the digest of all rows
 
 Before a store serves, all rows of a small one are compared with its digest. Of a larger store, a sample of
@@ -121,8 +121,8 @@ def _half_way(low: bytes, high: bytes) -> bytes:
     return low[:shared] + ((a + b) // 2).to_bytes(8, "big")
 
 
-def standing(path: Path) -> tuple[int, int, str]:
-    """Return the environment's applied offset, when it was last at the log's end, and its lineage.
+def standing(path: Path) -> tuple[str, int, int, str]:
+    """Return the log's identity, the applied offset, when that was last the log's end, and the lineage.
 
     Runs in the child process; the lineage is in hexadecimal digits.
     """
@@ -132,7 +132,8 @@ def standing(path: Path) -> tuple[int, int, str]:
     ):
         state = State.unpack(txn.get(layout.META_STATE) or b"")
         lineage = bytes(txn.get(layout.META_LINEAGE) or b"")
-        return state.applied, int(txn.get(layout.META_AT_END) or b"0"), lineage.hex()
+        log = bytes(txn.get(layout.META_LOG) or b"").decode()
+        return log, state.applied, int(txn.get(layout.META_AT_END) or b"0"), lineage.hex()
 
 
 def _wrong(path: Path) -> str:

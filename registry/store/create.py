@@ -116,6 +116,7 @@ class NewStore:
             layout.META_AT_END: b"%d" % origin.at_end_ms,
             layout.META_LOADED: origin.snapshot.encode(),
             layout.META_LINEAGE: origin.lineage.pack(),
+            layout.META_BUILT: b"0",
         }
         try:
             for name, value in meta.items():

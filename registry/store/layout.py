@@ -1,10 +1,37 @@
 """The layout of a store on disk.
 
-The store's folder has one environment, ``store-N``, and the small file ``current``, which names the
-environment and the log it was built from. ``current`` is replaced by rename. An environment has three tables:
-``rows``, which contains only the rows, ``history`` (:mod:`.history`), and ``meta``:
+The store's folder has these entries; the small files are replaced by rename:
 
-============ ========================================================
+===================== ===========================================================================
+``store-N``           an environment: the rows and their position in the log
+``current``           names the environment that is served, and the log it was built from
+``next``              the same for one that takes its place once the log was read to its end
+``store-N.new``       an environment that is being created; a start removes it
+``store-N.damaged``   set aside, because it is damaged
+``store-N.other-log`` set aside, because it holds what the present log may lack
+``store-N.outdated``  set aside until its rows have been read from the log again
+``lock``              locked by the process that writes
+===================== ===========================================================================
+
+An environment has three tables: ``rows``, which contains only the rows, ``history`` (:mod:`.history`), and
+``meta`` with these rows besides counts (:mod:`.block_rows`, :mod:`.id_counts`):
+
+============ ===================================================================================
+``format``   :data:`FORMAT`
+``fold``     version of the fold that produced the rows
+``log``      identity of the log
+``state``    applied offset and digest, see :class:`State`
+``line``     lineage of the log up to there
+``mismatch`` what was found if the log is not the one of the rows
+``at_end``   when the rows were last at the log's end, in ms since the epoch
+``built``    ``0`` until the log was read up to its end for the first time, then ``1``; missing in
+             stores of older releases
+``boot``     id of the machine's boot in which the environment was last opened for writing
+``clean``    ``1`` if it was closed after that
+``loaded``   id of the snapshot whose digest is not verified yet
+``revision`` changes when rows change that lists cache
+``history``  spans of the log that the history holds
+============ ===================================================================================
 """
 
 from __future__ import annotations
@@ -30,8 +57,11 @@ META_MISMATCH = b"mismatch"
 META_HISTORY = b"history"
 META_COUNTED = b"counts"
 META_COUNTED_FORMER = b"counted"  # of releases whose blocks had other counts
-CURRENT = "current"
+META_BUILT = b"built"
+CURRENT, NEXT = "current", "next"
 PREFIX = "store-"
+# How the names of environments end that are being created.
+NEW = ".new"
 # How the names of stores end that were set aside: damaged; of another log than the present one, which may
 # lack what they hold; and such as are only kept until the rows have been rebuilt.
 DAMAGED, OTHER_LOG, OUTDATED = ".damaged", ".other-log", ".outdated"
@@ -84,32 +114,32 @@ def applied_of(raw: bytes) -> int:
 
 
 class Current(NamedTuple):
-    """The content of file ``current``."""
+    """The content of the file ``current`` or ``next``."""
 
     name: str
     # Identity of the log.
     log: str
 
 
-def read_current(path: Path) -> Current | None:
-    """Return the environment that the file ``current`` names; ``None`` if there is none."""
+def read_current(path: Path, file: str = CURRENT) -> Current | None:
+    """Return the environment that the file ``current`` or ``next`` names; ``None`` if there is none."""
     try:
-        name, log = (path / CURRENT).read_text().split()
+        name, log = (path / file).read_text().split()
     except (OSError, ValueError):
         return None
     return Current(name, log) if name.startswith(PREFIX) and "/" not in name else None
 
 
-def write_current(path: Path, current: Current) -> None:
-    """Replace the file ``current`` durably."""
-    new = path / (CURRENT + ".new")
+def write_current(path: Path, current: Current, file: str = CURRENT) -> None:
+    """Replace the file ``current`` or ``next`` durably."""
+    new = path / (file + NEW)
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(fd, f"{current.name} {current.log}\n".encode())
         os.fsync(fd)
     finally:
         os.close(fd)
-    new.rename(path / CURRENT)
+    new.rename(path / file)
     file_lock.sync(path)
 
 

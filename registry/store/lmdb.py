@@ -52,10 +52,21 @@ class Store:
     """The writer's side of the environment in folder ``path``, which :mod:`.open` has created.
 
     Any thread may open views; commits are mutually exclusive. ``block``: versions that are counted together.
+    ``read_only``: rows and history stay as they are, and commits raise :class:`StoreError`.
     """
 
-    def __init__(self, path: Path, map_bytes: int = layout.MAP_BYTES, *, block: int = BLOCK) -> None:
+    def __init__(
+        self,
+        path: Path,
+        map_bytes: int = layout.MAP_BYTES,
+        *,
+        block: int = BLOCK,
+        read_only: bool = False,
+    ) -> None:
         self.path = path
+        self.read_only = read_only
+        # True while readers may serve the rows of another store, whose place this one takes when complete.
+        self.former_served = False
         self._writing = threading.Lock()
         self._closed = False
         self._scrubbed = b""
@@ -64,27 +75,32 @@ class Store:
         try:
             self._env = lmdb.open(
                 str(path), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700, create=False,
-                sync=False, metasync=False, max_readers=layout.READERS_MAX, max_spare_txns=1,
+                # What little is written to a read-only one must not depend on its being closed.
+                sync=read_only, metasync=read_only, max_readers=layout.READERS_MAX, max_spare_txns=1,
             )  # fmt: skip
             self._rows = self._env.open_db(layout.ROWS, create=False)
             self._meta = self._env.open_db(layout.META, create=False)
-            self._history = self._env.open_db(layout.HISTORY)
-            with self._env.begin(self._meta, write=True) as txn:
+            # Stores of older releases have no history.
+            self._history = None if read_only else self._env.open_db(layout.HISTORY)
+            with self._env.begin(self._meta, write=not read_only) as txn:
                 self._state = State.unpack(txn.get(layout.META_STATE) or b"")
                 self._lineage = Lineage.unpack(txn.get(layout.META_LINEAGE) or b"")
                 self._mismatch = self._mismatch_stored = Mismatch.unpack(txn.get(layout.META_MISMATCH))
+                self._is_complete = txn.get(layout.META_BUILT) != b"0"
                 self._has_counts = are_valid(txn, self._meta)
-                prepare(txn, self._history, self._meta)
+                if not read_only:
+                    prepare(txn, self._history, self._meta)
+                    txn.put(layout.META_BOOT, layout.boot_id())
+                    txn.put(layout.META_CLEAN, b"0")
+                    txn.put(layout.META_REVISION, _new_revision())
                 self._spans = spans_in(txn, self._meta)
-                txn.put(layout.META_BOOT, layout.boot_id())
-                txn.put(layout.META_CLEAN, b"0")
-                txn.put(layout.META_REVISION, _new_revision())
             self._counted_to = b""  # before this key all blocks of versions are counted
             self._ids_from = ID  # where to look for ids to count
             # The applied offsets when this round over them began, and when the last one did.
             self._ids_applied = self._ids_done = -1
-            # From here on a crash of the machine is detected, whichever pages reached the disk.
-            self._env.sync(True)
+            if not read_only:
+                # From here on a crash of the machine is detected, whichever pages reached the disk.
+                self._env.sync(True)
         except (lmdb.Error, ValueError) as error:
             raise StoreError(f"the store in {path} cannot be opened: {error}") from error
 
@@ -123,10 +139,7 @@ class Store:
             return
         try:
             with self._writing, self._env.begin(self._meta, write=True) as txn:
-                if mismatch is None:
-                    txn.delete(layout.META_MISMATCH)
-                else:
-                    txn.put(layout.META_MISMATCH, mismatch.pack())
+                _put_mismatch(txn, mismatch)
         except lmdb.Error as error:
             raise _store_error(self.path, error) from error
         self._mismatch_stored = mismatch
@@ -142,11 +155,25 @@ class Store:
 
     def mark_at_end(self, now_ms: int) -> None:
         """Record that the store is at the log's end."""
+        self._put_meta(layout.META_AT_END, b"%d" % now_ms)
+
+    def _put_meta(self, name: bytes, value: bytes) -> None:
         try:
             with self._writing, self._env.begin(self._meta, write=True) as txn:
-                txn.put(layout.META_AT_END, b"%d" % now_ms)
+                txn.put(name, value)
         except lmdb.Error as error:
             raise _store_error(self.path, error) from error
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the log was once read up to its end, so that the rows may be served without it."""
+        return self._is_complete
+
+    def complete(self) -> None:
+        """Record that the log was read up to its end as queried. Raises :class:`StoreError`."""
+        if not self._is_complete:
+            self._put_meta(layout.META_BUILT, b"1")
+            self._is_complete = True
 
     @property
     def loaded(self) -> str:
@@ -155,11 +182,7 @@ class Store:
 
     def proven(self) -> None:
         """Record that the digest of the loaded rows is verified."""
-        try:
-            with self._writing, self._env.begin(self._meta, write=True) as txn:
-                txn.put(layout.META_LOADED, b"")
-        except lmdb.Error as error:
-            raise _store_error(self.path, error) from error
+        self._put_meta(layout.META_LOADED, b"")
 
     def condemn(self, reason: str) -> None:
         """Record, outside of LMDB, that this environment must not be opened again."""
@@ -201,6 +224,8 @@ class Store:
         ``new`` are rows whose keys must not exist yet, so that former values need not be read. An existing
         one means that the store is damaged.
         """
+        if self.read_only:
+            raise StoreError(f"the store in {self.path} is of a former release: its rows are only read")
         with self._writing:
             scrubbed = total(_before(self._scrubbed, new)) + total(_before(self._scrubbed, changed))
             delta = total(new) + total(changed)
@@ -361,12 +386,37 @@ class Store:
             if self._closed:
                 return
             self._closed = True
+            if self.read_only:
+                self._env.close()
+                return
             # On a full disk the store stays marked as open, so it is rebuilt after a reboot.
             with suppress(lmdb.Error), closing(self._env):
                 self._env.sync(True)
                 with self._env.begin(self._meta, write=True) as txn:
                     txn.put(layout.META_CLEAN, b"1")
                 self._env.sync(True)
+
+
+def mark_mismatch(folder: Path, mismatch: Mismatch | None) -> None:
+    """Record a finding as :meth:`Store.set_mismatch` does, in an environment that no node has open.
+
+    Raises :class:`StoreError`.
+    """
+    try:
+        with (
+            lmdb.open(str(folder), max_dbs=layout.TABLES, map_size=layout.MAP_BYTES, create=False) as env,
+            env.begin(env.open_db(layout.META, create=False), write=True) as txn,
+        ):
+            _put_mismatch(txn, mismatch)
+    except lmdb.Error as error:
+        raise _store_error(folder, error) from error
+
+
+def _put_mismatch(txn: lmdb.Transaction[bytes], mismatch: Mismatch | None) -> None:
+    if mismatch is None:
+        txn.delete(layout.META_MISMATCH)
+    else:
+        txn.put(layout.META_MISMATCH, mismatch.pack())
 
 
 def _new_revision() -> bytes:

@@ -1,13 +1,14 @@
-"""Opening a host's store: find it, check that it can be used, otherwise set it aside and create a new one.
+"""Opening a host's store: find it, check that it can be used, otherwise build another one next to it.
 
-A store is only a fold of the log. A bad store is never repaired: it is set aside with a message and rebuilt
-from the log.
+A store is only a fold of the log, and a bad one is never repaired. But a log can be lost, and then a store is
+the last copy of what it held. So a store is replaced only for a log that is attached and was compared with
+it, its place is taken once the log was read up to its end, and until then it stays as it was. While the log
+is not known, :func:`open_kept` opens what can be served and changes nothing.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable
@@ -17,39 +18,75 @@ from typing import NamedTuple
 import lmdb
 
 from registry.domain.fold.fold import FOLD_VERSION
-from registry.domain.log_format.lineage import Lineage
-from registry.processes.lmdb_check import CannotExamine, ask, examine, read_only
+from registry.domain.log_format.lineage import Mismatch
 
+from . import folder as folders
 from . import layout
 from .create import NewStore, Origin
-from .layout import Current, State, StoreError, hold, read_current, write_current
-from .lmdb import Store
-
-_NAME = re.compile(re.escape(layout.PREFIX) + r"(\d+)(" + "|".join(map(re.escape, layout.ASIDE)) + ")?")
-
+from .examination import (
+    AttachedLog,
+    Divergence,
+    Unusable,
+    read_meta,
+    why_damaged,
+    why_not_served,
+    why_not_used,
+)
+from .layout import NEXT, Current, State, StoreError, hold, read_current, write_current
+from .lmdb import Store, mark_mismatch
 
 # Creates a complete environment in the given folder, which must not exist, with rows beyond the given offset.
 # Returns False if it cannot; it may then leave an incomplete environment.
 Load = Callable[[Path, int], bool]
 
-# See registry.log.contract.Log.divergence.
-Divergence = Callable[[Lineage], int | None]
+
+class NotServable(StoreError):
+    """A store cannot be served while its log is not known; the text is a sentence that says why."""
 
 
-class Unusable(NamedTuple):
-    """A reason why a store cannot be used."""
+class _Former(NamedTuple):
+    """The environment whose place another one takes when it is complete."""
 
-    # How its folder's name ends once it is set aside, one of :data:`.layout.ASIDE`.
+    former: Current
+    new: Current
+    # How the former one is set aside.
     aside: str
-    text: str
 
 
 class HeldStore(Store):
     """A store together with the lock that keeps other nodes away from its folder."""
 
-    def __init__(self, path: Path, map_bytes: int, lock_fd: int) -> None:
-        super().__init__(path, map_bytes)
+    def __init__(
+        self,
+        path: Path,
+        map_bytes: int,
+        lock_fd: int,
+        *,
+        read_only: bool = False,
+        former: _Former | None = None,
+    ) -> None:
+        super().__init__(path, map_bytes, read_only=read_only)
         self._lock_fd = lock_fd
+        self._former = former
+
+    def complete(self) -> None:
+        """Record that the log was read up to its end, and take the place of the former store, if any."""
+        super().complete()
+        if self._former is None:
+            return
+        former, new, aside = self._former
+        try:
+            folders.take_over(self.path.parent, new, former, aside)
+        except OSError as error:
+            raise StoreError(f"the store {self.path} cannot take the place of the former: {error}") from error
+        self._former, self.former_served = None, False
+
+    def set_mismatch(self, mismatch: Mismatch | None) -> None:
+        """Record the finding, also for readers of the former store while they may serve that."""
+        changed = mismatch != self.mismatch
+        super().set_mismatch(mismatch)
+        if changed and self.former_served and self._former is not None:
+            mark_mismatch(self.path.parent / self._former.former.name, mismatch)
 
     def close(self) -> None:
         """Close the store, see :meth:`.lmdb.Store.close`; another node may then open the folder."""
@@ -68,41 +105,41 @@ def open_store(
     *,
     map_bytes: int = layout.MAP_BYTES,
     fold: int = FOLD_VERSION,
-    unfit: str = "",
     load: Load | None = None,
     divergence: Divergence = lambda _: None,
+    stale: Callable[[int], str] = lambda _: "",
 ) -> tuple[Store, list[str]]:
-    """Open the store in folder ``path`` for this log; return it with messages about what was found.
+    """Open the store in folder ``path`` for this log, which is attached; return it with messages.
 
-    A store is set aside and replaced by an empty one if ``unfit`` gives the caller's reason, if it is
-    damaged, of another fold version, of another log or ahead of ``log_end``, if it was open when the machine
-    crashed, or if it holds records that the log has lost (``divergence``). ``load`` may provide rows beyond
-    the store's; they then replace it. Raises :class:`StoreError` if another process has the folder open or it
-    cannot be written.
+    Another store is built next to the current one, and takes its place by :meth:`Store.complete`, if that is
+    of another fold version, of another log or ahead of ``log_end``, if it was open when the machine crashed,
+    holds records that the log has lost (``divergence``) or was away for too long (``stale``), or if ``load``
+    provides rows beyond it. A damaged one is set aside at once. Raises :class:`StoreError` if another process
+    has the folder open or it cannot be written.
     """
+    log = AttachedLog(log_identity, log_end, divergence, stale)
+    lock_fd = _locked(path)
     try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock_fd = hold(path)
-    except OSError as error:
-        raise StoreError(f"cannot create a store in {path}: {error}") from error
+        return _open(path, log, map_bytes, fold, load, lock_fd)
+    except (OSError, lmdb.Error) as error:
+        os.close(lock_fd)
+        raise StoreError(f"the store in {path} cannot be opened: {error}") from error
+    except BaseException:
+        os.close(lock_fd)
+        raise
+
+
+def open_kept(path: Path, *, map_bytes: int = layout.MAP_BYTES, fold: int = FOLD_VERSION) -> Store:
+    """Open the current store in folder ``path`` while its log is not known, to serve reads from it.
+
+    Nothing is replaced, set aside or removed. A store of a former fold version is opened read-only. Raises
+    :class:`NotServable` if there is none that can be served, and :class:`StoreError` as :func:`open_store`.
+    """
+    lock_fd = _locked(path)
     try:
-        current = read_current(path)
-        unusable = _why_unusable(path, current, log_identity, log_end, fold, divergence)
-        if unfit and current is not None:
-            aside = layout.OUTDATED if unusable is None else unusable.aside
-            unusable = Unusable(aside, f"The store {path / current.name} cannot be used: {unfit}")
-        messages = []
-        if unusable is not None:
-            messages = [_set_aside(path, current, unusable)]
-            current = None
-        _tidy(path, current)
-        current = (
-            _loaded(path, current, log_identity, load)
-            or current
-            or _make(path, log_identity, map_bytes, fold)
-        )
-        _tidy(path, current)
-        return HeldStore(path / current.name, map_bytes, lock_fd), messages
+        current = _servable(path, fold)
+        version = read_meta(path / current.name)[layout.META_FOLD]
+        return HeldStore(path / current.name, map_bytes, lock_fd, read_only=version != b"%d" % fold)
     except (OSError, lmdb.Error) as error:
         os.close(lock_fd)
         raise StoreError(f"the store in {path} cannot be opened: {error}") from error
@@ -117,154 +154,107 @@ def known_log(path: Path) -> str | None:
     return current.log if current else None
 
 
-class StorePosition(NamedTuple):
-    """A store's position in the log."""
-
-    applied: int
-    # When it was last at the log's end, in ms since the epoch.
-    at_end_ms: int
-    # The lineage of the log up to there; empty in stores of older releases.
-    lineage: Lineage
-
-
-def peek(path: Path) -> StorePosition | None:
-    """Return the position of the store in folder ``path``; ``None`` if it cannot be read."""
-    current = read_current(path)
-    answer = ask("registry.store.check", str(path / current.name), "standing") if current else None
-    if not answer:
-        return None
-    applied, at_end_ms, *lineage = answer.split()
+def _locked(path: Path) -> int:
     try:
-        return StorePosition(int(applied), int(at_end_ms), Lineage.unpack(bytes.fromhex("".join(lineage))))
-    except ValueError:
-        return None
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return hold(path)
+    except OSError as error:
+        raise StoreError(f"cannot create a store in {path}: {error}") from error
 
 
-def _why_unusable(
-    path: Path,
-    current: Current | None,
-    log_identity: str,
-    log_end: int,
-    fold: int,
-    divergence: Divergence,
-) -> Unusable | None:
-    """Return why the current store cannot be used; ``None`` if it can, or if there is none."""
-    if current is None:
-        if any(_NAME.fullmatch(entry.name) for entry in path.iterdir()):
-            text = f"The file {layout.CURRENT} in {path} does not name the current store"
-            return Unusable(layout.DAMAGED, text)
+def _open(
+    path: Path, log: AttachedLog, map_bytes: int, fold: int, load: Load | None, lock_fd: int
+) -> tuple[Store, list[str]]:
+    current, messages = read_current(path), list[str]()
+    if current is None and any(folders.environments(path)):
+        text = f"The file {layout.CURRENT} in {path} does not name the current store"
+        messages.append(f"{text}. The rows are rebuilt from the log.")
+    folders.tidy(path, log.identity, (current, read_current(path, NEXT)))
+    why = None if current is None else why_not_used(path / current.name, log, fold)
+    if current is not None and why is not None and why.aside == layout.DAMAGED:
+        kept = folders.set_aside(path, current.name, why.aside)
+        messages.append(f"{why.text}.{kept} The rows are rebuilt from the log.")
+        current = why = None
+    building = _building(path, current, log, fold)
+    if why is not None and building is None:
+        messages.append(f"{why.text}. It is kept until the rows have been rebuilt from the log.")
+    usable = building or (current if why is None else None)
+    target = _loaded(path, usable, log.identity, load) or usable or _make(path, log.identity, map_bytes, fold)
+    if building is not None and target != building:
+        shutil.rmtree(path / building.name, ignore_errors=True)
+    if current is None or target == current:
+        folders.publish(path, target)
+        write_current(path, target)
+        (path / NEXT).unlink(missing_ok=True)
+        return HeldStore(path / target.name, map_bytes, lock_fd), messages
+    write_current(path, target, NEXT)
+    folders.publish(path, target)
+    former = _Former(current, target, layout.OUTDATED if why is None else why.aside)
+    # Readers may have it open, and ids of another log mean nothing in this one.
+    other_log = why if why is not None and why.aside == layout.OTHER_LOG else None
+    mark_mismatch(path / current.name, Mismatch(other_log.text) if other_log else None)
+    store = HeldStore(path / target.name, map_bytes, lock_fd, former=former)
+    store.former_served = why is None or why.servable
+    return store, messages
+
+
+def _building(path: Path, current: Current | None, log: AttachedLog, fold: int) -> Current | None:
+    """Return the environment that an earlier process was building, if it can be continued.
+
+    Otherwise it is removed, because it was never complete.
+    """
+    building = read_current(path, NEXT)
+    if building is None or building == current or not (path / building.name).exists():
         return None
-    folder = path / current.name
-    if condemned := _condemned(folder):
-        return Unusable(layout.DAMAGED, f"The store {folder} is damaged: {condemned}")
-    try:
-        findings = examine("registry.store.check", folder)
-    except CannotExamine as error:
-        raise StoreError(str(error)) from error
-    if findings:
-        return Unusable(layout.DAMAGED, f"The store {folder} is damaged: {'; '.join(findings)}")
-    meta = _meta(folder)
-    same_log = meta[layout.META_LOG].decode() == log_identity
-    if same_log and meta[layout.META_CLEAN] != b"1" and meta[layout.META_BOOT] != (layout.boot_id() or None):
-        return Unusable(layout.DAMAGED, f"The store {folder} was open when the machine crashed")
-    # Before the version: what only this store still holds must not be deleted as outdated.
-    if text := _why_of_another_log(meta, log_identity, log_end, divergence):
-        return Unusable(layout.OTHER_LOG, f"The store {folder} {text}")
-    version = meta[layout.META_FOLD].decode()
-    if version != str(fold):
-        text = f"has rows of fold version {version}, and this release needs version {fold}"
-        return Unusable(layout.OUTDATED, f"The store {folder} {text}")
+    why: Unusable | None = why_not_used(path / building.name, log, fold)
+    if why is None:
+        return building
+    shutil.rmtree(path / building.name, ignore_errors=True)
     return None
 
 
-def _why_of_another_log(
-    meta: dict[bytes, bytes], log_identity: str, log_end: int, divergence: Divergence
-) -> str:
-    """Return why a store does not hold this log, or not only; empty if it does."""
-    applied = State.unpack(meta[layout.META_STATE]).applied
-    if meta[layout.META_LOG].decode() != log_identity:
-        return "was built from another log"
-    if applied > log_end:
-        return f"has applied the log up to offset {applied}, but the log ends at {log_end}"
-    diverged = divergence(Lineage.unpack(meta.get(layout.META_LINEAGE, b"")))
-    if diverged is None:
-        return ""
-    return (
-        f"cannot be used: the log has lost records and grown again; from offset {diverged} or earlier on, up "
-        f"to {log_end}, it does not have those that the store holds up to {applied}"
-    )
+def _servable(path: Path, fold: int) -> Current:
+    """Return the current environment, or one that was set aside for it while the log was not yet read.
 
-
-def _condemned(folder: Path) -> str:
-    try:
-        return (folder / layout.CONDEMNED).read_text(errors="replace")
-    except OSError:
-        return ""
-
-
-def _meta(folder: Path) -> dict[bytes, bytes]:
-    with (
-        read_only(folder, layout.TABLES) as env,
-        env.begin(env.open_db(layout.META, create=False)) as txn,
-        txn.cursor() as cursor,
-    ):
-        return dict(cursor)
-
-
-def _set_aside(path: Path, current: Current | None, unusable: Unusable) -> str:
-    """Rename the current store; return the complete message. One is kept, older ones are deleted."""
+    Raises :class:`NotServable`.
+    """
+    current = read_current(path)
     if current is None:
-        return f"{unusable.text}. The rows are rebuilt from the log."
-    for suffix in layout.ASIDE:
-        _remove_aside(path, suffix)
-    folder = path / current.name
-    aside = folder.with_name(folder.name + unusable.aside)
-    kept = ""
-    if folder.exists():
-        folder.rename(aside)
-        kept = f" It was set aside as {aside}."
-    return f"{unusable.text}.{kept} The rows are rebuilt from the log."
+        raise NotServable(f"There is no store in {path}")
+    outdated = sorted(path.glob(f"{layout.PREFIX}*{layout.OUTDATED}"), reverse=True)
+    why = _why_kept_back(path / current.name, fold, in_doubt=bool(outdated))
+    if not why:
+        return current
+    for folder in outdated:
+        if not _why_kept_back(folder, fold) and read_meta(folder)[layout.META_LOG] == current.log.encode():
+            restored = Current(folder.name.removesuffix(layout.OUTDATED), current.log)
+            folder.rename(path / restored.name)
+            write_current(path, current, NEXT)
+            write_current(path, restored)
+            return restored
+    raise NotServable(why)
 
 
-def remove_outdated(path: Path) -> None:
-    """Delete a store that was only kept in folder ``path`` until its rows were rebuilt."""
-    _remove_aside(path, layout.OUTDATED)
-
-
-def _remove_aside(path: Path, suffix: str) -> None:
-    for folder in path.glob(f"{layout.PREFIX}*{suffix}"):
-        shutil.rmtree(folder, ignore_errors=True)
+def _why_kept_back(folder: Path, fold: int, *, in_doubt: bool = False) -> str:
+    return why_damaged(folder) or why_not_served(folder, read_meta(folder), fold, in_doubt=in_doubt)
 
 
 def _make(path: Path, log_identity: str, map_bytes: int, fold: int) -> Current:
-    """Create an empty store and make it current."""
-    current = Current(_free_name(path), log_identity)
-    with NewStore(path / current.name, map_bytes) as store:
+    """Create an empty environment."""
+    made = Current(folders.free_name(path), log_identity)
+    new = path / (made.name + layout.NEW)
+    with NewStore(new, map_bytes) as store:
         store.finish(Origin(fold, log_identity, State(0, 0), time.time_ns() // 1_000_000))
-    write_current(path, current)
-    return current
-
-
-def _loaded(path: Path, current: Current | None, log_identity: str, load: Load | None) -> Current | None:
-    """Return the environment that ``load`` has created, as the current one; ``None`` if it created none."""
-    if load is None:
-        return None
-    applied = 0 if current is None else State.unpack(_meta(path / current.name)[layout.META_STATE]).applied
-    made = Current(_free_name(path), log_identity)
-    if not load(path / made.name, applied):
-        return None
-    write_current(path, made)
     return made
 
 
-def _free_name(path: Path) -> str:
-    numbers = [int(match[1]) for entry in path.iterdir() if (match := _NAME.fullmatch(entry.name))]
-    return f"{layout.PREFIX}{max(numbers, default=0) + 1}"
+def _loaded(path: Path, usable: Current | None, log_identity: str, load: Load | None) -> Current | None:
+    """Have ``load`` create an environment with rows beyond ``usable``; return ``None`` if it did not.
 
-
-def _tidy(path: Path, current: Current | None) -> None:
-    """Remove what a process has left that was killed while it created or replaced a store."""
-    for entry in path.iterdir():
-        match = _NAME.fullmatch(entry.name)
-        if match and not match[2] and (current is None or entry.name != current.name):
-            shutil.rmtree(entry, ignore_errors=True)
+    As that of :func:`_make`, it has its name once it is published.
+    """
+    if load is None:
+        return None
+    applied = 0 if usable is None else State.unpack(read_meta(path / usable.name)[layout.META_STATE]).applied
+    made = Current(folders.free_name(path), log_identity)
+    return made if load(path / (made.name + layout.NEW), applied) else None

@@ -8,6 +8,7 @@ from typing import Any
 
 import lmdb
 
+from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.lineage import Lineage
 
 from . import layout
@@ -49,6 +50,14 @@ class StoreReader:
             if self._history is None and self._env is not None:
                 self._history = _history(self._env)  # the node may have created it meanwhile
             return self._env is not None
+
+    def is_complete(self) -> bool:
+        """Return true if the rows are of this release's fold and were once read up to the log's end."""
+        if self._env is None:
+            return False
+        with self._env.begin(self._meta) as txn:
+            fold, built = txn.get(layout.META_FOLD), txn.get(layout.META_BUILT)
+        return fold == b"%d" % FOLD_VERSION and built != b"0"
 
     def _reopen(self, mark: _Mark) -> None:
         current = read_current(self._path)

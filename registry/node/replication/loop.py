@@ -37,10 +37,10 @@ _log = logging.getLogger(__name__)
 class FollowLoop:
     """Drives the follower.
 
-    ``caught_up`` is called once, when the log has been read up to its end as of the start. The stepping
-    thread calls ``advanced`` after every step that advanced the store, and ``stuck`` if the store cannot be
-    written. Without ``staleness`` no other node writes: errors of the log then end this process; otherwise
-    the loop retries until the log recovers.
+    ``caught_up`` is called once, when the log has been read up to its end as queried at the start; the store
+    is complete then. The stepping thread calls ``advanced`` after every step that advanced the store, and
+    ``stuck`` if the store cannot be written. Without ``staleness`` no other node writes: errors of the log
+    then end this process; otherwise the loop retries until the log recovers.
     """
 
     def __init__(
@@ -137,17 +137,16 @@ class FollowLoop:
 
     def run(self) -> None:
         """Follow until :meth:`stop`. Raises ``DamagedStore``, ``StaleStore`` and ``DamagedLog``."""
-        end = self._log.end()
-        behind = end - self._store.applied
-        if behind > 0:
-            _log.info("reading the log: %d records from offset %d", behind, self._store.applied)
-        began = time.monotonic()
+        end, behind, began = -1, 0, 0.0
         while not self._stopping.is_set():
             # The only writer follows its own records itself (:meth:`reach`): waking this thread with every
             # append would only make it compete with the writer.
             resting = self.started and self.lazy and not self._nudged.is_set()
             self._nudged.clear()
             try:
+                if end < 0:
+                    end, began = self._query_end(), time.monotonic()
+                    behind = end - self._store.applied
                 with self._stepping:
                     went = self._step()
                     # A node that starts at the log's end need not wait for records.
@@ -174,6 +173,16 @@ class FollowLoop:
                     raise
                 self.on_reply(error)
                 self._stopping.wait(_RETRY_S)
+
+    def _query_end(self) -> int:
+        """Return the end of the log up to which a start reads; only an attached log can answer."""
+        end = self._log.query_end(ASK_S)
+        self.on_reply(None)
+        if end > self._store.applied:
+            _log.info(
+                "reading the log: %d records from offset %d", end - self._store.applied, self._store.applied
+            )
+        return end
 
     def nudge(self) -> None:
         """Have the thread look for new records at once."""
@@ -250,6 +259,7 @@ class FollowLoop:
     def _start(self, records: int, seconds: float) -> None:
         if records > 0:
             _log.info("the log has been read: %d records in %.1f s", records, seconds)
+        self._store.complete()
         self.started = True
         self._caught_up()
 

@@ -19,8 +19,9 @@ from registry.encoder.open import node_cipher
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog
 from registry.observe.waiting import told
+from registry.store.examination import peek
 from registry.store.lmdb import Store
-from registry.store.open import Load, known_log, open_store, peek
+from registry.store.open import Load, known_log, open_store
 
 from .load_if_behind import LoadIfBehind
 from .progress import StartProgress

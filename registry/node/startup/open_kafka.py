@@ -1,7 +1,8 @@
 """Opening of a store and its log on Kafka, which may be unreachable or replaced by another log.
 
 Without a store there is nothing to serve, so the node waits for the log. An existing store is served
-immediately, even while its log is unreachable or another log has taken its name.
+immediately, even while its log is unreachable or another log has taken its name; unless it cannot be served
+or was never complete, it may be the last copy of its rows, so it is kept as it is until its log is attached.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from registry.config.loading import Settings
-from registry.domain.log_format.lineage import ALL_RECORDS
+from registry.domain.log_format.lineage import ALL_RECORDS, NOTHING, too_long
 from registry.log.contract import ForeignLog, Log, LogError, Unreachable
 from registry.log.embedded.log import now_ms
 from registry.log.kafka.log import KafkaLog
@@ -22,9 +23,10 @@ from registry.node.replication.log_match import Known, LogMatcher
 from registry.node.replication.reconnecting_log import ReconnectingLog
 from registry.node.replication.staleness import StaleStore
 from registry.observe.waiting import told
-from registry.store.layout import META_LOG
+from registry.store.examination import StorePosition, peek
+from registry.store.layout import META_FOLD, META_LOG
 from registry.store.lmdb import Store
-from registry.store.open import Load, known_log, open_store, peek
+from registry.store.open import Load, NotServable, known_log, open_kept, open_store
 
 from .progress import StartProgress
 
@@ -34,8 +36,6 @@ TRY_S = 5.0
 # Share of a request's time for retrying an append; the rest is for delivering the error.
 APPEND_PART = 0.8
 _RETRY_S = 2.0
-# Placeholder for the log's end when opening the store; LogMatcher compares the store with the real end.
-_ANY_END = 1 << 62
 _log = logging.getLogger(__name__)
 
 
@@ -56,7 +56,7 @@ def open_on_kafka(
     known = known_log(settings.data / "store")
     if known is None:
         return _with_store(settings, loader, _waited_for(settings, starting))
-    return _beside_a_store(settings, loader, known)
+    return _with_a_store_kept(settings, starting, loader, known)
 
 
 def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
@@ -80,53 +80,69 @@ def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
             return log
 
 
-def _beside_a_store(settings: Settings, loader: Loader, identity: str) -> tuple[ReconnectingLog, Store]:
-    found = peek(settings.data / "store")
-    try:
-        with told(f"waiting for Kafka at {settings.kafka}, at most {TRY_S:g} s", _log.warning):
-            log = _open_log(settings, make=False)
-    except (Unreachable, ForeignLog) as error:
-        _log.error("%s; serving from the store meanwhile", error)
-        return _attached(settings, None, _opened(settings, identity), error)
-    try:
-        if found is not None:
-            # An unreadable store (found is None) is set aside below, no matter which log it was built from.
-            _matcher(settings, lambda: Known(identity, *found))(log)
-    except StaleStore as error:
-        return _with_store(settings, loader, log, str(error))
-    except (Unreachable, ForeignLog) as error:
-        log.close()
-        _log.error("%s", error)
-        return _attached(settings, None, _opened(settings, identity), error)
-    except BaseException:
-        log.close()
-        raise
-    return _with_store(settings, loader, log)
-
-
-def _with_store(
-    settings: Settings, loader: Loader, log: KafkaLog, unfit: str = ""
+def _with_a_store_kept(
+    settings: Settings, starting: StartProgress, loader: Loader, identity: str
 ) -> tuple[ReconnectingLog, Store]:
-    """Open the store for ``log`` and return both; rebuild the store if ``unfit`` gives a reason."""
+    """Open the store's log; without it, serve the store, or wait for the log if that cannot be served."""
+    position, kept = peek(settings.data / "store"), ""
+    while True:
+        try:
+            log = _own_log(settings, identity, position)
+        except (Unreachable, ForeignLog) as error:
+            if not kept:
+                try:
+                    store = open_kept(settings.data / "store", map_bytes=settings.store_map_bytes)
+                except NotServable as reason:
+                    kept = f"{reason}. It is kept, and nothing is served until its log is attached"
+                else:
+                    _log.error("%s; serving from the store meanwhile", error)
+                    return _attached(settings, None, store, error)
+            if starting.waiting != (waiting := f"{kept}: {error}"):
+                _log.error("%s", waiting)
+            starting.waiting = waiting
+            time.sleep(_RETRY_S)
+        else:
+            starting.waiting = ""
+            return _with_store(settings, loader, log)
+
+
+def _own_log(settings: Settings, identity: str, position: StorePosition | None) -> KafkaLog:
+    """Open the log and check that the store can follow it or be rebuilt from it.
+
+    ``position`` is the store's, or ``None`` if it cannot be read. Raises :class:`Unreachable`, and
+    :class:`ForeignLog` if it is not the store's.
+    """
+    with told(f"waiting for Kafka at {settings.kafka}, at most {TRY_S:g} s", _log.warning):
+        log = _open_log(settings, make=False)
+    # Of a store that cannot be read, only the identity of its log is known.
+    known = Known(identity, *(position or StorePosition(0, now_ms(), NOTHING)))
     try:
-        return _attached(settings, log, _opened(settings, log.identity, unfit, loader(log)))
+        _matcher(settings, lambda: known)(log)
+    except StaleStore as error:
+        _log.warning("%s", error)
     except BaseException:
         log.close()
         raise
+    return log
 
 
-def _opened(settings: Settings, identity: str, unfit: str = "", load: Load | None = None) -> Store:
-    store, messages = open_store(
-        settings.data / "store",
-        identity,
-        _ANY_END,
-        map_bytes=settings.store_map_bytes,
-        unfit=unfit,
-        load=load,
-    )
+def _with_store(settings: Settings, loader: Loader, log: KafkaLog) -> tuple[ReconnectingLog, Store]:
+    """Open the store for ``log``, to which it was compared, and return both."""
+
+    def stale(at_end_ms: int) -> str:
+        return too_long(at_end_ms, now_ms(), log.tombstone_retention_ms, _margin_ms(settings))
+
+    try:
+        store, messages = open_store(
+            settings.data / "store", log.identity, log.end(), divergence=log.divergence, stale=stale,
+            map_bytes=settings.store_map_bytes, load=loader(log),
+        )  # fmt: skip
+    except BaseException:
+        log.close()
+        raise
     for message in messages:
         _log.warning("%s", message)
-    return store
+    return _attached(settings, log, store)
 
 
 def _attached(
@@ -139,9 +155,21 @@ def _attached(
         store.set_mismatch(error.mismatch)
     identity = store.meta(META_LOG).decode()
     matches = _matcher(settings, lambda: Known(identity, store.applied, store.at_end_ms(), store.lineage))
+    version = store.meta(META_FOLD).decode()
+
+    def suits(found: Log) -> None:
+        matches(found)
+        if store.read_only:
+            raise StaleStore(f"the log is there; rebuilding the store of fold version {version} from it")
+
+    if store.read_only:
+        _log.warning(
+            "the store %s has rows of fold version %s: it is only read, and rebuilt once its log is attached",
+            store.path, version,
+        )  # fmt: skip
     attached = ReconnectingLog(
         lambda: _open_log(settings, make=False),
-        matches,
+        suits,
         identity=identity,
         applied=store.applied,
         log=log,
@@ -151,7 +179,11 @@ def _attached(
 
 
 def _matcher(settings: Settings, known: Callable[[], Known]) -> LogMatcher:
-    return LogMatcher(known, margin_ms=int(settings.end_age_margin_s * 1000), now=now_ms)
+    return LogMatcher(known, margin_ms=_margin_ms(settings), now=now_ms)
+
+
+def _margin_ms(settings: Settings) -> int:
+    return int(settings.end_age_margin_s * 1000)
 
 
 def _open_log(settings: Settings, *, make: bool) -> KafkaLog:

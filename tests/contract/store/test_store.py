@@ -13,16 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain.log_format.lineage import NOTHING
+from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Record
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView, OverlayView
 from registry.domain.rows.view import Change, View, scan, scan_back
 from registry.processes.child_process import module_command
-from registry.store import layout
+from registry.store import folder, layout
+from registry.store.examination import peek
+from registry.store.folder import remove_rebuilt
 from registry.store.layout import DamagedStore, StoreError, StoreMissing
 from registry.store.lmdb import Store
-from registry.store.open import known_log, open_store, peek, remove_outdated
+from registry.store.open import NotServable, known_log, open_kept, open_store
 from registry.store.reader import StoreReader
 
 MAP = 64 << 20
@@ -274,50 +276,222 @@ def test_changed_rows_are_found_by_the_digest(store: Store) -> None:
         ("another", 1000, 1, "was built from another log", "other-log"),
         (LOG, 6, 1, "has applied the log up to offset 7, but the log ends at 6", "other-log"),
         (LOG, 6, 2, "has applied the log up to offset 7, but the log ends at 6", "other-log"),
-        (LOG, 1000, 2, "has rows of fold version 1, and this release needs version 2", "outdated"),
+        (LOG, 1000, 2, "must be rebuilt: it has rows of fold version 1, and this release needs", "outdated"),
     ],
 )
-def test_a_store_that_does_not_fit_is_set_aside_and_another_begun(
+def test_a_store_that_does_not_fit_stays_until_another_is_complete(
     tmp_path: Path, log: str, log_end: int, fold: int, reason: str, name: str
 ) -> None:
     store = opened(tmp_path)
     store.commit([(b"a", b"1")], 7)
+    store.complete()
     store.close()
     again, messages = open_store(tmp_path / "store", log, log_end, map_bytes=MAP, fold=fold)
-    aside = tmp_path / "store" / f"store-1.{name}"
     (message,) = messages
-    assert message.startswith(
-        f"The store {tmp_path / 'store' / 'store-1'} {reason}. It was set aside as {aside}."
-    )
-    assert message.endswith("The rows are rebuilt from the log.")
+    assert message.startswith(f"The store {tmp_path / 'store' / 'store-1'} {reason}")
+    assert message.endswith("It is kept until the rows have been rebuilt from the log.")
     assert again.state == (0, digest.EMPTY)
     with again.view() as view:
         assert view.seek(b"") is None
+    assert again.former_served == (name == "outdated"), "rows of another log are not served"
+    again.commit([(b"b", b"1")], 3)
     again.close()
+    assert known_log(tmp_path / "store") == LOG
     same, messages = open_store(tmp_path / "store", log, log_end, map_bytes=MAP, fold=fold)
-    assert (messages, same.path.name) == ([], "store-2")
+    assert (messages, same.path.name, same.applied) == ([], "store-2", 3), "a killed process is continued"
+    aside = tmp_path / "store" / f"store-1.{name}"
+    assert not aside.exists()
+    same.complete()
+    assert sorted(each.name for each in (tmp_path / "store").iterdir()) == [
+        "current", "lock", aside.name, "store-2",
+    ]  # fmt: skip
     same.close()
-    assert aside.exists()
-    remove_outdated(tmp_path / "store")
-    assert aside.exists() == (name != "outdated"), "what only it may hold is kept"
+    last, messages = open_store(tmp_path / "store", log, log_end, map_bytes=MAP, fold=fold)
+    assert (messages, last.path.name, last.applied) == ([], "store-2", 3)
+    last.close()
 
 
-def test_only_the_last_store_that_was_set_aside_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("log", "applied", "lost", "kept"),
+    [
+        (LOG, 7, None, False),
+        (LOG, 6, None, True),
+        (LOG, 7, 5, True),
+        ("another", 7, None, True),
+    ],
+    ids=["read again", "not read so far", "lost by the log", "of another log"],
+)
+def test_a_former_store_is_removed_only_if_the_log_gave_its_rows_again(
+    tmp_path: Path, log: str, applied: int, lost: int | None, kept: bool
+) -> None:
+    store = opened(tmp_path)
+    store.commit([(b"a", b"1")], 7, NOTHING.extended([Record(6, 1, b"k", b"v")], 3, 7))
+    store.close()
+    store = opened(tmp_path, fold=2)
+    store.commit([(b"a", b"1")], applied)
+    store.complete()
+    asked: list[Lineage] = []
+
+    def divergence(lineage: Lineage) -> int | None:
+        asked.append(lineage)
+        return lost
+
+    remove_rebuilt(store, log, divergence)
+    names = sorted(path.name for path in (tmp_path / "store").iterdir())
+    assert names == ["current", "lock", *(["store-1.other-log"] if kept else []), "store-2"]
+    assert all(each != NOTHING for each in asked)
+    store.close()
+
+
+def test_what_was_set_aside_stays(tmp_path: Path) -> None:
     for log in ("a", "b", "c"):
-        opened(tmp_path, log).close()
+        store = opened(tmp_path, log)
+        store.complete()
+        store.close()
+    file = tmp_path / "store" / "store-3" / "data.mdb"
+    file.write_bytes(b"")
+    store = opened(tmp_path, "c")
+    store.complete()
+    remove_rebuilt(store, "c", lambda _: None)
+    store.close()
     assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [
-        "current",
-        "lock",
-        "store-2.other-log",
-        "store-3",
-    ]
+        "current", "lock", "store-1.other-log", "store-2.other-log", "store-3.damaged", "store-4",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("at", ["write_current", "set_aside"])
+def test_a_process_killed_while_one_store_takes_the_place_of_another_loses_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    store = opened(tmp_path)
+    store.commit([(b"a", b"1")], 7)
+    store.close()
+    store = opened(tmp_path, fold=2)
+
+    def killed(*_: object) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(folder, at, killed)
+        with pytest.raises(StoreError):
+            store.complete()
+    store.close()
+    store = opened(tmp_path, fold=2)
+    store.complete()
+    assert store.path.name == "store-2"
+    names = sorted(path.name for path in (tmp_path / "store").iterdir())
+    assert names == ["current", "lock", "store-1.outdated", "store-2"]
+    store.close()
 
 
 def test_what_a_killed_opening_left_is_cleared_away(tmp_path: Path) -> None:
     opened(tmp_path).close()
-    (tmp_path / "store" / "store-9").mkdir()
+    for name in ("store-8", "store-9.new"):
+        (tmp_path / "store" / name).mkdir()
+    (tmp_path / "store" / "store-9.new" / "data.mdb").write_bytes(bytes(100))
     opened(tmp_path).close()
-    assert not (tmp_path / "store" / "store-9").exists()
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["current", "lock", "store-1"]
+
+
+def test_a_store_that_no_file_names_is_set_aside(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    (tmp_path / "store" / "current").unlink()
+    opened(tmp_path).close()
+    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == [
+        "current", "lock", "store-1.outdated", "store-2",
+    ]  # fmt: skip
+
+
+# Stores whose log is not known yet.
+
+
+def entries(path: Path) -> dict[str, bytes]:
+    """Return the names of all entries, and the contents of those that say which store is which."""
+    found = (each for each in (path / "store").iterdir() if each.name != "lock")
+    return {each.name: b"" if each.is_dir() else each.read_bytes() for each in found}
+
+
+def kept(path: Path, fold: int = 1) -> Store:
+    return open_kept(path / "store", map_bytes=MAP, fold=fold)
+
+
+def test_a_complete_store_is_served_without_its_log(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.commit([(b"a", b"1")], 7)
+    store.complete()
+    store.close()
+    store = kept(tmp_path)
+    assert (store.applied, store.is_complete, store.read_only) == (7, True, False)
+    store.close()
+
+
+@pytest.mark.parametrize("rebuilding", [False, True])
+def test_a_store_of_a_former_fold_is_only_read(tmp_path: Path, rebuilding: bool) -> None:
+    store = opened(tmp_path)
+    store.commit([(b"a", b"1")], 7)
+    store.complete()
+    store.close()
+    if rebuilding:
+        store = opened(tmp_path, fold=2)
+        store.commit([(b"b", b"1")], 3)
+        store.close()
+    before, file = entries(tmp_path), tmp_path / "store" / "store-1" / "data.mdb"
+    content = file.read_bytes()
+    store = kept(tmp_path, fold=2)
+    assert (store.applied, store.read_only) == (7, True)
+    with store.view() as view:
+        assert view.get(b"a") == b"1"
+    with pytest.raises(StoreError, match="only read"):
+        store.commit([(b"b", b"2")], 8)
+    store.close()
+    assert entries(tmp_path) == before
+    assert file.read_bytes() == content
+
+
+def test_a_store_that_was_never_complete_is_neither_served_nor_changed(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.commit([(b"a", b"1")], 7)
+    store.close()
+    before = entries(tmp_path)
+    with pytest.raises(NotServable, match="not yet built up to the log's end"):
+        kept(tmp_path)
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize("damage", ["data", "current", "newer fold"])
+def test_a_store_that_cannot_be_served_is_not_changed(tmp_path: Path, damage: str) -> None:
+    store = opened(tmp_path, fold=99 if damage == "newer fold" else 1)
+    store.commit([(b"a", b"1")], 7)
+    store.complete()
+    store.close()
+    if damage == "data":
+        (tmp_path / "store" / "store-1" / "data.mdb").write_bytes(b"")
+    elif damage == "current":
+        (tmp_path / "store" / "current").write_bytes(b"")
+    before = entries(tmp_path)
+    with pytest.raises(NotServable):
+        kept(tmp_path)
+    assert entries(tmp_path) == before
+
+
+def test_a_store_that_an_older_release_was_rebuilding_gives_way_to_the_one_before(tmp_path: Path) -> None:
+    """Releases that named the new store at once set the former one aside until all rows were read."""
+    store = opened(tmp_path)
+    store.commit([(b"a", b"1")], 7)
+    store.complete()
+    store.close()
+    (tmp_path / "store" / "store-1").rename(tmp_path / "store" / "store-1.outdated")
+    (tmp_path / "store" / "current").unlink()
+    store = opened(tmp_path)
+    with store._env.begin(store._meta, write=True) as txn:
+        txn.delete(layout.META_BUILT)
+    store.close()
+    store = kept(tmp_path)
+    assert (store.path.name, store.applied) == ("store-1", 7)
+    store.close()
+    assert entries(tmp_path) == {
+        "current": b"store-1 a-log\n", "next": b"store-2 a-log\n", "store-1": b"", "store-2": b"",
+    }  # fmt: skip
 
 
 def test_a_store_that_was_open_when_the_machine_went_down_is_made_again(
@@ -363,7 +537,7 @@ class Child:
     PROGRAM = """
 import sys
 from pathlib import Path
-from registry.store.open import open_store, remove_outdated
+from registry.store.open import open_store
 from registry.store.reader import StoreReader
 path = Path(sys.argv[1])
 for line in sys.stdin:
@@ -412,8 +586,12 @@ def test_a_reader_waits_for_a_store_and_follows_another(tmp_path: Path, child: C
         assert (view.get(b"a"), view.applied()) == (b"1", 1)
     assert reader.state() == (1, digest.of_rows([(b"a", b"1")]))
     child("store.close(); store, _ = open_store(path, 'another', 9)")
+    assert reader.refresh()
     with reader.view() as view:
-        assert view.get(b"a") == b"1", "until it is told, a reader keeps what it has"
+        assert view.get(b"a") == b"1", "until the other store is complete, this one stays the current one"
+    child("store.complete()")
+    with reader.view() as view:
+        assert view.get(b"a") == b"1", "until it refreshes, a reader keeps what it has"
     assert reader.refresh()
     with reader.view() as view:
         assert view.get(b"a") is None

@@ -103,8 +103,9 @@ class Past:
         """Build the store again from what the log still has."""
         self.store.close()
         self.store, _ = open_store(
-            self.folder / "store", self.log.identity, self.log.end(), map_bytes=MAP, unfit="on purpose"
-        )
+            self.folder / "store", self.log.identity, self.log.end(), map_bytes=MAP,
+            stale=lambda _: "on purpose",
+        )  # fmt: skip
         self.follower = Follower(self.log, self.store)
         while self.store.applied < self.log.end():
             self.follower.step()

@@ -41,8 +41,8 @@ def loading(location: Location, manifest: Manifest, on_step: OnStep = quiet) -> 
     return make
 
 
-def opened(path: Path, load: Load | None = None, log: str = LOG, unfit: str = "") -> Store:
-    return open_store(path / "store", log, ANY_END, map_bytes=MAP, load=load, unfit=unfit)[0]
+def opened(path: Path, load: Load | None = None, log: str = LOG) -> Store:
+    return open_store(path / "store", log, ANY_END, map_bytes=MAP, load=load)[0]
 
 
 def rows_in_store(store: Store) -> list[Row]:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from registry.domain.log_format.records import Record
 from registry.domain.rows import digest
 from registry.node.startup.digest_check import verify_digest
-from registry.store.layout import DamagedStore, StoreError, read_current
+from registry.store.layout import DamagedStore, StoreError
 from registry.store.open import open_store
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
 from snapshots.catalogue.embedded import EmbeddedCatalogue
@@ -97,21 +97,28 @@ def test_what_was_loaded_takes_the_place_of_the_store_that_was_there(
     assert steps[0] == ("begun", 0, 0)
     assert [rows for step, rows, _ in steps if step == "part"] == [200, 400, 600]
     assert steps[-1] == ("synced", manifest.rows, manifest.size)
-    assert sorted(path.name for path in (tmp_path / "store").iterdir()) == ["current", "lock", "store-2"]
+    store.complete()
+    names = sorted(path.name for path in (tmp_path / "store").iterdir())
+    assert names == ["current", "lock", "store-1.outdated", "store-2"]
     store.close()
     again = opened(tmp_path)
     assert rows_in_store(again) == ROWS
     again.close()
 
 
-def test_one_that_is_not_to_go_on_is_set_aside_before(tmp_path: Path, location: Location) -> None:
+def test_one_that_is_not_to_go_on_is_set_aside_once_another_is_complete(
+    tmp_path: Path, location: Location
+) -> None:
     opened(tmp_path).close()
     store, messages = open_store(
-        tmp_path / "store", LOG, ANY_END, map_bytes=MAP, unfit="it was away",
+        tmp_path / "store", LOG, ANY_END, map_bytes=MAP, stale=lambda _: "it was away",
         load=loading(location, parted(location, RUNS)),
     )  # fmt: skip
     assert store.applied == 7
     assert "it was away" in messages[0]
+    names = sorted(path.name for path in (tmp_path / "store").iterdir())
+    assert names == ["current", "lock", "next", "store-1", "store-2"]
+    store.complete()
     names = sorted(path.name for path in (tmp_path / "store").iterdir())
     assert names == ["current", "lock", "store-1.outdated", "store-2"]
     store.close()
@@ -226,34 +233,32 @@ from snapshots.format.stored import read_manifest
 
 folder, id = Path(sys.argv[1]), sys.argv[2]
 location = Location.parse(folder / "snapshots")
-write_current, tidy = opening.write_current, opening._tidy
+write_current = opening.write_current
 
 def die(step):
     if step == wanted:
         os.kill(os.getpid(), signal.SIGKILL)
 
-def writing(path, current):
-    die("before the swap")
-    write_current(path, current)
-    die("after the swap")
+def writing(path, current, file="current"):
+    die("before it is named")
+    write_current(path, current, file)
+    die("when it is named")
 
-def tidying(path, current):
-    tidy(path, current)
-    if (path / "store-2").exists():
-        die("when it is tidied")
-
-opening.write_current, opening._tidy = writing, tidying
+opening.write_current = writing
 for wanted in sys.argv[3:]:
     pid = os.fork()
     if not pid:
         manifest = read_manifest(location, id)
         store = opened(folder / wanted, loading(location, manifest, lambda step, *_: die(step)))
+        die("when it is there")
+        store.complete()
+        die("when it is the current one")
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL, wanted
 """
 STEPS = {
-    "begun": 3, "part": 3, "rows": 3, "synced": 3, "before the swap": 3,
-    "after the swap": 7, "when it is tidied": 7,
+    "begun": 3, "part": 3, "rows": 3, "synced": 3, "before it is named": 3, "when it is named": 3,
+    "when it is there": 7, "when it is the current one": 7,
 }  # fmt: skip
 
 
@@ -273,10 +278,9 @@ def test_a_kill_at_any_step_leaves_the_store_of_before_or_the_whole_new_one(
         assert rows_in_store(store) == (ROWS if applied == 7 else [(b"Vold", b"1")]), step
         assert verified(store)
         store.close()
-        current = read_current(tmp_path / step / "store")
-        assert current is not None
-        names = [path.name for path in (tmp_path / step / "store").glob("store-*")]
-        assert names == [current.name], f"leftovers of {step} are cleared away"
+        names = {path.name for path in (tmp_path / step / "store").glob("store-*")}
+        former = {"store-1.outdated" if step == "when it is the current one" else "store-1"}
+        assert names == former | ({"store-2"} if applied == 7 else set()), f"leftovers of {step} are gone"
         store = opened(tmp_path / step, loading(location, manifest))
         assert rows_in_store(store) == ROWS
         store.close()
