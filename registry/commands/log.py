@@ -17,15 +17,19 @@ def log() -> None:
 
 @log.command("reseed", cls=Verb, epilog="Exit status: 0 done, 1 refused.")
 @click.option("--dry-run", is_flag=True, help="Report what would be done without writing anything.")
+@click.option(
+    "--store", default="", metavar="NAME", help="Another store of the folder, such as store-1.outdated."
+)
+@click.option("--empty", is_flag=True, help="Also write the state of a store that holds nothing.")
 @with_settings(
     *("where", "cluster", "security", "encoder"), shown=("data", "kafka", "topic", "replication_factor")
 )
-def reseed(loaded: Loaded, *, dry_run: bool) -> int:
+def reseed(loaded: Loaded, *, dry_run: bool, store: str, empty: bool) -> int:
     """Write the state in the store of the data folder into an empty topic, with all ids unchanged.
 
-    Use it after the topic was lost. Stop the node of that folder first. If interrupted, run it again to
-    resume.
+    Use it after the topic was lost. Stop the node of that folder first. If there are several stores, name
+    the one to write. If interrupted, run it again to resume.
     """
     from .log_reseed import log_reseed  # noqa: PLC0415 - the help needs no log
 
-    return log_reseed(loaded.settings, dry_run=dry_run)
+    return log_reseed(loaded.settings, dry_run=dry_run, name=store, empty=empty)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from pathlib import Path
 
 from registry.config.settings import Settings
 from registry.domain.queries.sensitive_metadata import has_encoded
@@ -16,16 +17,20 @@ from registry.encoder.keyset_storage import KeysetFile, carry
 from registry.encoder.open import keyset_store
 from registry.log.contract import LogError
 from registry.log.kafka.open_topic import open_topic_for_command
+from registry.store.examination import find
 from registry.store.layout import StoreError
 from registry.store.offline import OfflineStore
 from snapshots.backup.reseed_log import ReseedPlan
 from snapshots.backup.reseed_publish import ReseedRefused, look_at_store, publish_state, topic_target
 
 
-def log_reseed(settings: Settings, *, dry_run: bool) -> int:
-    """Run the command; return 0 if the topic holds the whole state (or, for a dry run, could), else 1."""
+def log_reseed(settings: Settings, *, dry_run: bool, name: str, empty: bool) -> int:
+    """Run the command; return 0 if the topic holds the whole state (or, for a dry run, could), else 1.
+
+    ``name``: of a store other than the current one. ``empty``: also write an empty state.
+    """
     try:
-        _log_reseed(settings, dry_run=dry_run)
+        _log_reseed(settings, dry_run=dry_run, name=name, empty=empty)
     except (ReseedRefused, StoreError, LogError, OSError) as error:
         print(f"registrar: {error}", file=sys.stderr)
         return 1
@@ -35,11 +40,13 @@ def log_reseed(settings: Settings, *, dry_run: bool) -> int:
     return 0
 
 
-def _log_reseed(settings: Settings, *, dry_run: bool) -> None:
+def _log_reseed(settings: Settings, *, dry_run: bool, name: str, empty: bool) -> None:
     if not settings.kafka:
         raise ReseedRefused("log reseed writes to a Kafka topic: give --kafka HOST:PORT")
-    with OfflineStore(settings.data / "store") as store:
-        plan = look_at_store(store, f"store {settings.data / 'store'}")
+    with OfflineStore(settings.data / "store", name) as store:
+        if not name:
+            _check_that_it_is_the_only_one(store)
+        plan = look_at_store(store, f"store {store.folder}", empty=empty)
         log = open_topic_for_command(settings, make=not dry_run)
         if log is None:
             print(f"the topic {settings.topic} does not exist; it would be created and all of this written")
@@ -49,6 +56,26 @@ def _log_reseed(settings: Settings, *, dry_run: bool) -> None:
                 _carry_keyset(settings, store)
             if publish_state(store, plan, topic_target(settings, log), dry_run=dry_run):
                 _say_what_is_next(settings, plan, store.state.applied)
+
+
+def _check_that_it_is_the_only_one(store: OfflineStore) -> None:
+    """Raise :class:`ReseedRefused` if the current store may not be the one that holds most."""
+    others = [_with_offset(each) for each in store.others()]
+    if others:
+        raise ReseedRefused(
+            f"{store.folder.parent} holds other stores than the current {store.folder.name} (up to offset "
+            f"{store.state.applied}): {', '.join(others)}. Name the one to write with --store"
+        )
+    if not store.is_complete:
+        raise ReseedRefused(
+            f"the store {store.folder} was not yet read to the end of its log, so it lacks records; to write "
+            f"what it has, give --store {store.folder.name}"
+        )
+
+
+def _with_offset(folder: Path) -> str:
+    found = find(folder)
+    return f"{folder.name} ({'unreadable' if found is None else f'up to offset {found.position.applied}'})"
 
 
 def _carry_keyset(settings: Settings, store: OfflineStore) -> None:

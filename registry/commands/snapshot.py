@@ -92,6 +92,7 @@ def _verify(loaded: Loaded, **options: Any) -> int:
 @_verb()
 @_named
 @click.option("--dry-run", is_flag=True, help="Report what would be done without writing anything.")
+@click.option("--empty", is_flag=True, help="Also restore a snapshot that holds nothing.")
 def _restore(loaded: Loaded, **options: Any) -> int:
     """Restore a snapshot into an empty topic, or into an empty log in the data folder.
 

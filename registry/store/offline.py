@@ -6,66 +6,91 @@ Only the lock is written, and a bad store is not set aside.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import lmdb
 
-from registry.domain.fold.fold import FOLD_VERSION
+from registry.domain.fold import former
 from registry.domain.rows import digest
-from registry.domain.rows.view import scan
+from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.view import View, scan
 from registry.processes.lmdb_check import CannotExamine, examine, read_only
 
 from . import layout
+from .examination import read_meta
+from .folder import environments
 from .layout import DamagedStore, State, StoreError, StoreMissing, hold, read_current
 from .views import StoreView
 
 
 class OfflineStore:
-    """The current store in folder ``path``, locked until its ``with`` block ends.
+    """The current store in folder ``path``, or the one called ``name``, locked until its ``with`` block ends.
 
-    Raises :class:`StoreMissing`, :class:`StoreError` if a node has it open or its rows are of another fold
-    version, :class:`DamagedStore`.
+    Rows of a former fold version are shown with what they lack. Raises :class:`StoreMissing`,
+    :class:`StoreError` if a node has it open or its rows are of a fold version that this release does not
+    know, :class:`DamagedStore`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str = "") -> None:
         current = read_current(path)
-        if current is None:
-            raise StoreMissing(f"there is no store in {path}")
-        # Identity of the log that it was built from.
-        self.log = current.log
+        name = name or (current.name if current else "")
+        if not name or not path.is_dir() or path / name not in environments(path):
+            raise StoreMissing(f"there is no store{name and ' ' + name} in {path}")
         self._lock_fd = hold(path)
+        self.folder = path / name
         try:
-            self._folder = path / current.name
-            self._env = _open(self._folder)
+            _examine(self.folder)
+            meta = read_meta(self.folder)
+            self._env = read_only(self.folder, layout.TABLES)
+        except lmdb.Error as error:
+            os.close(self._lock_fd)
+            raise StoreError(f"the store {self.folder} cannot be opened: {error}") from error
         except BaseException:
             os.close(self._lock_fd)
             raise
         try:
             self._rows = self._env.open_db(layout.ROWS, create=False)
             self._meta = self._env.open_db(layout.META, create=False)
-            self.state = self._state()
+            # Identity of the log that it was built from.
+            self.log = meta[layout.META_LOG].decode()
+            self.state = State.unpack(meta[layout.META_STATE])
+            # False if the log was not yet read up to its end.
+            self.is_complete = meta.get(layout.META_BUILT) != b"0"
+            self._added = self._missing(meta[layout.META_FOLD].decode())
         except BaseException:
             self.close()
             raise
 
-    def _state(self) -> State:
-        with self._env.begin(self._meta) as txn:
-            fold = (txn.get(layout.META_FOLD) or b"").decode()
-            state = State.unpack(txn.get(layout.META_STATE) or b"")
-        if fold != str(FOLD_VERSION):
-            raise StoreError(f"the store {self._folder} has rows of fold {fold}; this is fold {FOLD_VERSION}")
-        return state
+    def _missing(self, fold: str) -> dict[bytes, bytes | None]:
+        """Return what rows of a former version lack."""
+        if not former.can_read(fold):
+            raise StoreError(
+                f"the store {self.folder} has rows of fold {fold}, which this release does not know"
+            )
+        with self._view() as view:
+            return dict(former.missing(view, int(fold)))
+
+    def others(self) -> list[Path]:
+        """Return the other stores in the folder: set aside, or being built."""
+        return [each for each in environments(self.folder.parent) if each != self.folder]
 
     def check(self) -> None:
         """Verify the digest of all rows. Raises :class:`DamagedStore` if it differs."""
-        with self.view() as view:
+        with self._view() as view:
             if digest.of_rows(scan(view, b"")) != self.state.digest:
-                raise DamagedStore(f"the rows in {self._folder} do not match the stored digest")
+                raise DamagedStore(f"the rows in {self.folder} do not match the stored digest")
 
-    def view(self) -> StoreView:
-        """Return a view of the rows, for a ``with`` block."""
+    @contextmanager
+    def view(self) -> Iterator[View]:
+        """Yield a view of the rows, for a ``with`` block."""
+        with self._view() as view:
+            yield OverlayView(view, self._added) if self._added else view
+
+    def _view(self) -> StoreView:
         return StoreView(self._env, self._rows, self._meta)
 
     def close(self) -> None:
@@ -82,13 +107,10 @@ class OfflineStore:
         self.close()
 
 
-def _open(folder: Path) -> lmdb.Environment:
+def _examine(folder: Path) -> None:
     try:
         findings = examine("registry.store.check", folder)
-        if findings:
-            raise DamagedStore(f"the store {folder} is damaged: {'; '.join(findings)}")
-        return read_only(folder, layout.TABLES)
     except CannotExamine as error:
         raise StoreError(str(error)) from error
-    except lmdb.Error as error:
-        raise StoreError(f"the store {folder} cannot be opened: {error}") from error
+    if findings:
+        raise DamagedStore(f"the store {folder} is damaged: {'; '.join(findings)}")

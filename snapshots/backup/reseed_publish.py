@@ -72,10 +72,11 @@ def topic_target(settings: Settings, log: KafkaLog) -> ReseedTarget:
     )
 
 
-def look_at_store(store: OfflineStore, name: str) -> ReseedPlan:
+def look_at_store(store: OfflineStore, name: str, *, empty: bool) -> ReseedPlan:
     """Check the store's rows and count the records to write; ``name`` is the store's name in messages.
 
-    Raises :class:`registry.store.layout.DamagedStore`.
+    Raises :class:`registry.store.layout.DamagedStore`, and :class:`ReseedRefused` if there is nothing to
+    write, unless an ``empty`` state is wanted.
     """
     print(f"{name}: the contents of the log {store.log} up to offset {store.state.applied}")
     print("checking them …", flush=True)
@@ -87,6 +88,8 @@ def look_at_store(store: OfflineStore, name: str) -> ReseedPlan:
     print(f"to write: {plan.records} records ({kinds or 'none'}), {plan.bytes} bytes")
     for words, count in left_out.items():
         print(f"not included: {count} {words}")
+    if not (plan.records or empty):
+        raise ReseedRefused(f"the {name} is empty; to write an empty state nevertheless, give --empty")
     return plan
 
 

@@ -34,9 +34,17 @@ _SHOWN = 10
 
 
 def restore(
-    settings: Settings, location: Location, manifest: Manifest, progress: Progress, *, dry_run: bool
+    settings: Settings,
+    location: Location,
+    manifest: Manifest,
+    progress: Progress,
+    *,
+    dry_run: bool,
+    empty: bool,
 ) -> None:
     """Write the snapshot's state to the configured log; with ``dry_run``, print what would be done.
+
+    An empty state is only written if ``empty`` is true.
 
     Raises :class:`snapshots.backup.reseed_publish.ReseedRefused`,
     :class:`snapshots.format.stored.UnusableSnapshot`, and the errors of the log, the store and the location.
@@ -45,7 +53,7 @@ def restore(
         workspace(settings.data, "restoring") as folder,
         snapshot_store(settings, location, manifest, folder, progress) as store,
     ):
-        plan = look_at_store(store, f"snapshot {manifest.id}")
+        plan = look_at_store(store, f"snapshot {manifest.id}", empty=empty)
         with _target(settings, make=not dry_run) as target:
             if target is None:
                 print(f"{_name(settings)} does not exist; it would be created and all of this written")

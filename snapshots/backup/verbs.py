@@ -74,7 +74,9 @@ def _restore(settings: Settings, options: dict[str, Any]) -> int:
     location = open_location(settings)
     manifest = stored.find(location, options["snapshot"])
     with Steps() as steps:
-        restore.restore(settings, location, manifest, steps, dry_run=options["dry_run"])
+        restore.restore(
+            settings, location, manifest, steps, dry_run=options["dry_run"], empty=options["empty"]
+        )
     return 0
 
 

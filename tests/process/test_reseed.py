@@ -27,6 +27,7 @@ from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.store.open import known_log, open_store
 from snapshots.backup import reseed_log
+from tests.former_stores.stores import entries, place
 from tests.running import ROOT, Registry, until
 from tests.unit.random_logs import fold
 
@@ -88,6 +89,7 @@ def kept_in(log: KafkaLog) -> DictView:
 def store_of(data: Path, identity: str, rows: DictView, applied: int) -> None:
     store, _ = open_store(data / "store", identity, applied, map_bytes=MAP)
     store.commit(list(rows.rows()), applied)
+    store.complete()
     store.close()
 
 
@@ -182,7 +184,7 @@ def test_a_topic_that_was_deleted_under_its_store_is_made_anew(
 
 
 def test_a_topic_with_anything_else_is_left_alone(kafka: Broker, topic: str, tmp_path: Path) -> None:
-    store_of(tmp_path, "former", DictView(), 0)
+    store_of(tmp_path, "former", fold([Record(0, 1, records.context_key(".c"), b"{}")]), 1)
     with closing(opened(kafka, topic)) as log:
         log.claim()
         log.append(
@@ -253,6 +255,50 @@ def test_a_record_that_the_topic_does_not_take_is_told_before_anything_is_writte
     assert "large" in refused.stderr
     with closing(opened(kafka, topic)) as log:
         assert log.query_end(30) == 0
+
+
+def test_an_empty_state_is_only_written_on_request(kafka: Broker, topic: str, tmp_path: Path) -> None:
+    store_of(tmp_path, "former", DictView(), 7)
+    refused = run(kafka, topic, tmp_path)
+    assert refused.returncode == 1
+    assert "is empty; to write an empty state nevertheless, give --empty" in refused.stderr
+    assert not exists(kafka, topic)
+    done = run(kafka, topic, tmp_path, "--empty")
+    assert done.returncode == 0, done.stderr
+    with closing(opened(kafka, topic)) as log:
+        assert log.query_end(30) == 1
+
+
+def test_the_store_to_write_has_to_be_named_if_there_are_several(
+    kafka: Broker, topic: str, tmp_path: Path
+) -> None:
+    """Also one of a former release that was set aside: it may be the last copy."""
+    store_of(tmp_path, "former", DictView(), 0)
+    place(tmp_path / "store", 1, "full", name="store-7.outdated")
+    (tmp_path / "store" / "current").write_text("store-1 former\n")
+    applied = len(entries("full"))
+    refused = run(kafka, topic, tmp_path)
+    assert refused.returncode == 1
+    assert f"(up to offset 0): store-7.outdated (up to offset {applied})." in refused.stderr
+    assert not exists(kafka, topic)
+    done = run(kafka, topic, tmp_path, "--store", "store-7.outdated")
+    assert done.returncode == 0, done.stderr + done.stdout
+    log_then = enumerate(entries("full"))
+    expected = fold([Record(offset, 1000 + offset, *entry) for offset, entry in log_then])
+    with closing(opened(kafka, topic)) as log:
+        assert list(reseed.differences(expected, kept_in(log))) == []
+
+
+def test_a_store_that_was_not_built_to_the_end_is_only_written_if_it_is_named(
+    kafka: Broker, topic: str, tmp_path: Path
+) -> None:
+    store, _ = open_store(tmp_path / "store", "former", 1, map_bytes=MAP)
+    store.commit(list(fold([Record(0, 1, records.context_key(".c"), b"{}")]).rows()), 1)
+    store.close()
+    refused = run(kafka, topic, tmp_path)
+    assert refused.returncode == 1
+    assert "was not yet read to the end of its log" in refused.stderr
+    assert run(kafka, topic, tmp_path, "--store", "store-1").returncode == 0
 
 
 def test_batches_hold_what_a_log_takes_at_once() -> None:
