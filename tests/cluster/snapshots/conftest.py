@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
@@ -36,9 +37,21 @@ class Daemon(Process):
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[str]:
     """Start a cluster of one worker; return its URL."""
-    with Daemon(tmp_path, "master.Master") as first:
+    with running(tmp_path, 1) as (url, _):
+        yield url
+
+
+@contextmanager
+def running(folder: Path, count: int) -> Iterator[tuple[str, list[Daemon]]]:
+    """Run a master and some workers for a ``with`` block; yield the master's URL and the workers."""
+    with ExitStack() as stack:
+        first = stack.enter_context(Daemon(folder, "master.Master"))
         url = f"spark://127.0.0.1:{first.port}"
-        work = str(tmp_path / "work")
-        with Daemon(tmp_path, "worker.Worker", "--cores", "1", "--memory", "700m", "-d", work, url) as worker:
-            until(lambda: "Successfully registered" in worker.output, 120, "the worker to be known")
-            yield url
+        workers = []
+        for number in range(count):
+            own = folder / f"worker-{number}" if number else folder
+            flags = ("--cores", "1", "--memory", "700m", "-d", str(own / "work"), url)
+            workers.append(stack.enter_context(Daemon(own, "worker.Worker", *flags)))
+        known = "Successfully registered"
+        until(lambda: all(known in each.output for each in workers), 120, "the workers to be known")
+        yield url, workers
