@@ -29,6 +29,7 @@ COMPATIBLE_MAX: Final = 1000
 
 # In place of messages that show schemas that the client may not read.
 HIDDEN: Final = "{hidden: 'schemas that you may not read'}"
+_PARTLY_HIDDEN: Final = "What concerns schemas that you may not read is not shown."
 # Number of subjects that a message names as those whose schemas it shows.
 SUBJECTS_MAX: Final = 100
 
@@ -194,7 +195,8 @@ def text(result: CompatibilityResult, subject: str) -> bytes:
     """Return the result as a readable report: the outcome, then each change with its fix and both lines."""
     at = f" at {result.level}" if result.level else ""
     word = "Incompatible" if result.messages else "Compatible"
-    return lines([f"{word}: subject {subject}{at}", *change_lines(result.changes)])
+    rest = ["", _PARTLY_HIDDEN] if HIDDEN in result.messages else []
+    return lines([f"{word}: subject {subject}{at}", *change_lines(result.changes), *rest])
 
 
 def change_lines(changes: Sequence[ReportedChange]) -> Iterator[str]:
