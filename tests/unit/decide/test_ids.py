@@ -10,6 +10,7 @@ from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import ID_MAX, Subject
 from registry.domain.rows.memory_views import DictView
+from tests.counting_view import CountingView
 from tests.unit.small_registry import INT, SmallRegistry, record
 
 
@@ -128,6 +129,17 @@ def test_a_grant_that_is_not_taken_changes_nothing(small: SmallRegistry) -> None
     assert ids.grant(small.view, ".") == first
     ids.take(first)
     assert ids.grant(small.view, ".").schema_id == 2
+
+
+def test_a_reserved_id_costs_one_read() -> None:
+    """Reservations and free ranges are read only when the reserved ids are used up."""
+    ids, view = Ids(), CountingView()
+    first = ids.grant(view, ".")
+    ids.take(first)
+    assert view.reads == 3, "the reservation, the free ranges, and the highest id"
+    for _ in range(19):
+        ids.take(ids.grant(view, "."))
+    assert view.reads == 3 + 19
 
 
 def test_ranges_can_be_put_back(small: SmallRegistry) -> None:
