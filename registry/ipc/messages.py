@@ -21,6 +21,7 @@ from registry.api.backend import ClusterStatus, NodeStatus
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Outcome, Refused
 from registry.domain.history.moment import Moment, OwnerRows
+from registry.domain.log_format.lineage import Mismatch
 from registry.domain.pending_command import CommandRequest
 from registry.feed.contract import Page
 from registry.observe.metrics import Tally
@@ -116,6 +117,10 @@ class State(msgspec.Struct, tag=True, frozen=True):
     repeats: bool = False
     # True while there is no node yet: log and store are being opened, or a snapshot is being loaded.
     opening: bool = False
+    # True if the log was found to be the store's meanwhile, so that the rows may be served until then.
+    examined: bool = False
+    # The finding that the log is not the store's, also if it could not be written into the store.
+    mismatch: Mismatch | None = None
 
 
 class Decided(msgspec.Struct, tag=True, frozen=True):

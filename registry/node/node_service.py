@@ -99,7 +99,10 @@ class NodeService:
         asked = node.started and not node.standalone and not node.following.last_error
         # While another store is built, readers serve the former one; they cannot confirm anything then.
         readable = node.readable or (not node.standalone and node.store.former_served)
-        return State(node.started, readable, node.log.identity if asked else "", node.repeats)
+        return State(
+            node.started, readable, node.log.identity if asked else "", node.repeats,
+            mismatch=node.store.mismatch,
+        )  # fmt: skip
 
     async def _watch(self) -> None:
         """Send each reader the state when it changes, for instance because the log is unavailable."""

@@ -28,7 +28,7 @@ from .node import Node
 from .node_service import NodeService
 from .startup.open import Opened, Opening
 from .startup.progress import Stopped
-from .startup_endpoint import QUICK_S, StartupEndpoint
+from .startup_endpoint import QUICK_S, StartupEndpoint, unless_ended
 from .status import status
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ async def _waited_for(
     loop = asyncio.get_running_loop()
     opened, stopped = asyncio.wrap_future(opening.opened), loop.create_task(stopping.wait())
     long = asyncio.Event()
-    opening.starting.when_long = lambda: _unless_ended(loop, long.set)
+    opening.starting.when_long = lambda: unless_ended(loop, long.set)
     if opening.starting.long.is_set():
         long.set()
     waited = loop.create_task(long.wait())
@@ -214,11 +214,6 @@ async def _waited_for(
     stopped.cancel()
     await opened
     return startup
-
-
-def _unless_ended(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> None:
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(call)
 
 
 async def _given_up(opening: Opening, opened: asyncio.Future[Opened]) -> None:

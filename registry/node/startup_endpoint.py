@@ -6,8 +6,10 @@ Starting usually takes a moment. If it takes longer, readers are notified and ``
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec.structs import replace
 
@@ -71,8 +73,11 @@ class StartupEndpoint:
         self._settings = settings
         self._tracing = tracing
         self._governance = governance
-        self._progress = progress
-        self.ipc = IpcServer(StartingService(progress, settings.queue_bytes_max))
+        self.progress = progress
+        service = StartingService(progress, settings.queue_bytes_max)
+        self.ipc = IpcServer(service)
+        loop = asyncio.get_running_loop()
+        progress.when_examined = lambda: unless_ended(loop, service.send_state)
         # The server of the public port and its backend, on a host without readers.
         self.serving: Serving | None = None
         self.backend: StartupBackend | None = None
@@ -88,7 +93,7 @@ class StartupEndpoint:
 
             governance = self._governance
             self.serving = Serving(self._settings, governance.policies, governance.audit, self._tracing)
-            self.backend = StartupBackend(self._progress)
+            self.backend = StartupBackend(self.progress)
             await self.serving.over(self.backend, metrics=_no_metrics)
 
 
@@ -98,11 +103,25 @@ class StartingService:
     def __init__(self, progress: StartProgress, held_bytes_max: int) -> None:
         self.progress = progress
         self.held_bytes_max = held_bytes_max
+        self._connections: set[ReaderConnection] = set()
 
     def open_session(self, connection: ReaderConnection) -> StartingSession:
         """Begin to serve a reader and tell it that the node is still starting."""
-        connection.send(State(started=False, opening=True))
+        self._connections.add(connection)
+        connection.send(self._state())
         return StartingSession(self, connection)
+
+    def send_state(self) -> None:
+        """Tell all readers that they may serve the rows, if they still talk to this service."""
+        for connection in self._connections:
+            connection.send(self._state())
+
+    def left(self, connection: ReaderConnection) -> None:
+        """Forget a reader that has disconnected, or talks to the node now."""
+        self._connections.discard(connection)
+
+    def _state(self) -> State:
+        return State(started=False, opening=True, examined=self.progress.examined)
 
 
 class StartingSession:
@@ -110,6 +129,7 @@ class StartingSession:
 
     def __init__(self, service: StartingService, connection: ReaderConnection) -> None:
         self._progress = service.progress
+        self._left = service.left
         self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._held: dict[int, tuple[Submit, float, asyncio.TimerHandle]] = {}
@@ -154,6 +174,7 @@ class StartingSession:
 
     def close(self) -> list[Submit]:
         """Return the writes that are held, none of which was started."""
+        self._left(self._connection)
         held, self._held = self._held, {}
         now = self._loop.time()
         for _, _, timer in held.values():
@@ -233,3 +254,9 @@ class StartupBackend:
 
 async def _no_metrics() -> NoReturn:
     raise NOT_STARTED()
+
+
+def unless_ended(loop: asyncio.AbstractEventLoop, call: Callable[[], Any]) -> None:
+    """Call ``call`` on an event loop, from any thread, unless the loop has ended."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(call)

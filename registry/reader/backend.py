@@ -31,8 +31,8 @@ _NO_NODE = "the node does not answer; if it has just started, its log lines say 
 class ReaderBackend:
     """The reader's :class:`registry.api.backend.Backend`.
 
-    The store is opened, or replaced by a new one, only when the node reports that it may be read. Until then
-    the old rows are served, if there are any, so reads continue while a node is down or builds a new store.
+    The store is opened, or replaced by a new one, only when the node reports that it may be read: before it
+    is not known whose rows they are. From then on reads continue while a node is down or builds a new store.
     """
 
     def __init__(self, store: StoreReader, *, cluster: bool, cipher: Cipher | None = None) -> None:
@@ -45,6 +45,8 @@ class ReaderBackend:
         self._cluster = cluster
         self._serving = False
         self._applied = 0
+        # As the node has reported it: it may be unable to write it into the store.
+        self._reported: Mismatch | None = None
         # Of the newest view, see Backend.mismatch.
         self.mismatch: Mismatch | None = None
         # Set once the node has reported that its rows may be read, or that this will take a while.
@@ -58,15 +60,16 @@ class ReaderBackend:
         """Handle a state that the node has reported."""
         if state.started or state.readable:
             self._serving = self._store.refresh()
-        elif state.opening:
-            self.without_node()
+            self._reported = state.mismatch
+        elif state.opening and state.examined:
+            self._without_node()
         if self.log_end is not None:
             self.log_end.set_identity(state.log)
         if state.started or state.readable or state.opening:
             self.node_known.set()
 
-    def without_node(self) -> None:
-        """Serve the rows as they are, without a node: in a cluster it may wait long for its log."""
+    def _without_node(self) -> None:
+        """Serve the rows as they are until there is a node: in a cluster it may load a snapshot for long."""
         if self._cluster and not self._serving:
             self._serving = self._store.refresh() and self._store.is_complete()
 
@@ -78,7 +81,7 @@ class ReaderBackend:
             view = self._store.view()
         except StoreMissing as error:
             raise UNAVAILABLE("The store is being reopened; try again soon") from error
-        self.mismatch = mismatch = view.standing().mismatch
+        self.mismatch = mismatch = view.standing().mismatch or self._reported
         return served(view, mismatch, self._cipher)
 
     def undoubted_view(self) -> AppliedView:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvloop
 
@@ -43,7 +44,7 @@ STOP_SERVING_S = 2.5
 STOP_AUDIT_S = 1.0
 STOP_TRACES_S = 1.0
 NODE_WAIT_S = 10.0  # Seconds that a call waits for a node that is down: a little longer than a restart takes.
-NODE_FIRST_WAIT_S = 2.0  # Seconds that a starting reader waits for its node before it serves without it.
+NODE_FIRST_WAIT_S = 2.0  # Seconds that a starting reader waits for its node before it listens.
 REPORT_EVERY_S = 1.0
 _log = logging.getLogger(__name__)
 
@@ -123,11 +124,9 @@ async def _run(parent: Parent) -> int:
         applied=backend.applied, observed=observed, fast_path=traced.fast_path(fast_paths),
     )  # fmt: skip
     backend.node.start()
-    try:
-        # Until this reader knows the node's state, it would refuse clients that other readers could serve.
+    with suppress(TimeoutError):
+        # Until this reader knows the node's state, it refuses clients that other readers could serve.
         await asyncio.wait_for(backend.node_known.wait(), NODE_FIRST_WAIT_S)
-    except TimeoutError:
-        backend.without_node()
     await start_listening(server, listeners, tls)
     parent.report(listening=True)
     pulse.start()

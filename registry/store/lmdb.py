@@ -132,7 +132,8 @@ class Store:
     def set_mismatch(self, mismatch: Mismatch | None) -> None:
         """Record the finding for every process that reads the store; ``None``: the log is that of the rows.
 
-        Raises :class:`StoreError` if it cannot be written; this process goes by it even then.
+        A finding that cannot be written, for instance on a full disk, is written by a later call; this
+        process goes by it even so. Raises :class:`DamagedStore`.
         """
         self._mismatch = mismatch
         if mismatch == self._mismatch_stored:
@@ -141,8 +142,10 @@ class Store:
             with self._writing, self._env.begin(self._meta, write=True) as txn:
                 _put_mismatch(txn, mismatch)
         except lmdb.Error as error:
-            raise _store_error(self.path, error) from error
-        self._mismatch_stored = mismatch
+            if isinstance(failure := _store_error(self.path, error), DamagedStore):
+                raise failure from error
+        else:
+            self._mismatch_stored = mismatch
 
     def meta(self, name: bytes) -> bytes:
         """Return a meta row's value; empty if it is missing."""
@@ -398,10 +401,7 @@ class Store:
 
 
 def mark_mismatch(folder: Path, mismatch: Mismatch | None) -> None:
-    """Record a finding as :meth:`Store.set_mismatch` does, in an environment that no node has open.
-
-    Raises :class:`StoreError`.
-    """
+    """Record a finding as :meth:`Store.set_mismatch` does, in an environment that no node has open."""
     try:
         with (
             lmdb.open(str(folder), max_dbs=layout.TABLES, map_size=layout.MAP_BYTES, create=False) as env,
@@ -409,7 +409,8 @@ def mark_mismatch(folder: Path, mismatch: Mismatch | None) -> None:
         ):
             _put_mismatch(txn, mismatch)
     except lmdb.Error as error:
-        raise _store_error(folder, error) from error
+        if isinstance(failure := _store_error(folder, error), DamagedStore):
+            raise failure from error
 
 
 def _put_mismatch(txn: lmdb.Transaction[bytes], mismatch: Mismatch | None) -> None:

@@ -191,8 +191,13 @@ def test_a_data_folder_of_another_log_is_not_served_until_its_own_is_back(
     make_topic(kafka.address, name=topic)
     registry = start(kafka, tmp_path / "data", topic, *flags, port=registry.port)
     try:
-        until(lambda: _answers(registry, "/node"), WAIT_S, "the node to listen")
-        until(lambda: "was built from" in reasons(registry), WAIT_S, "the other log to be noticed")
+        asked = iter(lambda: _answers(registry, f"/schemas/ids/{schema_id}"), None)
+
+        def noticed() -> bool:
+            assert not next(asked), "it was answered before it was known whose it is"
+            return _answers(registry, "/node") and "was built from" in reasons(registry)
+
+        until(noticed, WAIT_S, "the other log to be noticed")
         assert refused_by(registry, paths) == [503] * len(paths)
         assert register(registry, "s").status_code == 503
     finally:

@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused
-from registry.domain.errors import NOT_STARTED
+from registry.domain.errors import NOT_STARTED, RegistryError
 from registry.domain.log_format import records, values
+from registry.domain.log_format.lineage import Mismatch
 from registry.domain.log_format.records import Entry
 from registry.domain.model import Subject
 from registry.domain.pending_command import PendingCommand
@@ -23,6 +24,7 @@ from registry.node.command_router import CommandRouter
 from registry.node.startup.progress import StartProgress
 from registry.node.startup_endpoint import StartupBackend
 from registry.reader.backend import ReaderBackend
+from registry.store.open import open_store
 from registry.store.reader import StoreReader
 from tests.pending import pending
 from tests.running import PATIENT, Registry, until, until_async
@@ -80,6 +82,42 @@ def test_a_reader_serves_once_there_are_rows_or_it_takes_a_while(tmp_path: Path,
         assert not backend.node_known.is_set()
         backend.changed(state)
         assert backend.node_known.is_set()
+
+    asyncio.run(try_it())
+
+
+def test_a_reader_serves_no_rows_before_it_is_known_whose_they_are(tmp_path: Path) -> None:
+    store, _ = open_store(tmp_path, "cluster/topic/id", 0, map_bytes=64 << 20)
+    store.complete()
+    store.close()
+    found = Mismatch("the topic was made anew")
+
+    def answers(backend: ReaderBackend) -> bool:
+        try:
+            with backend.view() as view:
+                return view.get(b"missing") is None
+        except RegistryError:
+            return False
+
+    async def try_it() -> None:
+        backend = ReaderBackend(StoreReader(tmp_path), cluster=True)
+        for state in (State(False), State(False, opening=True)):
+            backend.changed(state)
+            assert not answers(backend)
+        backend.changed(State(False, opening=True, examined=True))
+        assert answers(backend)
+        # A finding that could not be written into the store counts too, and only another one ends it.
+        for state in (State(True, mismatch=found), State(False, opening=True)):
+            backend.changed(state)
+            assert answers(backend)
+            assert backend.mismatch == found
+            with pytest.raises(RegistryError, match="the topic was made anew"):
+                backend.undoubted_view()
+        backend.changed(State(True, mismatch=Mismatch("another cluster", served=False)))
+        assert not answers(backend)
+        backend.changed(State(True))
+        with backend.undoubted_view() as view:
+            assert view.applied() == 0
 
     asyncio.run(try_it())
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import orjson
 
-from registry.domain.log_format.lineage import Mismatch
 from registry.domain.rows import layout
 from registry.domain.rows.view import scan
 from registry.log.contract import DamagedLog, ForeignLog, Log, LogError, Unreachable
@@ -239,22 +238,13 @@ class FollowLoop:
         before, self._log_error = self._log_error, "" if error is None else str(error)
         self.foreign = self._log_error if isinstance(error, ForeignLog) else ""
         if error is None:
-            self._note(None)
+            self._store.set_mismatch(None)
         elif isinstance(error, ForeignLog):
-            self._note(error.mismatch)
+            self._store.set_mismatch(error.mismatch)
         if error is not None and not before:
             _log.error("%s; retrying", error)
         elif error is None and before:
             _log.info("the log is available again")
-
-    def _note(self, mismatch: Mismatch | None) -> None:
-        """Have the readers know if the log is the store's. An unreachable log is neither."""
-        try:
-            self._store.set_mismatch(mismatch)
-        except DamagedStore:
-            raise
-        except StoreError as failure:
-            _log.debug("%s; retrying with the next reply of the log", failure)
 
     def _start(self, records: int, seconds: float) -> None:
         if records > 0:

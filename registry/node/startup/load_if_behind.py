@@ -51,7 +51,11 @@ class LoadIfBehind:
                 end(self._begun)
 
     def loader(self, log: Log) -> Load | None:
-        """Return a function that loads a snapshot of ``log`` if worthwhile; ``None`` if that is disabled."""
+        """Return a function that loads a snapshot of ``log`` if worthwhile; ``None`` if that is disabled.
+
+        The caller has found that ``log`` is the one of the store, if there is a store.
+        """
+        self._starting.log_suits()
         settings = self._settings
         if settings.snapshots_load == "off":
             return None

@@ -42,6 +42,10 @@ class StartProgress:
         self.long = threading.Event()
         # Called when `long` is set, from any thread.
         self.when_long: Callable[[], None] = _nothing
+        # True once the log is known to be the store's, whose rows may be served until the node is there.
+        self.examined = False
+        # Called when that is known, from any thread.
+        self.when_examined: Callable[[], None] = _nothing
         # Encrypts sensitive metadata; set before the start ends, if a secret is configured.
         self.cipher: NodeCipher | None = None
         # Reason for waiting for something external; empty if there is none.
@@ -57,6 +61,11 @@ class StartProgress:
         """Record that the start takes a while."""
         self.long.set()
         self.when_long()
+
+    def log_suits(self) -> None:
+        """Record that the log is the store's."""
+        self.examined = True
+        self.when_examined()
 
     def status(self) -> NodeStatus:
         """Return the status of a node whose log and store are not open yet."""

@@ -25,7 +25,7 @@ class Starting:
 
     standalone, readable, started, repeats = False, False, False, False
     following = SimpleNamespace(last_error="")
-    store = SimpleNamespace(former_served=False)
+    store = SimpleNamespace(former_served=False, mismatch=None)
     log = SimpleNamespace(identity="the log")
 
     def when_started(self, call: object) -> None:

@@ -99,6 +99,16 @@ def test_requests_are_answered_before_there_is_a_node(tmp_path: Path) -> None:
     while_starting(tmp_path / "node", try_it)
 
 
+def test_readers_may_serve_the_rows_once_the_log_is_known_to_be_theirs(tmp_path: Path) -> None:
+    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
+        await until_async(lambda: reader.received, "the state")
+        await asyncio.to_thread(startup.progress.log_suits)
+        await until_async(lambda: len(reader.received) == 2, "another state")
+        assert reader.received == [State(False, opening=True), State(False, opening=True, examined=True)]
+
+    while_starting(tmp_path / "node", try_it)
+
+
 def test_held_writes_go_to_the_node_and_the_reader_stays_connected(tmp_path: Path) -> None:
     async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
         reader.send(Submit(1, CommandRequest(DeleteSubject("s"), 20.0)), AskStatus(2))
