@@ -22,6 +22,7 @@ from registry.domain.errors import (
     DENIED_ON_RESOURCE,
     INCOMPATIBLE,
     INCOMPATIBLE_UNEXPLAINED,
+    INVALID_SCHEMA,
     ErrorKind,
     RegistryError,
 )
@@ -29,6 +30,7 @@ from registry.domain.model import Reference, Subject
 from registry.domain.parsing.stored import subjects_used
 from registry.domain.queries import entities, scope, versions
 from registry.domain.rows.view import View
+from registry.domain.schemas import InvalidSchema
 from registry.security.access import Access, Permission, everywhere_in
 from registry.security.authorization.permitted_view import PermittedView, spans_of
 
@@ -144,8 +146,11 @@ def require_references(access: Access, view: View, subject: Subject, references:
     """
     if access.everywhere(Permission.READ):
         return
-    for target in subjects_used(view, subject.context, references):
-        require(access, Permission.READ, target)
+    try:
+        for target in subjects_used(view, subject.context, references):
+            require(access, Permission.READ, target)
+    except InvalidSchema as error:  # there are too many to look at
+        raise INVALID_SCHEMA(str(error)) from None
 
 
 def require_uses(access: Access, view: View, subject: Subject, request: Register) -> None:

@@ -12,6 +12,7 @@ from registry.api.operations import Operation
 from registry.api.routes import operations
 from registry.domain.commands import Command, Outcome, Refused
 from registry.domain.compatibility.results import HIDDEN, SUBJECTS_MAX
+from registry.domain.parsing import stored
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from tests.api.driver import ListBackend, Reply
 from tests.api.permitting import PermittingApi, rule
@@ -219,6 +220,30 @@ def test_who_may_not_read_gets_no_metadata_that_a_version_inherits(
     reply = api.request("PUT", "/associations/resources/m", {**owner, "associations": [strong]}, user=user)
     assert (reply.status, b"secret-team" in reply.body) == (200, shown)
     assert reply.json["associations"][0]["schema"]["version"] == 3
+
+
+def test_a_schema_is_not_hidden_behind_more_references_than_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stored, "DEPENDENCIES_MAX", 3)
+    with PermittingApi(rule("bob", "developer", "shop-*")) as api:
+        api.register("secret-pay", avro("Pay", ("iban", "string")))
+        listed = []
+        for number in range(5):
+            api.register(f"shop-{number}", avro("N", (f"f{number}", "int")))
+            listed += refers("N", f"shop-{number}")  # of one name, so only the first one is used
+        api.register("shop-order", avro("Order", ("pay", "int")))
+        listed += refers("Pay", "secret-pay")
+        body = {"schema": avro("Order", ("pay", "Pay")), "references": listed}
+        for target in (
+            "/compatibility/subjects/shop-order/versions?verbose=true",
+            "/subjects/shop-order?format=resolved",
+            "/subjects/shop-order/versions?format=resolved",
+            "/schemas/lint",
+        ):
+            reply = api.request("POST", target, body, user="bob")
+            message = "The schema uses more than 3 other schemas"
+            assert reply.error == (422, 42201, message), target
 
 
 # Words that make an answer show more than it usually does.

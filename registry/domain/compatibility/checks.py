@@ -258,12 +258,7 @@ class _Check:
         """Return the subjects whose schemas the differences from a version show: what both refer to."""
         if old.version not in self._shown:
             listed = [*entities.references(old.row), *self._content.references]
-            found: set[Subject] = set()
-            for each in subjects_used(self._view, old.subject.context, listed):
-                found.add(each)
-                if len(found) > results.SUBJECTS_MAX:
-                    break
-            self._shown[old.version] = None if len(found) > results.SUBJECTS_MAX else frozenset(found)
+            self._shown[old.version] = _subjects(subjects_used(self._view, old.subject.context, listed))
         return self._shown[old.version]
 
     def _tell(
@@ -293,6 +288,19 @@ class _Check:
         for each in found:
             self._tell(each, None, latest)
         return [Reason(each.message) for each in found]
+
+
+def _subjects(used: Iterable[Subject]) -> frozenset[Subject] | None:
+    """Return the subjects as :class:`Reason` has them."""
+    found: set[Subject] = set()
+    try:
+        for each in used:
+            found.add(each)
+            if len(found) > results.SUBJECTS_MAX:
+                return None
+    except InvalidSchema:  # there are too many schemas to look at
+        return None
+    return frozenset(found)
 
 
 def _what_failed(old: Registered) -> list[Reason]:

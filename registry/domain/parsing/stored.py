@@ -91,22 +91,27 @@ def _closure(
             continue
         seen.add(reference.name)
         if len(seen) > DEPENDENCIES_MAX:
-            raise InvalidSchema(f"The schema uses more than {DEPENDENCIES_MAX} other schemas")
+            raise _too_many()
         found = _target(view, user, reference, deleted)
         used = Dependency(reference.name, entities.text(found.row))
         stack.append((iter(entities.references(found.row)), found.subject, used))
     return closure
 
 
+def _too_many() -> InvalidSchema:
+    return InvalidSchema(f"The schema uses more than {DEPENDENCIES_MAX} other schemas")
+
+
 def subjects_used(view: View, context: str, references: Iterable[Reference]) -> Iterator[Subject]:
     """Yield the subjects of the schemas that references of a ``context`` use, directly or not.
 
     Each comes before those that its schema refers to, and may come several times. References that do not
-    exist yield their subject; after :data:`DEPENDENCIES_MAX` schemas there are no more.
+    exist yield their subject. Raises :class:`InvalidSchema` after :data:`DEPENDENCIES_MAX` schemas, of which
+    :func:`resolve` may use fewer, because it takes one of each name.
     """
     seen: set[tuple[Subject, int]] = set()
     stack: list[tuple[str, Iterator[Reference]]] = [(context, iter(tuple(references)))]
-    while stack and len(seen) <= DEPENDENCIES_MAX:
+    while stack:
         context, pending = stack[-1]
         reference = next(pending, None)
         if reference is None:
@@ -117,6 +122,8 @@ def subjects_used(view: View, context: str, references: Iterable[Reference]) -> 
         if (target, reference.version) in seen:
             continue
         seen.add((target, reference.version))
+        if len(seen) > DEPENDENCIES_MAX:
+            raise _too_many()
         found = versions.named(view, target, reference.version)
         if found is not None:
             stack.append((target.context, iter(entities.references(found.row))))
