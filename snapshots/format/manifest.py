@@ -26,6 +26,7 @@ DIGEST_DIGITS = 32
 PART_BYTES_MAX = 256 << 20
 # A manifest has about 300 bytes for each part.
 MANIFEST_BYTES_MAX = 64 << 20
+_INT_MAX = 2**63 - 1
 _LAST_MS = 253_402_300_799_999  # of the year 9999
 _ID = re.compile(r"\d{8}T\d{6}Z-\d{12,}-[0-9a-f]{6}")
 _PART_NAME = re.compile(r"part-[0-9a-f]{16}\.arrow")
@@ -127,7 +128,7 @@ class Manifest(NamedTuple):
                 )
             manifest = _manifest(fields)
             problem = next(_problems(manifest), "")
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise BadManifest(f"a member is missing or invalid: {error}") from error
         if problem:
             raise BadManifest(problem)
@@ -170,9 +171,12 @@ def _part(fields: dict[str, Any]) -> Part:
 
 def _problems(manifest: Manifest) -> Iterator[str]:
     whole = (manifest.fold, manifest.offset, manifest.comparable_from, *manifest.counts.values())
-    if not all(type(number) is int and number >= 0 for number in whole):
+    if not all(type(number) is int and 0 <= number <= _INT_MAX for number in whole):
         yield "its numbers are invalid"
-    if not all(type(number) is int for number in (manifest.at_end_ms, manifest.created_ms)):
+    # It may be the time of a record, which writers of the log choose.
+    if not (type(manifest.at_end_ms) is int and abs(manifest.at_end_ms) <= _INT_MAX):
+        yield "its times are invalid"
+    if not (type(manifest.created_ms) is int and 0 <= manifest.created_ms <= _LAST_MS):
         yield "its times are invalid"
     texts = (manifest.id, manifest.log, manifest.engine, manifest.base, manifest.keyset)
     if not all(type(text) is str for text in texts):
@@ -187,8 +191,8 @@ def _problems(manifest: Manifest) -> Iterator[str]:
             yield f"{part.name!r} is not the name of a part"
         if not all(type(number) is int and number > 0 for number in (part.rows, part.size)):
             yield f"the numbers of {part.name} are invalid"
-        elif part.size > PART_BYTES_MAX:
-            yield f"{part.name} has {part.size} bytes, and a part {PART_BYTES_MAX} at most"
+        elif max(part.rows, part.size) > PART_BYTES_MAX:
+            yield f"{part.name} has {part.size} bytes and {part.rows} rows, more than any part"
         elif not previous < part.first <= part.last:
             yield f"{part.name} does not follow the part before it"
         previous = part.last

@@ -119,7 +119,7 @@ class _Job:
                 found = folded.select("first", "size", "begins", "gone", "tally").collect()
             yield folded, found
         finally:
-            with suppress(Py4JError):  # Spark has ended.
+            with suppress(Py4JError, OSError):  # Spark has ended.
                 for number, kept in _kept_by(self._context).items():
                     if number not in before:
                         kept.unpersist(False)

@@ -74,7 +74,13 @@ def test_a_newer_format_is_named() -> None:
         ({"id": "../x"}, "not the id"),
         ({"offset": -1}, "numbers"),
         ({"offset": "1"}, "invalid"),
+        ({"offset": 1 << 63}, "numbers"),
         ({"at_end_ms": None}, "times"),
+        ({"at_end_ms": 1 << 63}, "times"),
+        ({"created_ms": -1}, "times"),
+        ({"created_ms": 1 << 60}, "times"),
+        ({"parts": (PARTS[0]._replace(size=1 << 40), PARTS[1])}, "more than any part"),
+        ({"parts": (PARTS[0]._replace(rows=1 << 40), PARTS[1])}, "more than any part"),
         ({"parts": PARTS[::-1]}, "does not follow"),
         ({"parts": PARTS[:1]}, "different numbers of rows"),
         ({"parts": (PARTS[0]._replace(name="../../etc/passwd"), PARTS[1])}, "name of a part"),
@@ -91,7 +97,9 @@ def test_a_manifest_that_contradicts_itself_is_refused(other: dict[str, object],
         Manifest.loads(said(MANIFEST, **other))
 
 
-@pytest.mark.parametrize("head", [b"", b"[1", b'{"format": "registrar-snapshot 1"', b'"a"', b"\xff"])
+@pytest.mark.parametrize(
+    "head", [b"", b"[1", b'{"format": "registrar-snapshot 1"', b'"a"', b"\xff", b'{"a":' + b"[" * 200_000]
+)
 def test_what_has_the_hash_but_is_no_manifest_is_refused(head: bytes) -> None:
     begins, ends = b',\n "sha256": "', b'"\n}\n'
     with pytest.raises(BadManifest):
