@@ -18,8 +18,8 @@ _TIMEOUT_S = 5.0
 _DENIED = (401, 403)
 _CHECKS = ("live", "started", "ready")
 _EPILOG = """\
-live: the process serves. started: the log has been read to its end once. ready: the rows are up to date and
-the log can be reached.
+live: the process serves. started: the log has been read to its end once, or is away and the store serves
+reads. ready: the rows are up to date and the log can be reached.
 
 Exit status: 0 well, 1 not well or not reachable, 2 invalid settings, or only authenticated clients may ask.
 """

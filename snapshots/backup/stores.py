@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from registry.config.settings import Settings
-from registry.domain.fold.fold import FOLD_VERSION, apply_all
+from registry.domain.fold import former
+from registry.domain.fold.fold import apply_all
 from registry.domain.log_format import values
 from registry.domain.log_format.records import Record, schema_key
 from registry.domain.model import Metadata, Reference, RuleSet, Subject
@@ -39,13 +40,14 @@ def snapshot_store(
 ) -> Iterator[OfflineStore]:
     """Load a snapshot's rows into a store in ``folder``, for a ``with`` block.
 
-    Raises :class:`.stored.SnapshotNotFound` for a snapshot of another fold,
-    :class:`.stored.UnusableSnapshot`, and the errors of the store and the location.
+    The snapshot may be of a former version of the fold. Raises :class:`.stored.SnapshotNotFound` for one of a
+    version that this release does not know, :class:`.stored.UnusableSnapshot`, and the errors of the store
+    and the location.
     """
-    if manifest.fold != FOLD_VERSION:
+    if not former.can_read(str(manifest.fold)):
         raise SnapshotNotFound(
-            f"{manifest.id} has rows of fold {manifest.fold}, and this version's are of fold {FOLD_VERSION}: "
-            "use the version that built it"
+            f"{manifest.id} has rows of fold {manifest.fold}, which this version does not know: use the "
+            "version that built it"
         )
 
     def on_step(step: str, rows: int, size: int) -> None:

@@ -7,19 +7,23 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
 import pytest
 
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import Subject
+from registry.log.contract import Unreachable
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.replication import loop
 from registry.node.replication.follower import Follower
 from registry.node.replication.loop import FollowLoop
+from registry.node.replication.reconnecting_log import ReconnectingLog
 from registry.node.replication.staleness import Staleness
 from registry.store.lmdb import Store
 from registry.store.open import open_store
+from tests.running import until
 
 TRIES = 5
 
@@ -118,4 +122,42 @@ def test_records_that_nobody_waits_for_are_taken_together_and_at_once_when_someb
     node.stop()
     thread.join(30)
     for each in (follower, store, log):
+        each.close()
+
+
+class OnBrokers(EmbeddedLog):
+    """An embedded log in the place of a topic."""
+
+    brokers = "one broker"
+
+
+def test_a_node_has_not_started_before_an_attached_log_said_where_it_ends(tmp_path: Path) -> None:
+    """Nor is its store complete, which would let the former one be removed."""
+    log = OnBrokers(tmp_path / "log", map_bytes=64 << 20)
+    log.append([Entry(records.NOOP_KEY, None)] * 50)
+    away, asked, there = threading.Event(), threading.Event(), threading.Event()
+
+    def open_log() -> Any:
+        asked.set()
+        if not away.is_set():
+            raise Unreachable("Kafka does not answer")
+        return log
+
+    store, _ = open_store(tmp_path / "store", log.identity, log.end(), map_bytes=64 << 20)
+    connected = ReconnectingLog(
+        open_log, lambda _: None, identity=log.identity, applied=0, error=Unreachable("away"), retry_s=0.01
+    )
+    follower = Follower(connected, store)
+    staleness = Staleness(store, retention_ms=lambda: None, margin_ms=0, now=now_ms)
+    node = FollowLoop(connected, store, follower, caught_up=there.set, staleness=staleness)
+    thread = threading.Thread(target=node.run, daemon=True)
+    thread.start()
+    until(lambda: node.last_error and asked.is_set(), 30, "the log to be found away")
+    assert (node.started, there.is_set(), store.is_complete) == (False, False, False)
+    away.set()
+    assert there.wait(30)
+    assert (node.started, store.applied, store.is_complete) == (True, 50, True)
+    node.stop()
+    thread.join(30)
+    for each in (follower, store, connected):
         each.close()

@@ -17,12 +17,13 @@ import pytest
 
 from deploy.local.broker import Broker
 from registry.domain import reseed
+from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.records import Record
 from registry.domain.rows.memory_views import DictView
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog
 from snapshots.format.location import Location
-from snapshots.format.manifest import Manifest
+from snapshots.format.manifest import MANIFEST, Manifest
 from tests.process.snapshots.command_line import registrar
 from tests.process.test_reseed import delete, killed_at_the_first_progress, opened
 from tests.running import ROOT, Registry
@@ -134,6 +135,26 @@ def test_trying_only_writes_nothing(tmp_path: Path) -> None:
     assert tried.returncode == 0, tried.stderr
     assert "does not exist; it would be created" in tried.stdout
     assert not (tmp_path / "new" / "log").exists()
+
+
+def test_an_empty_snapshot_is_only_restored_on_request(tmp_path: Path) -> None:
+    made(tmp_path, [])
+    refused = run(tmp_path / "new", tmp_path / "snapshots")
+    assert refused.returncode == 1
+    assert "is empty; to write an empty state nevertheless, give --empty" in refused.stderr
+    assert not (tmp_path / "new" / "log").exists()
+    done = run(tmp_path / "new", tmp_path / "snapshots", "--empty")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_snapshot_of_a_former_release_is_restored(tmp_path: Path) -> None:
+    manifest, _ = made(tmp_path, many(10))
+    location = Location.parse(tmp_path / "snapshots")
+    for made_by, status in ((FOLD_VERSION + 1, 1), (FOLD_VERSION - 1, 0)):
+        location.write(f"{manifest.id}/{MANIFEST}", manifest._replace(fold=made_by).dumps())
+        done = run(tmp_path / "new", tmp_path / "snapshots")
+        assert done.returncode == status, done.stderr
+    assert "verified: the log has the same" in done.stdout
 
 
 def test_a_log_that_is_not_empty_is_refused_with_what_clashes(tmp_path: Path) -> None:

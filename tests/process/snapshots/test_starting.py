@@ -314,7 +314,7 @@ def test_a_node_that_is_killed_while_it_loads_takes_the_loading_with_it(data: Pa
     giving = threading.Thread(target=slow.give, daemon=True)
     try:
         until(lambda: _loaded(registry) == newest.id, WAIT_S, "the loading to be told")
-        until((data / "store" / "store-1").exists, WAIT_S, "the store to be begun")
+        until((data / "store" / "store-1.new").exists, WAIT_S, "the store to be begun")
         assert not (data / "store" / "current").exists()
         (node,) = [pid for pid, module in children(registry).items() if module == "registry.node.main"]
         (loader,) = _children_of(node)
