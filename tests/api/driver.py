@@ -375,9 +375,9 @@ class Api:
         await self.app(scope, receive, send)
         if not sent:
             return Reply(0, {}, b"")
-        names = [name.decode() for name, _ in sent[0]["headers"]]
+        names = [name.decode().lower() for name, _ in sent[0]["headers"]]
         assert len(names) == len(set(names)), names
-        found = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
+        found = {name.decode().lower(): value.decode("latin-1") for name, value in sent[0]["headers"]}
         return Reply(sent[0]["status"], found, b"".join(each.get("body", b"") for each in sent[1:]))
 
     # The setup of most tests.

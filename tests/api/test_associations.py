@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +9,13 @@ from typing import Any
 import orjson
 import pytest
 
-from registry.domain.log_format.association_values import guid_with_time, new_guid, time_of_guid
+from registry.domain.log_format.association_values import (
+    WRITTEN_WITHIN_MS,
+    created,
+    guid_with_time,
+    new_guid,
+    time_of_guid,
+)
 from tests.api.associating import (
     R_OTHER,
     R_WIDER,
@@ -27,7 +32,7 @@ from tests.api.associating import (
     two_subjects,
     weak,
 )
-from tests.api.driver import FIRST_TS, Api, ListBackend
+from tests.api.driver import FIRST_TS, Api
 
 KEY = (
     b'{"keytype":"ASSOC","tenant":"default","resourceName":"n","resourceNamespace":"ns",'
@@ -66,14 +71,15 @@ class TestRecords:
         )
         assert b'"associationType":"key","subject":":.ns:n-key"' in (key.value or b"")
 
-    def test_an_update_writes_the_same_key_and_guid_and_no_time(self, api: Api) -> None:
+    def test_an_update_writes_the_same_key_and_guid_and_the_time_of_creation(self, api: Api) -> None:
         post(api, weak())
         first = api.backend.log[-1]
         assert (first.value or b"").endswith(b'"subject":"s","lifecycle":"WEAK","frozen":false}')
         put(api, {"lifecycle": "STRONG"})
         second = api.backend.log[-1]
         assert second.key == first.key == KEY
-        assert second.value == (first.value or b"").replace(b'"WEAK"', b'"STRONG"')
+        created = b'"STRONG","frozen":false,"createTs":%d}' % first.ts
+        assert second.value == (first.value or b"").replace(b'"WEAK","frozen":false}', created)
 
     def test_a_tombstone_removes_it(self, api: Api) -> None:
         post(api, weak())
@@ -106,22 +112,22 @@ class TestRecords:
         assert (listed(api)["createTs"], listed(api)["frozen"]) == (7, False)
         assert made(put(api, {"lifecycle": "WEAK"}))[0]["lifecycle"] == "WEAK"
         assert (listed(api)["guid"], listed(api)["updateTs"]) == ("g", FIRST_TS + len(api.backend.log) - 1)
-        assert b"createTs" not in (api.backend.log[-1].value or b"")
+        assert b'"createTs":7' in (api.backend.log[-1].value or b"")
 
-    def test_the_time_of_creation_outlasts_updates_and_the_first_record(self) -> None:
-        now = time.time_ns() // 1_000_000
-        with Api(ListBackend(first_ts=now + 3_600_000)) as api:
-            api.register("s", STRING)
-            post(api, weak())
-            created = listed(api)["createTs"]
-            assert now <= created <= time.time_ns() // 1_000_000
-            first = api.backend.log[-1]
-            put(api, {"lifecycle": "STRONG"})
-            assert listed(api)["createTs"] == created
-            api.backend.log.remove(first)
-            api.backend.log.append(api.backend.log[-1])
-            api.backend.lag()
-            assert listed(api)["createTs"] == created
+    def test_the_time_of_creation_is_that_of_the_first_record_also_once_that_is_gone(self, api: Api) -> None:
+        api.register("s", STRING)
+        post(api, weak())
+        created = listed(api)["createTs"]
+        assert created == listed(api)["updateTs"] == api.backend.log[-1].ts
+        first = api.backend.log[-1]
+        assert b"createTs" not in (first.value or b"")
+        for lifecycle in ("STRONG", "WEAK"):
+            put(api, {"lifecycle": lifecycle})
+            assert listed(api)["createTs"] == created < listed(api)["updateTs"]
+        api.backend.log.remove(first)
+        api.backend.log.append(api.backend.log[-1])
+        api.backend.lag()
+        assert listed(api)["createTs"] == created
 
     def test_guids_carry_a_time(self) -> None:
         guid = new_guid(1_700_000_000_123, bytes(range(10)))
@@ -131,6 +137,12 @@ class TestRecords:
         assert (time_of_guid(other), other[14:]) == (5, guid[14:])
         assert time_of_guid(str(uuid.uuid4())) is None
         assert time_of_guid("g") is None
+
+    def test_the_time_in_the_guid_counts_once_a_record_is_too_young_to_be_the_first(self) -> None:
+        guid = new_guid(1_000_000, bytes(range(10)))
+        assert created(guid, 1_000_004) == 1_000_004
+        assert created(guid, 1_000_000 + WRITTEN_WITHIN_MS + 1) == 1_000_000
+        assert created("g", 7) == 7
 
 
 class TestRequests:

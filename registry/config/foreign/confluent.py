@@ -133,7 +133,11 @@ _PUBLIC_PORT = (
     without("authentication.realm", "`users` names the file itself"),
     without("authentication.skip.paths", "only `open_paths` are open; everything else is authenticated"),
     same("access.control.allow.origin", "cors_origins"),
-    same("response.http.headers.config", "response_http_headers_config"),
+    same(
+        "response.http.headers.config", "response_http_headers_config",
+        "the same; a header that Registrar sends anyway is replaced and not sent twice, and those of the "
+        "connection (`Date`, `Content-Length`) stay",
+    ),
     same("size.limit.filter.enabled", "size_limit_filter_enabled"),
     same("size.limit.filter.max.request.body.size", "size_limit_filter_max_request_body_size"),
     converted("idle.timeout.ms", "idle_timeout_s", "in seconds", milliseconds("idle_timeout_s")),

@@ -58,7 +58,8 @@ def _with_time_of_former(draft: Draft, association: Association) -> Association:
     former = associations.with_key(draft.view, association.key)
     if former is None or not association.guid:
         return association
-    return replace(association, guid=association_values.guid_with_time(association.guid, former.created))
+    guid = association_values.guid_with_time(association.guid, former.created)
+    return replace(association, guid=guid, create_ts=former.created)
 
 
 def _upserted(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> AssociationRequest:

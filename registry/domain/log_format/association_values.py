@@ -1,7 +1,8 @@
 """Associations in the log's records: their values, and their GUIDs, which carry the time of creation.
 
-The records of associations do not hold ``createTs``, and compaction drops the first record of a key. So the
-time is stored in the GUID, which updates keep: a UUID of version 7 (RFC 9562).
+The time of creation is that of the first record of a key, which compaction drops. So later records hold it
+as ``createTs``, a member that Confluent's servers read and never write (8.3.1). The GUID, a UUID of version 7
+(RFC 9562), holds it roughly: that outlasts updates by those servers, too, as they keep it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from .records import TENANT, AssociationKey
 from .values import one_of, optional_flag, optional_text, read_object
 
 LIFECYCLES = ("STRONG", "WEAK")
+# Ms from the making of a GUID until its first record is in the log; a later record is an update.
+WRITTEN_WITHIN_MS = 30_000
 _VERSION, _VARIANT = 7, 2
 _TIMED = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -52,6 +55,12 @@ def time_of_guid(guid: str) -> int | None:
     """Return the time in ms since the epoch that a GUID carries; ``None`` for GUIDs of other versions."""
     match = _TIMED.fullmatch(guid)
     return None if match is None else int(match[1] + match[2], 16)
+
+
+def created(guid: str, first: int) -> int:
+    """Return the time of creation in ms; ``first``: that of the oldest known record, or its ``createTs``."""
+    from_guid = time_of_guid(guid)
+    return first if from_guid is None or first - from_guid <= WRITTEN_WITHIN_MS else from_guid
 
 
 def guid_with_time(guid: str, ms: int) -> str:

@@ -66,9 +66,8 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
     @property
     def created(self) -> int:
-        """The time of creation in ms since the epoch: that of the GUID, else of the newest record."""
-        from_guid = association_values.time_of_guid(self.guid or "")
-        return self.create_ts if from_guid is None else min(from_guid, self.create_ts)
+        """The time of creation in ms since the epoch; 0 if it is not stored yet."""
+        return association_values.created(self.guid or "", self.create_ts)
 
     @property
     def key(self) -> AssociationKey:
@@ -77,7 +76,7 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
         return AssociationKey(Subject.parse(self.subject), *(each or None for each in named))
 
     def entry(self) -> Entry:
-        """Return its record in Confluent's bytes: always with ``frozen``, never with ``createTs``."""
+        """Return its record in Confluent's bytes: always with ``frozen``, later ones with ``createTs``."""
         key = self.key
         members = {
             "guid": self.guid,
@@ -90,6 +89,7 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
             "subject": self.subject,
             "lifecycle": self.lifecycle,
             "frozen": self.is_frozen,
+            "createTs": self.created or None,
         }
         value = dumps({name: value for name, value in members.items() if value is not None and value != ""})
         return Entry(association_key(key), value)
