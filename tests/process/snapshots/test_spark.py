@@ -392,7 +392,7 @@ while log.compact(now_ms() + 86_400_000, 0, 0):
 """
 
 
-@pytest.mark.parametrize("extend", [False, True])
+@pytest.mark.parametrize("extend", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_lost_chunks_are_never_folded_again_from_a_log_that_has_moved_on(
     spark: SparkSession, tmp_path: Path, extend: bool
 ) -> None:
@@ -413,7 +413,7 @@ def test_lost_chunks_are_never_folded_again_from_a_log_that_has_moved_on(
     is_sound(made, tmp_path, log)
 
 
-@pytest.mark.parametrize("extend", [False, True])
+@pytest.mark.parametrize("extend", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_rows_that_change_between_fold_and_write_are_folded_once_more(
     spark: SparkSession, tmp_path: Path, extend: bool
 ) -> None:
