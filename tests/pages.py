@@ -39,6 +39,9 @@ _BLOCK = re.compile(r"^(?P<indent> *)```(?P<language>[^\n]*)\n(?P<code>.*?)^ *``
 TIMEOUT_S = 300.0
 _MAIN_PORT = 8081
 _BROKER_PORT = 9092
+# Of the server that fills a page's log; no page names it.
+_FILLING_PORT = 8079
+_REGISTERED = r'{"schema": "\"string\""}'
 _LOCAL = re.compile(r"(?<![\w.-])(?:127\.0\.0\.1|0\.0\.0\.0|localhost|kafka-\d|registrar-\d):(\d{4,5})\b")
 # The folders of the system that the docs use for examples.
 FOLDERS = ("etc/registrar", "mnt/registrar", "var/lib/registrar")
@@ -151,6 +154,7 @@ class Page:
     def _script(self) -> Iterator[str]:
         yield f"{_SERVE}cd {self._folder}/work\n"
         runs = [block for block in self._blocks if block.runs]
+        yield from self._filled_log(runs)
         first = next((each for each in runs if f":{_MAIN_PORT}" in each.code or each.serves), None)
         if first and "registrar serve" not in first.code:
             log = f"--kafka 127.0.0.1:{_BROKER_PORT}" if self._broker else ""
@@ -166,6 +170,20 @@ class Page:
             else:
                 yield self._section(number, block)
             yield f"touch {self._folder}/{number}.done\n"
+
+    def _filled_log(self, runs: list[Block]) -> Iterator[str]:
+        """Register a schema if the page restores a snapshot from Kafka: an empty one would be refused."""
+        code = "".join(each.code for each in runs)
+        if not self._broker or "registrar snapshot restore" not in code:
+            return
+        topic = re.search(r"snapshot build.* (--topic \S+)", code)
+        listen = f"--listen 127.0.0.1:{_FILLING_PORT} --data {self._folder}/filling"
+        command = f"registrar serve {listen} --kafka 127.0.0.1:{_BROKER_PORT} {topic[1] if topic else ''}\n"
+        yield self._serve("filling", _FILLING_PORT, command)
+        port = self._port(_FILLING_PORT)
+        request = f"-H 'Content-Type: application/json' -d '{_REGISTERED}'"
+        yield f"curl -fsSo /dev/null {request} http://127.0.0.1:{port}/subjects/first-value/versions\n"
+        yield f'kill "${{serving[{port}]}}"; wait "${{serving[{port}]}}"; unset "serving[{port}]"\n'
 
     def _write(self, block: Block) -> None:
         file = self._folder / "work" / self._translated(block.value)

@@ -175,6 +175,11 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
             enabled=flags,
             **{"from": st.integers(-2, 9) | st.just("now") | junk},
         ),
+        "IdRelease": _some(
+            context=st.sampled_from([".", ".c", ":.c:", ""]) | junk,
+            to=st.integers(-1, 30) | st.just(2**31 - 1) | junk,
+            **{"from": st.integers(-1, 30) | st.just(2**31) | junk},
+        ),
         "WebhookPosition": _some(offset=st.integers(-2, 9) | st.just("now") | junk),
         "AssociationRequest": _some(associations=associations, **resource),
         "AssociationBatchRequest": _some(requests=st.lists(change | junk, max_size=2) | junk),

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import httpx
+import msgspec
 import pytest
 
 from deploy.local.broker import COMPACTS_SOON, Broker
@@ -237,6 +238,10 @@ def test_rows_that_turn_out_wrong_are_made_anew_without_their_snapshot(data: Pat
     (older, newest), wanted = filled
     wrong = newest._replace(digest=(newest.digest + 1) % digest.MODULUS)
     (data / "snapshots" / newest.id / MANIFEST).write_bytes(wrong.dumps())
+    with closing(open_catalogue(Settings(data=data))) as catalogue:
+        announced = msgspec.structs.replace(catalogue.entries()[newest.id], manifest=wrong.sha256)
+        catalogue.forget(newest.id)
+        assert catalogue.put(announced) == announced
     registry = start(data)
     try:
         until(lambda: "do not match the stored digest" in registry.output, WAIT_S, "the fault to be found")
