@@ -94,8 +94,12 @@ def test_a_frame_that_is_too_long_is_refused_before_it_is_there() -> None:
 
 
 def requests(peer: Any) -> int:
-    """Return how many HTTP/2 requests a connection has sent."""
+    """Return the highest id of the streams that a connection has opened: two more for each HTTP/2 request."""
     return peer._connection._h2.highest_outbound_stream_id or 0
+
+
+# The highest stream id of a connection that has asked for the identity (1), then for changes of the role.
+WATCHING = 3
 
 
 @running
@@ -104,6 +108,7 @@ async def test_small_commands_go_over_the_stream_and_large_ones_do_not() -> None
         nodes.elect(0)
         await until_met(nodes.members[1])
         peer = client_of(nodes.members[1])._connection.peer
+        await until_async(lambda: requests(peer) >= WATCHING, "the changes of the role to be asked for")
         before = requests(peer)
         for number in range(3):
             assert isinstance(await submit(nodes.members[1], Register(f"s{number}", SCHEMA)), Done)
