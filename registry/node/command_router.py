@@ -41,7 +41,7 @@ class CommandRouter:
     def submit(self, pending: PendingCommand) -> None:
         """Route a command as :data:`.pending_command.Submit` specifies; never reply :class:`NotPrimary`."""
         if self._stopping:
-            pending.reply(Unknown(_UNANSWERED) if pending.in_doubt else refused(FORWARD_FAILED(_NOTHING)))
+            pending.reply(_not_begun(pending))
             return
         number = next(self._numbers)
         self._replies[number] = pending.reply
@@ -80,8 +80,16 @@ class CommandRouter:
             self._node.submit(pending)
 
     def give_up(self) -> None:
-        """Reply "outcome unknown" to all commands in progress, and refuse new ones."""
+        """Reply "outcome unknown" to all commands in progress; refuse those held back, and new ones."""
         self._stopping = True
+        held, self._held = self._held, {}
+        for pending in held.values():
+            pending.reply(_not_begun(pending))
         replies, self._replies = self._replies, {}
         for reply in replies.values():
             reply(Unknown(_UNANSWERED))
+
+
+def _not_begun(pending: PendingCommand) -> Outcome:
+    """Return the reply to a command that this node has given to nobody."""
+    return Unknown(_UNANSWERED) if pending.in_doubt else refused(FORWARD_FAILED(_NOTHING))

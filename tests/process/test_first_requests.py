@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused
-from registry.domain.errors import NOT_STARTED, RegistryError
+from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, RegistryError
 from registry.domain.log_format import records, values
 from registry.domain.log_format.lineage import Mismatch
 from registry.domain.log_format.records import Entry
@@ -151,6 +151,22 @@ def test_writes_wait_for_a_node_alone_that_reads_its_log() -> None:
         node.started = True
         node.begun()
         assert outcomes == [DONE]
+
+    asyncio.run(try_it())
+
+
+def test_writes_that_no_node_has_seen_when_it_stops_are_known_to_be_undone() -> None:
+    async def try_it() -> None:
+        node, outcomes = Node(), list[Outcome]()
+        router = CommandRouter(cast("Any", node))
+        deadline = asyncio.get_running_loop().time() + WAIT_S
+        router.submit(pending(COMMAND, outcomes.append, deadline=deadline))
+        router.give_up()
+        router.submit(pending(COMMAND, outcomes.append, deadline=deadline))
+        node.started = True
+        node.begun()
+        codes = [each.code for each in outcomes if isinstance(each, Refused)]
+        assert codes == [FORWARD_FAILED.code] * 2, outcomes
 
     asyncio.run(try_it())
 
