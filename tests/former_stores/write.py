@@ -1,7 +1,7 @@
 """Write the store that an older revision makes of ``records.json``; run with that revision's packages.
 
-    git worktree add /tmp/former REVISION
-    PYTHONPATH=/tmp/former python tests/former_stores/write.py
+    git worktree add ../former REVISION
+    PYTHONPATH=../former python tests/former_stores/write.py
 
 Revisions: 1431fce (fold version 1), b841247 (2) and 6833f51 (3).
 """
