@@ -17,6 +17,11 @@ from deploy.local.broker import Broker
 from deploy.local.zookeeper import ZooKeeper
 from tests.running import Registry, Served, free_port, until
 
+# The tests start hundreds of Python processes. Where this variable is set, as in many images, each of them
+# would compile its 300 modules again, which is half of what its start costs.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # The same examples in every run, however busy the machine is; "--hypothesis-profile wide" looks for new ones.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("wide", deadline=None, max_examples=1000, print_blob=True)
