@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -32,6 +33,9 @@ def serve(settings: Settings, ignored: Sequence[str] = (), told: Sequence[str] =
     ``ignored`` names environment variables that look like settings and are none; ``told`` has warnings
     about how the settings were given.
     """
+    # Children inherit this from their first moment. Files are read whenever they change, so there is nothing to
+    # do for a reload, and a terminal that closes ends neither this process nor a child of it under nohup.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     start_logging(settings.log_level, settings.log_format, "parent")
     log_ignored(ignored)
     for each in (*told, *warnings(settings)):

@@ -49,7 +49,7 @@ class Supervisor:
     async def run(self) -> int:
         """Run until a signal, or until a child refuses to start; return the exit code."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled)
         for child in (self._node, *self._readers):
             self._keepers[child] = loop.create_task(self._keep(child))

@@ -106,6 +106,17 @@ def test_a_signal_to_the_whole_group_stops_in_order(tmp_path: Path) -> None:
     assert "restarting it" not in registry.output
 
 
+def test_a_hangup_of_the_whole_group_ends_no_process(registry: Registry) -> None:
+    """A service manager asks for a reload with it, and a terminal that closes sends it to all processes."""
+    pids = children(registry)
+    for pid in (*pids, registry.process.pid):
+        os.kill(pid, signal.SIGHUP)
+    assert registry.all_serve()
+    assert children(registry) == pids
+    assert registry.stop() == 0, registry.output
+    assert "restarting it" not in registry.output
+
+
 def test_what_is_under_way_is_finished(registry: Registry) -> None:
     request = post("/subjects/late/versions", b'{"schema": "\\"long\\""}', "Expect: 100-continue")
     head, _, body = request.partition(b"\r\n\r\n")
