@@ -33,8 +33,8 @@ def serve(settings: Settings, ignored: Sequence[str] = (), told: Sequence[str] =
     ``ignored`` names environment variables that look like settings and are none; ``told`` has warnings
     about how the settings were given.
     """
-    # Children inherit this from their first moment. Files are read whenever they change, so there is nothing to
-    # do for a reload, and a terminal that closes ends neither this process nor a child of it under nohup.
+    # Children inherit this from their first moment. Files are read whenever they change, so a reload
+    # needs nothing of this process, and a terminal that closes ends nothing.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     start_logging(settings.log_level, settings.log_format, "parent")
     log_ignored(ignored)

@@ -147,11 +147,21 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     text = UNIT.read_text(encoding="utf-8")
     for needed in ("[Unit]", "[Service]", "[Install]", "ExecStart=", "Restart=on-failure"):
         assert needed in text
-    if verifier := shutil.which("systemd-analyze"):
+    if analyzer := shutil.which("systemd-analyze"):
         unit = tmp_path / UNIT.name
         # It checks that the program exists.
         unit.write_text(text.replace("/opt/registrar/bin/registrar", shutil.which("true") or "/bin/true"))
-        checked(verifier, "verify", "--man=no", "--recursive-errors=no", unit)
+        checked(analyzer, "verify", "--man=no", "--recursive-errors=no", unit)
+        # Fails if the exposure, from 0 to 10, is greater than 2.0.
+        checked(analyzer, "security", "--offline=yes", "--threshold=20", "--no-pager", unit)
+
+
+def test_the_unit_reads_secrets_that_only_root_can_read() -> None:
+    """The user of ``DynamicUser`` reads no file of root's with mode 0600."""
+    unit = UNIT.read_text(encoding="utf-8")
+    assert "DynamicUser=yes" in unit
+    assert re.search(r"^LoadCredential=credentials:/etc/registrar/credentials$", unit, re.MULTILINE)
+    assert "EnvironmentFile" not in unit
 
 
 @pytest.mark.parametrize("example", [NGINX, HAPROXY], ids=lambda path: path.name)
