@@ -45,11 +45,14 @@ if TYPE_CHECKING:
 
 # Seconds that a former primary may take to answer commands that were sent to it.
 RETIRE_S = 0.3
+# Seconds in which commands in progress are answered when the node stops.
+STOP_S = 0.2
 _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 # With less time remaining nothing is sent, because the outcome would most likely be unknown.
 _TRY_S = 0.05
 _IN_DOUBT = outcome_unknown("No primary has confirmed the write")
 _NOT_THERE = "Cannot reach the primary; nothing was written"
+_STOPPING = "The node is stopping; nothing was written"
 
 
 class Forwarding:
@@ -120,10 +123,17 @@ class Forwarding:
         return self._client.peer if isinstance(self._client, PrimaryClient) else None
 
     async def stop(self) -> None:
-        """Close the connection and give up the commands in flight."""
+        """Close the connection and answer the commands in progress: 50003 if one certainly was not executed.
+
+        Those that the local writer has are left to it.
+        """
         self._stopped = True
-        if self._client is not None:
-            await self._client.retire(0)
+        client, self._client = self._client, None
+        if client is not None:
+            await client.retire(0)
+        self._changed.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_S)
         for task in self._tasks:
             task.cancel()
 
@@ -179,6 +189,8 @@ class Forwarding:
             outcome = doubt.weigh(pending.command, reply)
             if outcome is not None:
                 return outcome
+            if self._stopped:
+                return doubt.unknown or refused(FORWARD_FAILED(_STOPPING))
             if pending.forwarded and self._other_is_primary():
                 return doubt.unknown or refused(NO_PRIMARY())
             left = pending.deadline - self._loop.time()

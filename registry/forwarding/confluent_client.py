@@ -10,6 +10,8 @@ import asyncio
 import http.client
 import re
 import ssl
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple, get_args
@@ -49,12 +51,17 @@ from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.pending_command import CommandRequest, PendingCommand
 
 from .confluent_bodies import association_body, registration, tag_body
+from .http2_connection import NotSent
 from .node_port import NodePort
 
 CALLS_MAX = 32
+# Seconds to connect for a call that has waited until its deadline; zero would mean not to block.
+_SHORTEST_S = 0.001
 _KIND = "application/vnd.schemaregistry.v1+json"
 _DONE = (200, 204, 207)
+_SERVER_ERROR = 500
 _CODE_TAIL = re.compile(r"; error code: \d+$")
+_BUSY = "The primary takes too long to accept requests; nothing was written"
 _NO_WEBHOOKS = "This node cannot ask the primary about webhooks; send the request to the primary itself"
 # Why commands cannot be forwarded that Confluent's API does not have.
 _NOT_FORWARDED: dict[type, str] = {
@@ -62,10 +69,6 @@ _NOT_FORWARDED: dict[type, str] = {
     ReleaseIds: "This node cannot ask the primary to release ids; send the request to the primary itself",
     **dict.fromkeys(get_args(WebhookCommand), _NO_WEBHOOKS),
 }
-
-
-class _Unreachable(ConnectionError):
-    """There is no connection to the primary, so nothing was sent."""
 
 
 class PlainRequest(NamedTuple):
@@ -77,6 +80,17 @@ class PlainRequest(NamedTuple):
     body: bytes
 
 
+class _Permit:
+    """The permission to send one request, for the first that takes it: the thread, or who gives up."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Return true for the first caller only."""
+        return self._lock.acquire(blocking=False)
+
+
 class ConfluentClient:
     """The counterpart of :class:`.primary_client.PrimaryClient` for Confluent's nodes."""
 
@@ -86,6 +100,7 @@ class ConfluentClient:
         self.end = 0
         self._node_port = node_port
         self._pool = ThreadPoolExecutor(CALLS_MAX, "plain")
+        self._calls: dict[asyncio.Future[tuple[int, bytes]], _Permit] = {}
 
     async def ask(self, pending: PendingCommand) -> Outcome:
         """As :meth:`.primary_client.PrimaryClient.ask`; returns once the effect is in this node's store, too.
@@ -98,18 +113,30 @@ class ConfluentClient:
         if type(command) in _NOT_FORWARDED:
             return refused(UNAVAILABLE(_NOT_FORWARDED[type(command)]))
         loop = asyncio.get_running_loop()
-        left = pending.deadline - loop.time()
-        call = partial(_call, self.identity, plain_request(command), _origin_headers(pending.request), left)
+        permit, headers = _Permit(), _origin_headers(pending.request)
+        call = partial(
+            _call, self.identity, plain_request(command), headers, pending.deadline, permit
+        )  # fmt: skip
+        answer = loop.run_in_executor(self._pool, call)
+        self._calls[answer] = permit
         try:
             async with asyncio.timeout_at(pending.deadline):
-                status, body = await loop.run_in_executor(self._pool, call)
-        except _Unreachable as error:
+                status, body = await answer
+        except NotSent as error:
             self.last_error = str(error)
             return NotPrimary()
         except TimeoutError:
+            if permit.take():
+                return refused(UNAVAILABLE(_BUSY))
             return Unknown(outcome_unknown("The primary did not answer in time"))
         except (OSError, http.client.HTTPException):
             return Unknown(outcome_unknown("The connection to the primary was lost"))
+        except asyncio.CancelledError:
+            if answer in self._calls:
+                raise
+            return NotPrimary()  # retired
+        finally:
+            self._calls.pop(answer, None)
         self.last_error = ""
         outcome = outcome_of(status, body)
         if isinstance(outcome, Done):
@@ -119,7 +146,11 @@ class ConfluentClient:
         return outcome
 
     async def retire(self, grace_s: float) -> None:
-        """Do nothing: calls in flight end by themselves."""
+        """Cancel calls that were not sent; those in flight end by themselves."""
+        for answer, permit in tuple(self._calls.items()):
+            if permit.take():
+                del self._calls[answer]
+                answer.cancel()
         self._pool.shutdown(wait=False)
 
 
@@ -187,16 +218,20 @@ def _target(*segments: str | None, **query: bool | str | list[str]) -> str:
 
 
 def outcome_of(status: int, body: bytes) -> Outcome:
-    """Return the outcome in Confluent's answer, which names no offset, so it is 0 here."""
+    """Return the outcome in Confluent's answer, which names no offset, so it is 0 here.
+
+    An error of a proxy in between tells nothing of the write, unless it found fault with the request.
+    """
     if status in _DONE:
         return Done(body, 0)
     try:
         answer = orjson.loads(body)
         code, message = int(answer["error_code"]), _CODE_TAIL.sub("", str(answer["message"]))
     except (ValueError, TypeError, KeyError):
-        return Refused(
-            FORWARD_FAILED.code, f"The primary answered with status {status}, but not as a registry does"
-        )
+        foreign = f"The primary answered with status {status}, but not as a registry does"
+        if status >= _SERVER_ERROR:
+            return Unknown(outcome_unknown(foreign))
+        return refused(FORWARD_FAILED(foreign))
     if code in (FORWARD_FAILED.code, NO_PRIMARY.code):
         return NotPrimary()
     return Unknown(message) if code == OUTCOME_UNKNOWN.code else Refused(code, message)
@@ -209,17 +244,23 @@ def _origin_headers(request: CommandRequest) -> dict[str, str]:
 
 
 def _call(
-    identity: Identity, request: PlainRequest, origin: dict[str, str], timeout_s: float
+    identity: Identity, request: PlainRequest, origin: dict[str, str], deadline: float, permit: _Permit
 ) -> tuple[int, bytes]:
-    """Ask and read the answer. Raises :class:`_Unreachable`, :class:`OSError`, ``HTTPException``."""
-    connection = _connection(identity, timeout_s)
+    """Ask and read the answer. Raises :class:`NotSent`, :class:`OSError`, ``HTTPException``."""
+    connection = _connection(identity, max(_SHORTEST_S, deadline - time.monotonic()))
     try:
         try:
             connection.connect()
         except OSError as error:
-            raise _Unreachable(f"the primary cannot be reached at {identity.url}: {error}") from None
+            raise NotSent(f"the primary cannot be reached at {identity.url}: {error}") from None
+        if not permit.take():
+            raise NotSent("it was given up")
         headers = {"Content-Type": _KIND, "Accept": _KIND, "X-Forward": "true", **origin}
-        connection.request(request.method, request.target, request.body or None, headers)
+        try:
+            connection.request(request.method, request.target, request.body or None, headers)
+        except OSError as error:
+            # The last piece was not sent, and no node executes a request that breaks off.
+            raise NotSent(f"the primary at {identity.url} closed the connection: {error}") from None
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:

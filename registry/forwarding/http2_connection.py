@@ -1,7 +1,7 @@
 """An HTTP/2 client connection to another node, long-lived and multiplexed.
 
-The protocol is ``h2``'s, over asyncio. Errors state if the request can have reached the peer:
-:class:`NotSent` if none of its bytes were sent, :class:`Broken` otherwise.
+The protocol is ``h2``'s, over asyncio. Errors state if the peer can have executed the request:
+:class:`NotSent` if it was not sent to its end, :class:`Broken` otherwise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONFIGURATION = H2Configuration(client_side=True, header_encoding=None)
 
 
 class NotSent(ConnectionError):
-    """The request did not reach the peer."""
+    """The request did not reach the peer, or not to its end, so it was not executed."""
 
 
 class Broken(ConnectionError):
@@ -55,14 +55,25 @@ class _Exchange:
     """A request in flight."""
 
     def __init__(
-        self, answer: asyncio.Future[Response], unsent: bytes, on_data: Callable[[bytes], None] | None
+        self,
+        answer: asyncio.Future[Response],
+        unsent: bytes,
+        on_data: Callable[[bytes], None] | None,
+        on_sent: Callable[[], None],
     ) -> None:
         self.answer = answer
         self.unsent = memoryview(unsent)
         self.on_data = on_data
+        self.on_sent = on_sent
         self.status = 0
         self.headers: list[Header] = []
         self.body = bytearray()
+
+    def fail(self, reason: str) -> None:
+        """Fail the request. Peers execute whole requests only, as they verify a signature over the body."""
+        if not self.answer.done():
+            self.answer.set_exception((NotSent if self.unsent else Broken)(reason))
+            self.answer.exception()  # Mark the exception as retrieved, even if nobody waits any more.
 
 
 class Connection(asyncio.Protocol):
@@ -90,7 +101,7 @@ class Connection(asyncio.Protocol):
         """Fail all requests in flight."""
         exchanges, self._exchanges = self._exchanges, {}
         for exchange in exchanges.values():
-            _fail(exchange.answer, Broken("the connection was lost"))
+            exchange.fail("the connection was lost")
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -119,7 +130,7 @@ class Connection(asyncio.Protocol):
             case StreamReset(stream_id=number):
                 ended = self._exchanges.pop(number, None)
                 if ended is not None:
-                    _fail(ended.answer, Broken("the request was dropped"))
+                    ended.fail("the request was dropped")
             case WindowUpdated() | RemoteSettingsChanged():
                 self._go_on()
             case PingAckReceived():
@@ -153,10 +164,12 @@ class Connection(asyncio.Protocol):
         body: bytes = b"",
         *,
         on_data: Callable[[bytes], None] | None = None,
+        on_sent: Callable[[], None] = lambda: None,
     ) -> Response:
         """Send a request and return the complete response; ``on_data`` gets its body piece by piece instead.
 
-        Raises :class:`NotSent` and :class:`Broken`. A caller that is cancelled drops the request.
+        ``on_sent`` is called when the last piece of a body is sent. Raises :class:`NotSent` and
+        :class:`Broken`. A caller that is cancelled drops the request.
         """
         if self._transport.is_closing():
             raise NotSent("the connection has ended")
@@ -167,7 +180,7 @@ class Connection(asyncio.Protocol):
             self._h2.send_headers(number, [*front, *headers], end_stream=not body)
         except H2Error as error:
             raise NotSent(str(error)) from None
-        self._exchanges[number] = _Exchange(answer, body, on_data)
+        self._exchanges[number] = _Exchange(answer, body, on_data, on_sent)
         if body:
             self._send(number, self._exchanges[number])
         self._flush()
@@ -198,6 +211,8 @@ class Connection(asyncio.Protocol):
                 return
             piece, exchange.unsent = exchange.unsent[:room], exchange.unsent[room:]
             self._h2.send_data(number, bytes(piece), end_stream=not exchange.unsent)
+            if not exchange.unsent:
+                exchange.on_sent()
 
     def _flush(self) -> None:
         data = self._h2.data_to_send()
@@ -221,12 +236,6 @@ class Connection(asyncio.Protocol):
         """Close the connection gracefully."""
         self._transport.close()
         await self.closed
-
-
-def _fail(answer: asyncio.Future[Response], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
-        answer.exception()  # Mark the exception as retrieved, even if nobody waits any more.
 
 
 async def connect(address: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> Connection:

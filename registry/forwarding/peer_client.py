@@ -77,24 +77,27 @@ class Peer:
         stream.closed.add_done_callback(lambda _: self._connection.abort())
         self.closed.add_done_callback(lambda _: stream.abort())
 
-    async def commands(self, batch: bytes, *, large: bool = False) -> bytes:
+    async def commands(self, batch: bytes, on_sent: Callable[[], None], *, large: bool = False) -> bytes:
         """Send a batch of commands and return their outcomes. Raises as :meth:`ask`.
 
-        ``large``: send it as a separate request, so that smaller batches do not wait behind it.
+        ``on_sent`` is called when the node may have all of it. ``large``: send it as a separate request, so
+        that smaller batches do not wait behind it.
         """
         if self._stream is None or large:
-            return await self.ask(COMMANDS, batch)
+            return await self.ask(COMMANDS, batch, on_sent)
+        on_sent()
         outcomes = await self._stream.ask(batch)
         if not outcomes:
             raise NotAPeer("the node does not accept batches of commands")
         return outcomes
 
-    async def ask(self, path: str, body: bytes) -> bytes:
+    async def ask(self, path: str, body: bytes, on_sent: Callable[[], None] = lambda: None) -> bytes:
         """POST ``body`` and return the response's body. Raises ``NotSent``, ``Broken``, :class:`Doubtful`.
 
         Raises :class:`NotAPeer` if the node certainly did nothing.
         """
-        return await _ask(self._connection, self._signing, "POST", path, body, clock_ms() + self._ahead_ms)
+        moment = clock_ms() + self._ahead_ms
+        return await _ask(self._connection, self._signing, "POST", path, body, moment, on_sent)
 
     async def watch(self) -> None:
         """Receive changes of the node's role until the connection or the node ends it."""
@@ -116,10 +119,16 @@ _ignore: Callable[[bytes], None] = lambda _: None  # noqa: E731
 
 
 async def _ask(
-    connection: Connection, signing: Signing, method: str, path: str, body: bytes, time_ms: int
+    connection: Connection,
+    signing: Signing,
+    method: str,
+    path: str,
+    body: bytes,
+    time_ms: int,
+    on_sent: Callable[[], None] = lambda: None,
 ) -> bytes:
     headers, nonce = signing.request(method, path, body, time_ms)
-    answer = await connection.request(method, path, headers, body)
+    answer = await connection.request(method, path, headers, body, on_sent=on_sent)
     reason = "it does not accept this node as a peer: the secrets differ"
     if not signing.answers(nonce, answer.status, answer.headers, answer.body):
         # A refusal too: if it was not signed, the request may have been carried out.

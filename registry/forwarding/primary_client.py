@@ -10,7 +10,7 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -42,6 +42,19 @@ _TOO_NEW = "Nothing was written: the primary runs an older version, which does n
 _log = logging.getLogger(__name__)
 
 
+class _Upload:
+    """A batch under way."""
+
+    def __init__(self, commands: list[PendingCommand]) -> None:
+        self.commands = commands
+        # True if the primary may have all of it.
+        self.sent = False
+
+    def on_sent(self) -> None:
+        """Note that the last byte was sent."""
+        self.sent = True
+
+
 class _Lane:
     """Commands that go together, and the batches of them that are under way."""
 
@@ -50,7 +63,23 @@ class _Lane:
         self.batches_max = batches_max
         self.commands_max = commands_max
         self.waiting: deque[PendingCommand] = deque()
-        self.under_way: set[asyncio.Task[None]] = set()
+        self.under_way: dict[asyncio.Task[None], _Upload] = {}
+
+    def withdraw(self, pending: PendingCommand) -> bool:
+        """Return true if a command was not sent to its end; the primary then never gets it.
+
+        The other commands of its batch get :class:`NotPrimary`, to be sent again.
+        """
+        if pending in self.waiting:
+            self.waiting.remove(pending)
+            return True
+        for task, upload in self.under_way.items():
+            if pending in upload.commands:
+                if not upload.sent:
+                    task.cancel()
+                    _reply_all(upload.commands, NotPrimary())
+                return not upload.sent
+        return False
 
 
 class PrimaryClient:
@@ -100,16 +129,15 @@ class PrimaryClient:
         self._retired = True
         under_way: set[asyncio.Task[None]] = set()
         for lane in self._lanes:
-            for pending in lane.waiting:
-                pending.reply(NotPrimary())
+            _reply_all(lane.waiting, NotPrimary())
             lane.waiting.clear()
-            under_way |= lane.under_way
+            under_way.update(lane.under_way)
         if under_way:
             await asyncio.wait(under_way, timeout=grace_s)
         self._connection.close()
 
     async def ask(self, pending: PendingCommand) -> Outcome:
-        """Send a command and return the primary's outcome; :class:`NotPrimary` if it was not sent.
+        """Send a command and return the primary's outcome; :class:`NotPrimary` if it was not sent to its end.
 
         A command whose outcome does not arrive, in time or at all, is :class:`Unknown`. One in doubt that is
         not idempotent is sent only to a primary that honours idempotency keys. ``pending.repeats`` is set to
@@ -135,8 +163,7 @@ class PrimaryClient:
             async with asyncio.timeout_at(pending.deadline):
                 return await outcome_of(send, pending)
         except TimeoutError:
-            if pending in lane.waiting:
-                lane.waiting.remove(pending)
+            if lane.withdraw(pending):
                 return NotPrimary()
             return Unknown(outcome_unknown("The primary did not answer in time"), repeats=pending.repeats)
 
@@ -157,15 +184,15 @@ class PrimaryClient:
             while lane.waiting and len(lane.under_way) < lane.batches_max:
                 if self._connection.peer is None:
                     return
-                self._begin(self._connection.peer, self._take(lane), lane.under_way)
+                self._begin(self._connection.peer, _Upload(self._take(lane)), lane)
 
-    def _begin(self, peer: Peer, commands: list[PendingCommand], under_way: set[asyncio.Task[None]]) -> None:
+    def _begin(self, peer: Peer, upload: _Upload, lane: _Lane) -> None:
         def exchanged(task: asyncio.Task[None]) -> None:
-            under_way.discard(task)
+            del lane.under_way[task]
             self._plan()
 
-        task = self._loop.create_task(self._exchange(peer, commands))
-        under_way.add(task)
+        task = self._loop.create_task(self._exchange(peer, upload))
+        lane.under_way[task] = upload
         task.add_done_callback(exchanged)
 
     def _take(self, lane: _Lane) -> list[PendingCommand]:
@@ -176,8 +203,8 @@ class PrimaryClient:
             size += taken[-1].size
         return taken
 
-    async def _exchange(self, peer: Peer, commands: list[PendingCommand]) -> None:
-        commands = _suited(peer, commands)
+    async def _exchange(self, peer: Peer, upload: _Upload) -> None:
+        upload.commands = commands = _suited(peer, upload.commands)
         if not commands:
             return
         now = self._loop.time()
@@ -186,14 +213,13 @@ class PrimaryClient:
         ]
         try:
             batch = encode(Batch(requests, self._node, deferrable=commands[0].deferrable))
-            answer = await peer.commands(batch, large=is_large(commands[0].size))
+            answer = await peer.commands(batch, upload.on_sent, large=is_large(commands[0].size))
             reply = outcomes_of(answer, len(commands))
             outcomes = reply.outcomes
             self.end = max(self.end, reply.end)
         except NotSent:
-            peer.abort()  # It accepts no more: without another connection it would be retried for ever.
-            self._take_back(commands)
-            return
+            peer.abort()  # It accepts no more, so the next attempt needs another connection.
+            outcomes = [NotPrimary()] * len(commands)
         except NotAPeer as error:
             _log.warning("the primary at %s rejected a batch: %s", self.identity.peer, error)
             peer.abort()
@@ -210,12 +236,10 @@ class PrimaryClient:
         for pending, outcome in zip(commands, outcomes, strict=True):
             pending.reply(outcome)
 
-    def _take_back(self, commands: list[PendingCommand]) -> None:
-        if not self._retired:
-            self._lane_of(commands[0]).waiting.extendleft(reversed(commands))
-            return
-        for pending in commands:
-            pending.reply(NotPrimary())
+
+def _reply_all(commands: Iterable[PendingCommand], outcome: Outcome) -> None:
+    for pending in commands:
+        pending.reply(outcome)
 
 
 def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:

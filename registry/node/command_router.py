@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 from functools import partial
+from typing import TYPE_CHECKING
 
 from registry.domain.commands import NotPrimary, Outcome, Unknown, refused, repeatable
 from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, UNAVAILABLE, outcome_unknown
-from registry.domain.pending_command import OnReply, PendingCommand, Submit
+from registry.domain.pending_command import OnReply, PendingCommand
 
 from .node import Node
 from .startup_endpoint import HELD_MAX, HOLD_S
+
+if TYPE_CHECKING:
+    from registry.forwarding.command_forwarder import Forwarding
 
 _IN_DOUBT = outcome_unknown("The node failed before it answered")
 _UNANSWERED = outcome_unknown("The node stopped before the log answered")
@@ -21,14 +25,14 @@ _NOTHING = "The node is stopping; nothing was written"
 class CommandRouter:
     """Router that replies to every submitted command before the node stops, even if the log is unavailable.
 
-    ``forward`` sends a command to the primary; it is ``None`` for a standalone node. A standalone node
+    ``forwarding`` sends commands to the primary; it is ``None`` for a standalone node. A standalone node
     becomes primary as soon as it has read its log, usually within milliseconds; commands wait up to
     ``hold_s`` seconds for that.
     """
 
-    def __init__(self, node: Node, forward: Submit | None = None, hold_s: float = HOLD_S) -> None:
+    def __init__(self, node: Node, forwarding: Forwarding | None = None, hold_s: float = HOLD_S) -> None:
         self._node = node
-        self._forward = forward
+        self._forwarding = forwarding
         self._hold_s = hold_s
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count()
@@ -48,8 +52,8 @@ class CommandRouter:
         pending.reply = partial(self._reply, number)
         if self._node.following.foreign:
             pending.reply(refused(UNAVAILABLE(self._node.following.foreign)))
-        elif self._forward is not None:
-            self._forward(pending)
+        elif self._forwarding is not None:
+            self._forwarding.submit(pending)
         elif pending.in_doubt and not repeatable(pending.command):
             pending.reply(Unknown(_IN_DOUBT))
         elif self._node.started:
@@ -79,12 +83,14 @@ class CommandRouter:
         for pending in held.values():
             self._node.submit(pending)
 
-    def give_up(self) -> None:
-        """Reply "outcome unknown" to all commands in progress; refuse those held back, and new ones."""
+    async def give_up(self) -> None:
+        """Refuse commands that certainly were not executed, and new ones; the others' outcome is unknown."""
         self._stopping = True
         held, self._held = self._held, {}
         for pending in held.values():
             pending.reply(_not_begun(pending))
+        if self._forwarding is not None:
+            await self._forwarding.stop()
         replies, self._replies = self._replies, {}
         for reply in replies.values():
             reply(Unknown(_UNANSWERED))

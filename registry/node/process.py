@@ -130,14 +130,19 @@ async def _run(parent: Parent, opening: Opening, governance: Governance, traced:
             await asyncio.to_thread(node.stop)
             _log.error("%s", error)
             return 1
-    router = CommandRouter(node, None if peers is None else peers.forwarding.submit)
+    router = CommandRouter(node, None if peers is None else peers.forwarding)
     submit = traced.decided(router.submit)
+
+    giving_up: list[asyncio.Task[None]] = []
+
+    def give_up() -> None:
+        giving_up.append(loop.create_task(router.give_up()))
 
     def on_message(message: dict[str, Any]) -> None:
         node.restarts.update(message.get("restarts", {}))
         if message.get("resign"):
             loop.run_in_executor(None, node.resign)
-            loop.call_later(GIVE_UP_S, router.give_up)
+            loop.call_later(GIVE_UP_S, give_up)
 
     for message in messages_before:
         on_message(message)
@@ -172,7 +177,7 @@ async def _run(parent: Parent, opening: Opening, governance: Governance, traced:
         _log.error("%s", error)
         return 1
     finally:
-        loop.call_later(GIVE_UP_S, router.give_up)
+        loop.call_later(GIVE_UP_S, give_up)
         await asyncio.to_thread(node.resign)
         if serving is not None:
             await serving.stop(STOP_SERVING_S)

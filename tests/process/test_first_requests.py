@@ -161,7 +161,7 @@ def test_writes_that_no_node_has_seen_when_it_stops_are_known_to_be_undone() -> 
         router = CommandRouter(cast("Any", node))
         deadline = asyncio.get_running_loop().time() + WAIT_S
         router.submit(pending(COMMAND, outcomes.append, deadline=deadline))
-        router.give_up()
+        await router.give_up()
         router.submit(pending(COMMAND, outcomes.append, deadline=deadline))
         node.started = True
         node.begun()

@@ -26,9 +26,11 @@ from registry.domain.commands import (
     ResourceRequest,
     Unknown,
 )
+from registry.domain.errors import outcome_unknown
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.forwarding.confluent_client import outcome_of, plain_request
 
+FOREIGN = "The primary answered with status %d, but not as a registry does"
 REQUESTS: list[tuple[Command, str, str, object]] = [
     (Register("s", '"int"'), "POST", "/subjects/s/versions", {"schema": '"int"'}),
     (
@@ -130,8 +132,9 @@ def test_a_command_is_the_request_that_a_client_would_make(
         (500, b'{"error_code":50002,"message":"timed out"}', Unknown("timed out")),
         (500, b'{"error_code":50003,"message":"forwarding"}', NotPrimary()),
         (500, b'{"error_code":50004,"message":"Leader not known."}', NotPrimary()),
-        (502, b"<html>", Refused(50003, "The primary answered with status 502, but not as a registry does")),
-        (500, b"[]", Refused(50003, "The primary answered with status 500, but not as a registry does")),
+        (502, b"<html>", Unknown(outcome_unknown(FOREIGN % 502))),
+        (500, b"[]", Unknown(outcome_unknown(FOREIGN % 500))),
+        (413, b"<html>", Refused(50003, FOREIGN % 413)),
     ],
 )  # fmt: skip
 def test_what_its_answer_means(status: int, body: bytes, outcome: Outcome) -> None:
