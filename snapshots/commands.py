@@ -27,17 +27,16 @@ _FAILURES = (*builder.FAILURES, *verbs.FAILURES, CatalogueError)
 
 
 def run(command: str, settings: Settings, options: dict[str, Any]) -> int:
-    """Run the command; return its exit status, which is 1 for a failure unless the command says otherwise."""
+    """Run the command; return its exit status. Raises :class:`.backup.verbs.CommandFailed`."""
     _print_log_lines()
     try:
         return _COMMANDS[command](settings, options)
     except _FAILURES as error:
-        print(f"registrar: {error}", file=sys.stderr)
+        raise verbs.CommandFailed(str(error)) from None
     except KeyboardInterrupt:
         if command in _RESUMED:
             print("\nregistrar: interrupted; run the same command again to resume", file=sys.stderr)
         raise  # to the command line, which knows the exit status
-    return 1
 
 
 def _build(settings: Settings, options: dict[str, Any]) -> int:

@@ -10,18 +10,28 @@ OK = 0
 REFUSED = 1
 # Nothing can be said: wrong usage, unusable input, unreachable server.
 FAILED = 2
+# Nothing was refused, but a dry run found steps to take; only where --exit-code asks for it.
+DRIFT = 3
 # Ended by Ctrl-C, and by a reader of the output that went away, as shells report the signals.
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
-class Refusal(click.ClickException):
+class EndedVerb(click.ClickException):
+    """An error that ends a verb with a message; ``code``: the registry's code, if it answered with one."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Refusal(EndedVerb):
     """A bad verdict; the text says what was refused and what to do."""
 
     exit_code = REFUSED
 
 
-class Failure(click.ClickException):
+class Failure(EndedVerb):
     """An error that leaves no verdict; the text says what happened, to what, and what to do."""
 
     exit_code = FAILED

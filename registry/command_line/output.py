@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, TextIO
 
 import click
@@ -25,6 +26,16 @@ def print_json(value: Any) -> None:
     """Print one JSON document, indented; characters that could steer the terminal are escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+
+
+def print_error(
+    message: str, status: int, code: int | None = None, about: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Print the JSON document of an answer that there is none, on one line.
+
+    ``status``: the exit status. ``code``: the registry's error code. ``about``: more members.
+    """
+    print(json.dumps({**about, "error": {"message": message, "status": status, "code": code}}))
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import shell_complete
 
 from .exit_status import BROKEN_PIPE, FAILED, INTERRUPTED, OK
-from .output import printable
+from .output import print_error, printable
 
 NAME = "registrar"
 # Set by the scripts that "registrar completion" prints.
@@ -35,6 +35,8 @@ def run(program: click.Command, arguments: Sequence[str] | None = None) -> int:
         status = ended.exit_code
     except click.ClickException as error:
         _show(error)
+        if wants_json(words):
+            print_error(error.message, error.exit_code, getattr(error, "code", None))
         status = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         status = INTERRUPTED
@@ -46,6 +48,12 @@ def run(program: click.Command, arguments: Sequence[str] | None = None) -> int:
         click.echo(f"{NAME}: {printable(str(error))}", err=True)
         status = FAILED
     return status if isinstance(status, int) else OK
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Return true if the words of a verb include ``--json``, also where they could not be parsed."""
+    options = words[: words.index("--")] if "--" in words else words
+    return "--json" in options
 
 
 def _prepare_streams() -> None:
@@ -76,11 +84,12 @@ def _drop_output() -> None:
 
 
 def _show(error: click.ClickException) -> None:
-    """Print one line that says what is wrong and, for a wrong usage, where the right one is."""
+    """Print what is wrong, usually one line, and for a wrong usage where the right one is."""
     context = getattr(error, "ctx", None)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
         return
-    click.echo(f"{NAME}: {printable(error.format_message())}", err=True)
+    for line in printable(error.format_message()).splitlines() or [""]:
+        click.echo(f"{NAME}: {line}", err=True)
     if isinstance(error, click.UsageError) and context is not None:
         click.echo(f"{context.get_usage()}\nTry '{context.command_path} --help'.", err=True)

@@ -65,7 +65,7 @@ def errors_told() -> Iterator[None]:
     try:
         yield
     except ErrorAnswer as error:
-        raise (Refusal if error.is_verdict else Failure)(str(error)) from None
+        raise (Refusal if error.is_verdict else Failure)(str(error), error.code) from None
     except RegistryError as error:
         raise Failure(str(error)) from None
 

@@ -14,7 +14,7 @@ from registry.config.loading import CONFIG_VARIABLE, PROPERTIES_VARIABLE, Settin
 from registry.config.setting_types import SWITCH
 from registry.config.settings import GROUP_TITLES, PREFIX
 
-from .exit_status import REFUSED
+from .exit_status import FAILED, REFUSED, Failure, Refusal
 from .verb import SectionOption
 
 ALL_GROUPS = tuple(GROUP_TITLES)
@@ -73,9 +73,7 @@ def with_settings(
             try:
                 loaded = load(flags, os.environ, config, properties)
             except SettingsError as error:
-                for problem in error.problems:
-                    click.echo(f"registrar: {problem}", err=True)
-                return refused
+                raise (Failure if refused == FAILED else Refusal)("\n".join(error.problems)) from None
             return run(loaded, **given)
 
         # In this list, click keeps the options of a function that is decorated, the last one first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -27,7 +28,9 @@ class LazyVerbs(click.Group):
     """The verbs of a table. Nothing is imported until one is used: the help needs only the table."""
 
     def __init__(self, rows: Sequence[VerbRow], **rest: Any) -> None:
-        super().__init__(context_settings={"max_content_width": _WIDTH_MAX}, **rest)
+        # Verbs and groups below it inherit both.
+        settings = {"max_content_width": _WIDTH_MAX, "help_option_names": ["-h", "--help"]}
+        super().__init__(context_settings=settings, **rest)
         self._rows = {row.name: row for row in rows}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -76,3 +79,15 @@ class VerbGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the verbs."""
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first sentence of each verb's help; click would cut it to the width of the screen."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, _first_sentence(self.commands[name].help or "")) for name in self.list_commands(ctx)]
+            )
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return re.split(r"(?<=\.) (?=[A-Z])", paragraph, maxsplit=1)[0]

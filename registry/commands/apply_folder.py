@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from registry.promotion.reading import Progress
 
 _STATUS = "Exit status: 0 done or nothing to do, 1 refused, 2 the rest is unknown: run it again."
+_DRIFT_STATUS = (
+    "Exit status: 0 done or nothing to do, 1 refused, 2 the rest is unknown: run it again, 3 steps to take."
+)
 _dry_run = click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
+_exit_code = click.option(
+    "--exit-code", is_flag=True, help="With --dry-run, end with status 3 if there are steps to take."
+)
 _yes = click.option("--yes", is_flag=True, help="Do not ask before something is deleted.")
 _keep_ids = click.option(
     "--keep-ids", is_flag=True, help="Import versions with their ids and numbers (mode IMPORT meanwhile)."
@@ -47,10 +53,11 @@ def _subjects(*, required: bool) -> Callable[[Callable[..., int]], Callable[...,
     )
 
 
-@click.command("apply", cls=Verb, epilog=_STATUS)
+@click.command("apply", cls=Verb, epilog=_DRIFT_STATUS)
 @_folder
 @click.option("--prune", is_flag=True, help="Delete subjects that the folder owns (its manifest) but lacks.")
 @_dry_run
+@_exit_code
 @_yes
 @_keep_ids
 @json_option
@@ -61,6 +68,7 @@ def apply_folder(
     folder: Path,
     prune: bool,
     dry_run: bool,
+    exit_code: bool,
     yes: bool,
     keep_ids: bool,
     as_json: bool,
@@ -73,13 +81,15 @@ def apply_folder(
     from .carrying_out import Manner, make_alike  # noqa: PLC0415 - the help needs none of it
     from .folder_source import folders_told, source  # noqa: PLC0415
 
+    if exit_code and not dry_run:
+        raise click.UsageError("--exit-code belongs to --dry-run", click.get_current_context())
     with folders_told():
         found = source(folder)
         if prune and not found.manifest.owned:
             advice = 'add a line as subjects = ["orders-*"] to registrar.toml'
             raise Failure(f"--prune needs to know what {folder} owns: {advice}")
         about = found.manifest.owned
-        manner = Manner(dry_run, yes, keep_ids, as_json)
+        manner = Manner(dry_run, yes, keep_ids, as_json, exit_code)
         return make_alike(client, found.contents, manner, owned=about if prune else (), about=about)
 
 

@@ -11,7 +11,7 @@ import click
 
 from registry.client.client import RegistryClient
 from registry.client.errors import ErrorAnswer, RegistryError
-from registry.command_line.exit_status import FAILED, OK, REFUSED, Failure, Refusal
+from registry.command_line.exit_status import DRIFT, FAILED, OK, REFUSED
 from registry.command_line.output import note, print_json, print_lines, progress
 from registry.domain.subject_patterns import Pattern
 from registry.folder import report
@@ -33,6 +33,8 @@ class Manner(NamedTuple):
     yes: bool = False
     keep_ids: bool = False
     as_json: bool = False
+    # End with DRIFT if there are steps to take; only with dry_run.
+    exit_code: bool = False
 
 
 def make_alike(
@@ -87,24 +89,32 @@ def _carry_out(client: RegistryClient, planned: Plan, manner: Manner, journal: I
     if not planned.possible:
         note("nothing was changed, because the registry would refuse a part of it: see the lines with !")
         status = REFUSED
-    elif not manner.dry_run and planned.steps:
-        if not manner.yes and any(step.sign == "-" for step in planned.steps):
-            _ask(as_json=manner.as_json)
-        done, status = _take(client, planned, journal, as_json=manner.as_json)
+    elif manner.dry_run:
+        status = DRIFT if manner.exit_code and planned.steps else OK
+    elif planned.steps:
+        status = _confirmed(planned, manner)
+        if status == OK:
+            done, status = _take(client, planned, journal, as_json=manner.as_json)
     if journal and status == OK and not manner.dry_run:
         journal.finish({each.subject for each in planned.outcomes})
     if manner.as_json:
         print_json(report.plan_json(planned, done))
-    elif status == OK:
+    elif status in (OK, DRIFT):
         print_lines([f"{len(planned.steps)} steps{' to take' if manner.dry_run else ' taken'}"])
     return status
 
 
-def _ask(*, as_json: bool) -> None:
-    if as_json or not sys.stdin.isatty():
-        raise Failure("this deletes subjects: confirm it by --yes")
-    if not click.confirm("Delete what is marked with -?", err=True):
-        raise Refusal("nothing was changed")
+def _confirmed(planned: Plan, manner: Manner) -> int:
+    """Return ``OK`` if the plan deletes nothing or that is confirmed, else the exit status."""
+    if manner.yes or not any(step.sign == "-" for step in planned.steps):
+        return OK
+    if manner.as_json or not sys.stdin.isatty():
+        note("this deletes subjects: confirm it by --yes")
+        return FAILED
+    if click.confirm("Delete what is marked with -?", err=True):
+        return OK
+    note("nothing was changed")
+    return REFUSED
 
 
 def _take(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import click
 
 from registry.command_line.exit_status import FAILED, OK, REFUSED, Failure
-from registry.command_line.output import json_option, note
+from registry.command_line.output import json_option, note, print_error
 from registry.command_line.registry_flags import with_registry
 from registry.command_line.setting_flags import with_settings
 from registry.command_line.verb import SectionOption, Verb
@@ -125,6 +125,8 @@ def _print_each(given: Iterator[_Given], schemas: Any, *, keys: bool, with_detai
             line, warnings = schemas.line(message.about, message.data, message.headers, keys, with_details)
         except CannotDecode as error:
             note(f"{message.place}{error}")
+            if with_details:
+                print_error(str(error), REFUSED, about=message.about)
             status = REFUSED
             continue
         for text in warnings:

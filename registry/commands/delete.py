@@ -46,17 +46,17 @@ def delete(
         print_lines(_consequences(plan))
     for text in filter(None, (plan.warning, *plan.obstacles)):
         note(text)
-    done = False
+    done = declined = False
     if not plan.obstacles and not dry_run:
-        if not yes and sys.stdin.isatty() and not click.confirm("Delete?", err=True):
-            return REFUSED
-        _delete(registry, plan)
-        done = True
+        done = yes or not sys.stdin.isatty() or click.confirm("Delete?", err=True)
+        declined = not done
+        if done:
+            _delete(registry, plan)
     if as_json:
         print_json({**plan.as_json(), "deleted": done})
     elif done:
         print("deleted")
-    return REFUSED if plan.obstacles else OK
+    return REFUSED if plan.obstacles or declined else OK
 
 
 def _delete(registry: RegistryClient, plan: DeletionPlan) -> None:

@@ -13,7 +13,7 @@ from registry.command_line.verb import Verb
 from registry.command_line.verbs import VerbGroup
 from registry.config.loading import Loaded
 
-from .snapshot import GROUPS, REGISTRY, SHOWN, SNAPSHOT
+from .snapshot import GROUPS, REGISTRY, SHOWN, SNAPSHOT, run_command
 
 if TYPE_CHECKING:
     from registry.client.connect import Connection
@@ -43,12 +43,10 @@ SOURCE is a snapshot, by {SNAPSHOT}; or {REGISTRY}.
 @with_connection(url=False)
 def duplicates(connection: Connection, loaded: Loaded, *, source: str, **options: Any) -> int:
     """Run the verb."""
-    from snapshots.commands import run  # noqa: PLC0415 - the help needs no snapshots
-
-    from .opened_registry import opened  # noqa: PLC0415 - as above
+    from .opened_registry import opened  # noqa: PLC0415 - the help needs no client
 
     with opened(connection, source) as content:
-        return run("duplicates", loaded.settings, {**options, "source": content})
+        return run_command("duplicates", loaded, {**options, "source": content})
 
 
 @click.group(cls=VerbGroup)

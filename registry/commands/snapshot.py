@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.command_line.exit_status import FAILED, REFUSED
+from registry.command_line.exit_status import FAILED, REFUSED, Failure, Refusal
 from registry.command_line.registry_flags import with_connection
 from registry.command_line.setting_flags import with_settings
 from registry.command_line.verb import Verb
@@ -47,10 +47,15 @@ def _named(run: _Run) -> _Run:
     return click.argument("snapshot", default="latest", help=f"{SNAPSHOT} (the default).".capitalize())(run)
 
 
-def _run(command: str, loaded: Loaded, options: dict[str, Any]) -> int:
-    from snapshots.commands import run  # noqa: PLC0415 - the help needs no snapshots
+def run_command(command: str, loaded: Loaded, options: dict[str, Any]) -> int:
+    """Run a command of the package ``snapshots``; return its exit status."""
+    from snapshots.backup.verbs import CommandFailed  # noqa: PLC0415 - the help needs no snapshots
+    from snapshots.commands import run  # noqa: PLC0415 - as above
 
-    return run(command, loaded.settings, options)
+    try:
+        return run(command, loaded.settings, options)
+    except CommandFailed as error:
+        raise (Failure if error.status == FAILED else Refusal)(str(error)) from None
 
 
 @_verb()
@@ -72,21 +77,21 @@ def _build(loaded: Loaded, **options: Any) -> int:
     """Build a snapshot of the log as it is now. No node has to run, and running ones are not affected."""
     if options["watch"] and options["request"]:
         raise click.UsageError("give only one of --watch and --request", click.get_current_context())
-    return _run("build", loaded, options)
+    return run_command("build", loaded, options)
 
 
 @_verb()
 @click.option("--json", is_flag=True, help="Print JSON.")
 def _list(loaded: Loaded, **options: Any) -> int:
     """List existing and requested snapshots, newest first."""
-    return _run("list", loaded, options)
+    return run_command("list", loaded, options)
 
 
 @_verb("Exit status: 0 sound, 1 damaged or not readable.")
 @_named
 def _verify(loaded: Loaded, **options: Any) -> int:
     """Check every hash, key and row of a snapshot. No node has to run."""
-    return _run("verify", loaded, options)
+    return run_command("verify", loaded, options)
 
 
 @_verb()
@@ -99,7 +104,7 @@ def _restore(loaded: Loaded, **options: Any) -> int:
     Subjects, versions, ids, deletions, configs and modes will be as they were. If interrupted, run it
     again to resume.
     """
-    return _run("restore", loaded, options)
+    return run_command("restore", loaded, options)
 
 
 @_verb("Exit status: 0 identical, 1 different, 2 comparison failed.", FAILED)
@@ -118,7 +123,7 @@ def _diff(connection: Connection, loaded: Loaded, *, before: str, after: str, **
 
     sides = (FROM, TO) if is_url(before) and is_url(after) else ("", "")
     with opened(connection, before, sides[0]) as old, opened(connection, after, sides[1]) as new:
-        return _run("diff", loaded, {**options, "before": old, "after": new})
+        return run_command("diff", loaded, {**options, "before": old, "after": new})
 
 
 @_verb()
@@ -137,4 +142,4 @@ def _diff(connection: Connection, loaded: Loaded, *, before: str, after: str, **
 )
 def _export(loaded: Loaded, **options: Any) -> int:
     """Export a snapshot as plain files."""
-    return _run("export", loaded, options)
+    return run_command("export", loaded, options)

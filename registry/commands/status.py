@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _COLUMNS = ("node", "ready", "role", "epoch", "applied", "lag", "digest")
 _NUMBERS = ("epoch", "applied", "lag")
 _DIGEST_SHOWN = 8
-_STATUS = "Exit status: 0 all is well, 1 there are problems, 2 no node answered."
+_STATUS = "Exit status: 0 all is well, 1 there are problems, 2 no node answered, or none permits this."
+_REFUSED = {401: "not authenticated", 403: "not permitted"}
 
 
 @click.command("status", cls=Verb, epilog=_STATUS)
@@ -46,7 +47,8 @@ def status(connection: Connection, *, as_json: bool) -> int:
 def _asked(client: RegistryClient) -> dict[str, Any]:
     """Return the state of one node; of another registry only if it answers."""
     unknown = dict.fromkeys(("role", "epoch", "applied", "end", "digest", "primary"))
-    node: dict[str, Any] = {"url": client.url, "ready": False, **unknown, "reasons": [], "error": None}
+    node: dict[str, Any] = {"url": client.url, "ready": False, **unknown}
+    node |= {"reasons": [], "error": None, "httpStatus": None}
     try:
         with client:
             try:
@@ -56,6 +58,8 @@ def _asked(client: RegistryClient) -> dict[str, Any]:
                     raise
                 client.get("/mode")
                 return {**node, "ready": True}
+    except ErrorAnswer as error:
+        return {**node, "error": str(error), "httpStatus": error.status}
     except RegistryError as error:
         return {**node, "error": str(error)}
     known = {name: found.get(name) for name in (*unknown, "ready")}
@@ -84,7 +88,10 @@ def _problems(nodes: list[dict[str, Any]]) -> list[str]:
 
 
 def _row(node: dict[str, Any]) -> tuple[object, ...]:
-    ready = "no answer" if node["error"] else "yes" if node["ready"] else "no"
+    ready = "yes" if node["ready"] else "no"
+    if node["error"]:
+        answered = node["httpStatus"]
+        ready = _REFUSED.get(answered, f"error {answered}") if answered else "no answer"
     if node["applied"] is None:
         return (node["url"], ready, "", "", "", "", "")
     lag = node["end"] - node["applied"]

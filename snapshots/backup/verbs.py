@@ -43,6 +43,14 @@ FAILURES = (
 )
 
 
+class CommandFailed(Exception):
+    """A command that could not be run; the text says why. ``status``: its exit status."""
+
+    def __init__(self, text: str, status: int = 1) -> None:
+        super().__init__(text)
+        self.status = status
+
+
 def _verify(settings: Settings, options: dict[str, Any]) -> int:
     location = open_location(settings)
     named = _named(location, options["snapshot"])
@@ -102,7 +110,7 @@ def _list(settings: Settings, options: dict[str, Any]) -> int:
 
 
 def _diff(settings: Settings, options: dict[str, Any]) -> int:
-    """Run ``diff``; return 0 if both sides are identical, 1 if not, 2 if the comparison failed."""
+    """Run ``diff``; return 0 if both sides are identical, 1 if not. Raises :class:`CommandFailed` (2)."""
     try:
         with workspace(settings.data, "comparing") as folder, ExitStack() as open_sides:
             with Steps(sys.stderr, quiet=True, bars=not options["json"]) as steps:
@@ -112,17 +120,15 @@ def _diff(settings: Settings, options: dict[str, Any]) -> int:
                 )
             return 1 if _print_differences(diff.differences(old, new), as_json=options["json"]) else 0
     except (*FAILURES, OSError) as error:
-        print(f"registrar: {error}", file=sys.stderr)
-        return 2
+        raise CommandFailed(str(error), 2) from None
 
 
 def _duplicates(settings: Settings, options: dict[str, Any]) -> int:
-    """Run ``duplicates``; return 0 if there are none, 1 if there are some, 2 if the search failed."""
+    """Run ``duplicates``; return 0 if there are none, else 1. Raises :class:`CommandFailed` (2)."""
     try:
         return print_duplicates(settings, options)
     except (*FAILURES, StoreError, OSError) as error:
-        print(f"registrar: {error}", file=sys.stderr)
-        return 2
+        raise CommandFailed(str(error), 2) from None
 
 
 def _print_differences(found: Iterator[diff.Difference], *, as_json: bool) -> int:

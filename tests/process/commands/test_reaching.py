@@ -217,6 +217,19 @@ def test_what_a_user_may_not_do_is_told(site: Site) -> None:
     assert "does not allow this with the password of 'alice' in the URL" in done.err
 
 
+def test_the_status_tells_a_refusal_from_a_node_that_does_not_answer(site: Site) -> None:
+    dead = f"http://127.0.0.1:{free_port()}"
+    allowed, refused, forbidden = (
+        with_user(site.plain, each) for each in ("admin:secret", "admin:wrong", "alice:secret")
+    )
+    done = verb("status", "--url", f"{dead},{refused},{forbidden},{allowed}")
+    assert done.status == 1
+    shown = ("no answer", "not authenticated", "not permitted", "yes")
+    assert all(text in line for text, line in zip(shown, done.out.splitlines()[1:], strict=True))
+    only = verb("status", "--json", "--url", f"{dead},{refused},{forbidden}")
+    assert (only.status, [each["httpStatus"] for each in only.json["nodes"]]) == (2, [None, 401, 403])
+
+
 def test_tls_needs_the_ca(site: Site) -> None:
     url = with_user(site.secure, "admin:secret")
     assert verb("subjects", "--url", url, "--ca", site.ca).status == 0

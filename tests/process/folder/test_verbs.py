@@ -207,6 +207,18 @@ def test_apply_does_what_its_plan_says_and_nothing_twice(one: Place, tmp_path: P
     assert (again.status, again.json["steps"]) == (0, [])
 
 
+def test_a_dry_run_ends_with_another_status_if_there_is_something_to_do(one: Place, tmp_path: Path) -> None:
+    words = ("apply", str(write(tmp_path, **orders("drift"))), "--url", one.url, "--dry-run", "--exit-code")
+    drift = verb(*words, "--json")
+    assert (drift.status, len(drift.json["steps"])) == (3, 3)
+    assert verb(*words).status == 3
+    assert verb(*words[:-2]).status == 0
+    assert verb(*words).status == 0
+    assert verb(*words[:-2], "--exit-code").status == 2
+    write(tmp_path, **{"drift-money.avsc": record("Other")})
+    assert verb(*words).status == 1
+
+
 def test_apply_writes_nothing_if_a_part_would_be_refused(one: Place, tmp_path: Path) -> None:
     one.register("a2-money", record("Other"))
     before = one.versions()
@@ -227,6 +239,8 @@ def test_apply_prunes_what_the_folder_owns_once_that_is_confirmed(one: Place, tm
     refused = verb("apply", folder, "--prune", "--url", one.url)
     assert refused.status == 2
     assert "--yes" in refused.err
+    planned = verb("apply", folder, "--prune", "--url", one.url, "--json")
+    assert (planned.status, [each["sign"] for each in planned.json["steps"]]) == (2, ["-", "-"])
     assert not any(each[3] for each in one.versions("a3"))
     assert verb("apply", folder, "--prune", "--url", one.url, "--yes").status == 0
     gone = [each[0] for each in one.versions("a3") if each[3]]

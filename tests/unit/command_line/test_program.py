@@ -48,8 +48,21 @@ def test_the_help_of_a_verb_fits_a_screen_and_tells_its_exit_status(
     assert isinstance(EVERY_VERB[words], Verb)
     assert main([*words, "--help"]) == 0
     printed = capsys.readouterr().out
+    assert main([*words, "-h"]) == 0
+    assert capsys.readouterr().out == printed
     assert len(printed.splitlines()) <= SCREEN_LINES
     assert "Exit status: 0" in printed or words == ("completion",)
+
+
+@pytest.mark.parametrize("group", sorted({each[0] for each in EVERY_VERB if len(each) > 1}))
+def test_the_help_of_a_group_is_not_cut(
+    group: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([group, "-h"]) == 0
+    printed = capsys.readouterr().out
+    assert "..." not in printed.partition("Commands:")[2]
+    assert len(printed.splitlines()) <= SCREEN_LINES
 
 
 @pytest.mark.parametrize("words", [each for each in EVERY_VERB if each[0] != "schemas"], ids=" ".join)
