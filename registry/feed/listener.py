@@ -38,7 +38,7 @@ class Subscription(NamedTuple):
     def client(self) -> Hashable:
         """By what clients are counted: the principal or, without one, the address."""
         name = self.admission.principal.name
-        return (name, "") if name else ("", client_network(self.credentials.address))
+        return (self.admission.kind, name) if name else client_network(self.credentials.address)
 
 
 class State(Enum):

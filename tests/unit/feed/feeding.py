@@ -132,7 +132,7 @@ class ListGate:
         name = credentials.certificate
         if name in self.expired or name not in self.accesses:
             return None
-        return Admission(Principal(name), self.accesses[name])
+        return Admission(Principal(name), self.accesses[name], "certificate")
 
     async def admit(self, credentials: Credentials) -> Admission:
         await until_next_turn()
@@ -146,10 +146,14 @@ class ListGate:
 
 
 def subscription(
-    wanted: Filter = EVERYTHING, access: Access = FULL_ACCESS, name: str = "", address: str = ""
+    wanted: Filter = EVERYTHING,
+    access: Access = FULL_ACCESS,
+    name: str = "",
+    address: str = "",
+    method: str = "certificate",
 ) -> Subscription:
     credentials = Credentials(certificate=name, address=address)
-    return Subscription(wanted, credentials, Admission(Principal(name), access))
+    return Subscription(wanted, credentials, Admission(Principal(name), access, method))
 
 
 @contextmanager

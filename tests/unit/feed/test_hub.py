@@ -213,6 +213,7 @@ async def test_one_principal_leaves_room_for_others_whatever_its_credentials() -
             await hub.locate(one, None)
         assert (refused.value.status, refused.value.retry_after_s > 0) == (429, True)
         await listen(hub, None, subscription(name="two", address="a"))
+        await listen(hub, None, subscription(name="one", method="bearer"))  # Another principal.
         too_late = ListStream()
         hub.attach(too_late, one, 1)
         assert too_late.ended
