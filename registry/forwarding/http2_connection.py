@@ -83,7 +83,7 @@ class Connection(asyncio.Protocol):
         self._front = ((b":scheme", scheme), (b":authority", authority.encode()))
         self._h2 = H2Connection(_CONFIGURATION)
         self._exchanges: dict[int, _Exchange] = {}
-        self._transport = cast("asyncio.Transport", None)
+        self.transport = cast("asyncio.Transport", None)
         self._pings = 0
         self._pongs = 0
         loop = asyncio.get_running_loop()
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start HTTP/2 with prior knowledge."""
-        self._transport = cast("asyncio.Transport", transport)
+        self.transport = cast("asyncio.Transport", transport)
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_WINDOW_BYTES)
         self._flush()
@@ -136,7 +136,7 @@ class Connection(asyncio.Protocol):
             case PingAckReceived():
                 self._pongs = self._pings
             case ConnectionTerminated():
-                self._transport.close()
+                self.transport.close()
 
     def _take(self, event: DataReceived, exchange: _Exchange | None) -> None:
         data, size = event.data or b"", event.flow_controlled_length or 0
@@ -171,7 +171,7 @@ class Connection(asyncio.Protocol):
         ``on_sent`` is called when the last piece of a body is sent. Raises :class:`NotSent` and
         :class:`Broken`. A caller that is cancelled drops the request.
         """
-        if self._transport.is_closing():
+        if self.transport.is_closing():
             raise NotSent("the connection has ended")
         answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         try:
@@ -216,12 +216,12 @@ class Connection(asyncio.Protocol):
 
     def _flush(self) -> None:
         data = self._h2.data_to_send()
-        if data and not self._transport.is_closing():
-            self._transport.write(data)
+        if data and not self.transport.is_closing():
+            self.transport.write(data)
 
     def ping(self) -> bool:
         """Send a ping; return False if the last one was not answered."""
-        if self._transport.is_closing() or self._pongs != self._pings:
+        if self.transport.is_closing() or self._pongs != self._pings:
             return False
         self._pings += 1
         self._h2.ping(self._pings.to_bytes(8, "big"))
@@ -230,11 +230,11 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Abort the connection."""
-        self._transport.abort()
+        self.transport.abort()
 
     async def close(self) -> None:
         """Close the connection gracefully."""
-        self._transport.close()
+        self.transport.close()
         await self.closed
 
 

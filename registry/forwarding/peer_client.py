@@ -10,6 +10,7 @@ from typing import Self
 import msgspec
 
 from election.contract import Identity
+from registry.processes.client_certificates import ConnectionCertificate, Verifier, certificate_of
 
 from .http2_connection import Connection, connect
 from .messages import COMMANDS, IDENTITY, STREAM, WATCH, PeerStatus, decode_status
@@ -107,6 +108,12 @@ class Peer:
     def alive(self) -> bool:
         """Send a ping; return False if the last one was not answered or the connection is closed."""
         return self._connection.ping() and (self._stream is None or self._stream.ping())
+
+    def certificates(self, verifier: Verifier) -> list[ConnectionCertificate]:
+        """Return the certificates that the node has shown; only for connections by TLS."""
+        links = (self._connection,) if self._stream is None else (self._connection, self._stream)
+        found = (certificate_of(each.transport, verifier) for each in links)
+        return [each for each in found if each is not None]
 
     def abort(self) -> None:
         """Abort the connection."""

@@ -1,4 +1,4 @@
-"""The connection to the primary: made, made again when it breaks, and checked by pings."""
+"""The connection to the primary: made, made again when it breaks, and checked: pings, and its certificate."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from election.contract import Identity
+from registry.processes.client_certificates import ConnectionCertificate
 
 from .peer_client import Peer
 from .signing import Signing
@@ -15,7 +16,7 @@ from .signing import Signing
 if TYPE_CHECKING:
     from registry.security.tls.peer_tls import PeerTls
 
-# Between pings. A connection that has not answered the last one when the next is due is closed.
+# Between checks. A connection that has not answered a ping when the next is due is closed.
 LIFE_EVERY_S = 3.0
 _RETRY_S = (0.02, 0.05, 0.1, 0.25, 0.5)
 _log = logging.getLogger(__name__)
@@ -103,17 +104,25 @@ class PrimaryConnection:
 
     async def _use(self, peer: Peer) -> None:
         self.peer, self.last_error = peer, ""
+        certificates = [] if self._tls is None else peer.certificates(self._tls)
         watch = self._loop.create_task(_watch(peer))
         try:
             self._connected()
-            while not peer.closed.done() and peer.alive():
+            while not peer.closed.done() and not (fault := _fault(peer, certificates)):
                 await asyncio.wait((peer.closed,), timeout=LIFE_EVERY_S)
             if not peer.closed.done():
-                _log.warning("the primary at %s does not answer pings", self.identity.peer)
+                _log.warning("the primary at %s %s", self.identity.peer, fault)
         finally:
             self.peer = None
             peer.abort()
             watch.cancel()
+
+
+def _fault(peer: Peer, certificates: list[ConnectionCertificate]) -> str:
+    """Return why the connection has to be made again, after sending a ping."""
+    if not all(each.counts() for each in certificates):
+        return "has shown a certificate that has expired or whose CA was removed"
+    return "" if peer.alive() else "does not answer pings"
 
 
 async def _watch(peer: Peer) -> None:

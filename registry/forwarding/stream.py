@@ -37,7 +37,7 @@ class Stream(asyncio.Protocol):
         self._signing = signing
         self._sender = Sender(ASKING)
         self._receiver = Receiver(ANSWERING, GREETING_BYTES_MAX)
-        self._transport = cast("asyncio.Transport", None)
+        self.transport = cast("asyncio.Transport", None)
         self._numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[bytes]] = {}
         self._owes_sign = False
@@ -49,8 +49,8 @@ class Stream(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the greeting."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.write(PREFACE + self._sender.frame(0, self._greeting))
+        self.transport = cast("asyncio.Transport", transport)
+        self.transport.write(PREFACE + self._sender.frame(0, self._greeting))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail all batches in flight."""
@@ -91,12 +91,12 @@ class Stream(asyncio.Protocol):
 
     async def ask(self, body: bytes) -> bytes:
         """Send a batch and return the answer, empty if it is malformed. Raises ``NotSent``, ``Broken``."""
-        if self._transport.is_closing():
+        if self.transport.is_closing():
             raise NotSent("the connection has ended")
         number = next(self._numbers)
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._asked[number] = answer
-        self._transport.write(self._sender.frame(number, body))
+        self.transport.write(self._sender.frame(number, body))
         try:
             return await answer
         finally:
@@ -104,15 +104,15 @@ class Stream(asyncio.Protocol):
 
     def ping(self) -> bool:
         """Send a ping; return False if the last one was not answered or the stream is closed."""
-        if self._transport.is_closing() or self._owes_sign:
+        if self.transport.is_closing() or self._owes_sign:
             return False
         self._owes_sign = True
-        self._transport.write(self._sender.frame(0, b""))
+        self.transport.write(self._sender.frame(0, b""))
         return True
 
     def abort(self) -> None:
         """Abort the connection."""
-        self._transport.abort()
+        self.transport.abort()
 
 
 async def open_stream(

@@ -18,7 +18,7 @@ from functools import partial
 from typing import cast
 
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
-from registry.processes.client_certificates import ClientCertificate, certificate_of
+from registry.processes.client_certificates import ConnectionCertificate, certificate_of
 
 from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal, served
 from .exchange import Exchange
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._lingering = False
         self.deadline = math.inf
         self.client = Client()
-        self.certificate: ClientCertificate | None = None
+        self.certificate: ConnectionCertificate | None = None
         self.withdrawn = False
         self.closed = False
         self.gone: asyncio.Future[None] | None = None
@@ -330,7 +330,7 @@ class Connection(asyncio.Protocol):
             self._close()
 
 
-def _client(transport: asyncio.BaseTransport, certificate: ClientCertificate | None) -> Client:
+def _client(transport: asyncio.BaseTransport, certificate: ConnectionCertificate | None) -> Client:
     peer = transport.get_extra_info("peername")
     host, port = peer[:2] if isinstance(peer, tuple) else ("", 0)
     return Client(host, port, certificate.verified.principal if certificate else "")

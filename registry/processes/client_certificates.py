@@ -1,6 +1,7 @@
-"""Client certificates of open connections: one counts until it expires or its authority is removed.
+"""Certificates that the other sides of open connections have shown.
 
-TLS verifies a certificate only in the handshake, and not even there when a client resumes a session.
+One counts until it expires or its authority is removed: TLS verifies a certificate only in the handshake, and
+not even there when a client resumes a session.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ _NEVER = float("inf")
 
 
 class Verified(NamedTuple):
-    """Principal and expiry of a client's certificate."""
+    """Principal and expiry of a certificate."""
 
     principal: str = ""  # empty if it names none
     expires: float = _NEVER  # in seconds since 1970
 
 
 class Verifier(Protocol):
-    """The authorities of a listener, which may be replaced."""
+    """The authorities of a listener or a client, which may be replaced."""
 
     @property
     def revision(self) -> int:
@@ -38,8 +39,8 @@ class Verifier(Protocol):
         ...
 
 
-class ClientCertificate(NamedTuple):
-    """The certificate of one connection."""
+class ConnectionCertificate(NamedTuple):
+    """The certificate of the other side of one connection."""
 
     verified: Verified
     verifier: Verifier
@@ -50,18 +51,18 @@ class ClientCertificate(NamedTuple):
         return time.time() < self.verified.expires and self.verifier.trusts(self.context)
 
 
-def certificate_of(transport: asyncio.BaseTransport, verifier: Verifier) -> ClientCertificate | None:
-    """Return the certificate of a TLS connection; ``None`` if the client has shown none."""
+def certificate_of(transport: asyncio.BaseTransport, verifier: Verifier) -> ConnectionCertificate | None:
+    """Return the certificate of a TLS connection; ``None`` if the other side has shown none."""
     ssl_object: Any = transport.get_extra_info("ssl_object")
     raw = ssl_object.getpeercert(binary_form=True)
-    return ClientCertificate(verifier.verified(raw), verifier, ssl_object.context) if raw else None
+    return ConnectionCertificate(verifier.verified(raw), verifier, ssl_object.context) if raw else None
 
 
 class CertifiedConnections:
     """The open connections with a client certificate, by what ends them; used on one event loop."""
 
     def __init__(self) -> None:
-        self._open: dict[Hashable, tuple[ClientCertificate, Callable[[], None]]] = {}
+        self._open: dict[Hashable, tuple[ConnectionCertificate, Callable[[], None]]] = {}
         self._due = _NEVER  # when the first of them expires, in seconds since 1970
         self._revisions: dict[Verifier, int] = {}
 
@@ -69,7 +70,9 @@ class CertifiedConnections:
         """Return the number of connections."""
         return len(self._open)
 
-    def opened(self, connection: Hashable, certificate: ClientCertificate, end: Callable[[], None]) -> None:
+    def opened(
+        self, connection: Hashable, certificate: ConnectionCertificate, end: Callable[[], None]
+    ) -> None:
         """Note a new connection; ``end`` is called once its certificate no longer counts."""
         self._open[connection] = (certificate, end)
         self._due = min(self._due, certificate.verified.expires)

@@ -50,7 +50,7 @@ def client_context(
 
 
 class TrustedContexts:
-    """The contexts of an endpoint whose authorities all still count."""
+    """The contexts of an endpoint or a client whose authorities all still count."""
 
     def __init__(self) -> None:
         self._authorities: frozenset[bytes] = frozenset()
@@ -58,12 +58,12 @@ class TrustedContexts:
         # Increases whenever an authority has been removed.
         self.revision = 0
 
-    def replaced(self, context: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> None:
-        """Note a new context, before it is used; without an authority of the former ones, those go."""
+    def replaced(self, *contexts: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> None:
+        """Note new contexts, before they are used; without an authority of the former ones, those go."""
         found = frozenset(map(_der, authorities))
         removed = not self._authorities <= found
         # A new set instead of a changed one: this runs in another thread than :meth:`trusts`.
-        self._contexts = WeakSet((context,) if removed else (*self._contexts, context))
+        self._contexts = WeakSet(contexts if removed else (*self._contexts, *contexts))
         self._authorities = found
         self.revision += removed
 
@@ -73,7 +73,7 @@ class TrustedContexts:
 
 
 def expiry(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> float:
-    """Return when a client's certificate no longer counts, in seconds since 1970: it or its authority."""
+    """Return when a certificate no longer counts, in seconds since 1970: it or its authority."""
     own = certificate.not_valid_after_utc.timestamp()
     issuers = [each for each in authorities if each.subject == certificate.issuer]
     return min(own, max((each.not_valid_after_utc.timestamp() for each in issuers), default=own))

@@ -30,7 +30,7 @@ class PeerTls:
     def _use(self, material: KeyMaterial, authorities: Authorities) -> None:
         client = client_context(material, authorities, protocol=_PROTOCOL)
         server = server_context(material, authorities, client_auth=ssl.CERT_REQUIRED, protocol=_PROTOCOL)
-        self._trusted.replaced(server, authorities)
+        self._trusted.replaced(server, client, authorities=authorities)
         self._authorities = authorities
         self.context, self.client = server, client
 

@@ -42,7 +42,7 @@ class ServerTls:
 
     def _use(self, material: KeyMaterial, authorities: Authorities) -> None:
         context = server_context(material, authorities, client_auth=self._client_auth)
-        self._trusted.replaced(context, authorities)
+        self._trusted.replaced(context, authorities=authorities)
         self._authorities = authorities
         self.context = context
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import datetime as dt
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from pathlib import Path
@@ -578,6 +579,36 @@ async def test_a_node_whose_authority_is_removed_loses_its_connections(tmp_path:
         authority.write(tmp_path, "one-ca")
         assert isinstance(await submit(secondary, Register("t", SCHEMA)), Done)
         watching.cancel()
+
+
+@pytest.mark.parametrize("change", ["authority removed", "expired"])
+def test_a_node_leaves_a_primary_whose_certificate_no_longer_counts(
+    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.forwarding.primary_connection.LIFE_EVERY_S", 0.05)
+    authority, lasts = Authority(), dt.timedelta(seconds=3)
+
+    async def leave() -> None:
+        primarys = security(authority, tmp_path, "one")
+        if change == "expired":
+            authority.issue("CN=one", ends=lasts).write(tmp_path, "one")
+        async with group(2, primarys, security(authority, tmp_path, "other")) as nodes:
+            nodes.elect(0)
+            secondary = nodes.members[1]
+            assert isinstance(await submit(secondary, Register("s", SCHEMA)), Done)
+            tls = secondary.peers._tls
+            assert tls is not None
+            watching = asyncio.ensure_future(tls.watch(0.02))
+            if change != "expired":
+                Authority("another").write(tmp_path, "other-ca")
+            await until_in_vain(secondary)
+            assert "certificate" in client_of(secondary).last_error
+            outcome = await submit(secondary, Register("t", SCHEMA), 0.3)
+            assert isinstance(outcome, Refused)
+            assert outcome.code == 50003
+            watching.cancel()
+
+    asyncio.run(asyncio.wait_for(leave(), 30))
 
 
 @pytest.mark.parametrize("trusted", [False, True])

@@ -52,7 +52,7 @@ def test_contexts_are_trusted_until_an_authority_is_removed() -> None:
     for authorities in ([first], [first, second], [second, first], [second]):
         found = tuple(each.certificate for each in authorities)
         contexts.append(server_context(material, found))
-        trusted.replaced(contexts[-1], found)
+        trusted.replaced(contexts[-1], authorities=found)
         seen = [trusted.trusts(each) for each in contexts]
         assert seen == (
             [True] * len(contexts) if len(authorities) == 2 or len(contexts) == 1 else [False] * 3 + [True]
