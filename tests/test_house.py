@@ -19,7 +19,7 @@ PACKAGES = ("registry", "election", "snapshots")
 # all rooms that name it, so arrows only go down; a test checks that there is no circle. The longest matching
 # name counts. "registry.__init__" is the version.
 _WORDS = (
-    "registry.domain.errors", "registry.domain.model", "registry.domain.principal",
+    "registry.domain.errors", "registry.domain.lru", "registry.domain.model", "registry.domain.principal",
     "registry.domain.commands",
 )  # fmt: skip
 _ROWS = (*_WORDS, "registry.domain.rows", "registry.domain.log_format")
@@ -44,6 +44,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.processes": ("registry.config", "registry.observe"),
     # The domain, which is pure.
     "registry.domain.errors": (),
+    "registry.domain.lru": (),
     "registry.domain.model": (),
     "registry.domain.principal": (),
     "registry.domain.commands": ("registry.domain.errors", "registry.domain.model"),
@@ -496,3 +497,19 @@ def test_constants_and_fields_have_comments_rather_than_strings(folder: str) -> 
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)
     ]
+
+
+@pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
+def test_there_is_one_cache_with_a_bound(path: Path) -> None:
+    """Elsewhere an ordered dictionary serves other orders: turns of clients, and times."""
+    others = {"registry.domain.lru", "registry.domain.admission", "registry.forwarding.signing"}
+    assert "collections.OrderedDict" not in _imported_names(path) or name_of(path) in others
+
+
+def _imported_names(path: Path) -> set[str]:
+    return {
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
+from registry.domain.lru import Lru
 from registry.domain.rows.view import Skip, View
 
 from .answers import Header
@@ -79,12 +79,9 @@ class PositionCache:
     """
 
     def __init__(self, bytes_max: int = 8 * 1024 * 1024) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
         self._moment = -1
-        self._ends: OrderedDict[Cursor, Mark] = OrderedDict()
-        self._ends_bytes = 0
-        self._lists: OrderedDict[Cursor, _ListPositions] = OrderedDict()
+        self._ends = Lru[Cursor, Mark](bytes_max // 8)
+        self._lists = Lru[Cursor, _ListPositions](bytes_max)
 
     def nearest(self, begin: Cursor, moment: int) -> tuple[int, Mark | None]:
         """Return how many items behind ``begin``'s mark need not be walked, and the last one's mark."""
@@ -92,7 +89,6 @@ class PositionCache:
         found = self._lists.get(begin._replace(skip=0))
         if found is None:
             return 0, begin.mark
-        self._lists.move_to_end(begin._replace(skip=0))
         at = bisect_right(found.counts, begin.skip)
         return (found.counts[at - 1], found.marks[at - 1]) if at else (0, begin.mark)
 
@@ -100,21 +96,14 @@ class PositionCache:
         """Remember that ``mark`` is the one of the ``count``-th item behind ``begin``'s mark."""
         self._at(moment)
         key = begin._replace(skip=0)
-        found = self._lists.get(key)
-        if found is None:
-            found = self._lists[key] = _ListPositions()
-            self._bytes += _POSITION_BYTES + _size(begin.mark or ())
+        found = self._lists.get(key) or _ListPositions(_POSITION_BYTES + _size(begin.mark or ()))
         at = bisect_right(found.counts, count)
         if at and found.counts[at - 1] == count:
             return
         found.counts.insert(at, count)
         found.marks.insert(at, mark)
-        size = _POSITION_BYTES + _size(mark)
-        found.bytes += size
-        self._bytes += size
-        while self._bytes > self._bytes_max:
-            oldest, positions = self._lists.popitem(last=False)
-            self._bytes -= positions.bytes + _POSITION_BYTES + _size(oldest.mark or ())
+        found.bytes += _POSITION_BYTES + _size(mark)
+        self._lists.put(key, found, found.bytes)
 
     def end_of(self, counted: Cursor) -> Mark | None:
         """Return the mark of the last item that a cursor skips, if it is remembered here."""
@@ -122,16 +111,12 @@ class PositionCache:
 
     def put_end(self, counted: Cursor, mark: Mark) -> None:
         """Remember the last item of a page whose next cursor only has a count; stays valid across writes."""
-        before = self._ends.pop(counted, None)
-        self._ends_bytes += _end_bytes(counted, mark) - (_end_bytes(counted, before) if before else 0)
-        self._ends[counted] = mark
-        while self._ends_bytes > self._bytes_max // 8:
-            self._ends_bytes -= _end_bytes(*self._ends.popitem(last=False))
+        self._ends.put(counted, mark, 2 * _POSITION_BYTES + _size(counted.mark or ()) + _size(mark))
 
     def _at(self, moment: int) -> None:
         if moment != self._moment:
             self._lists.clear()
-            self._bytes, self._moment = 0, moment
+            self._moment = moment
 
 
 class _ListPositions:
@@ -139,14 +124,10 @@ class _ListPositions:
 
     __slots__ = ("bytes", "counts", "marks")
 
-    def __init__(self) -> None:
+    def __init__(self, bytes: int) -> None:
         self.counts: list[int] = []
         self.marks: list[Mark] = []
-        self.bytes = 0
-
-
-def _end_bytes(counted: Cursor, mark: Mark) -> int:
-    return 2 * _POSITION_BYTES + _size(counted.mark or ()) + _size(mark)
+        self.bytes = bytes  # approximate memory use
 
 
 def _size(mark: Mark) -> int:

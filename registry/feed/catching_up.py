@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Hashable, Sequence
 
 from registry.domain.errors import EVENTS_DELETED, RegistryError
+from registry.domain.lru import Lru
 
 from .listener import Listener, Sight, State
 from .live import LiveListeners
@@ -37,7 +38,7 @@ class CatchingUp:
         self._workers: set[asyncio.Task[None]] = set()
         # Those that will look at the queue again.
         self._working = 0
-        self._texts: OrderedDict[tuple[int, int, Sight, Hashable], bytes] = OrderedDict()
+        self._texts = Lru[tuple[int, int, Sight, Hashable], bytes](_TEXTS_MAX)
 
     def add(self, listener: Listener) -> None:
         """Send a listener what it lacks, in turn with others."""
@@ -128,9 +129,8 @@ class CatchingUp:
         framed = self._texts.get(key)
         if framed is None:
             text = b"".join(printed(each) for each in found if sight.shows(each))
-            framed = self._texts[key] = stream.framed(text) if text else b""
-            if len(self._texts) > _TEXTS_MAX:
-                self._texts.popitem(last=False)
+            framed = stream.framed(text) if text else b""
+            self._texts.put(key, framed)
         return framed
 
     def _wait_ahead(self, listener: Listener) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
+
+from registry.domain.lru import Lru
 
 from .contract import Page
 from .ring import Entry, entries_of
@@ -22,7 +23,7 @@ class Pages:
 
     def __init__(self, ask: Callable[[int], Coroutine[Any, Any, Page]]) -> None:
         self._ask = ask
-        self._pages: OrderedDict[int, Entries] = OrderedDict()
+        self._pages = Lru[int, Entries](_PAGES_MAX)
         self._asking: dict[int, asyncio.Task[Page]] = {}
         self._room = asyncio.Semaphore(_AT_ONCE_MAX)
 
@@ -30,7 +31,6 @@ class Pages:
         """Return the events of a page and the position after them. Raises as :meth:`Source.events`."""
         found = self._pages.get(position)
         if found is not None:
-            self._pages.move_to_end(position)
             return found
         asking = self._asking.get(position)
         if asking is None:
@@ -40,9 +40,7 @@ class Pages:
         page = await asyncio.shield(asking)
         entries = entries_of(page), page.next
         if page.next > position:
-            self._pages[position] = entries
-            if len(self._pages) > _PAGES_MAX:
-                self._pages.popitem(last=False)
+            self._pages.put(position, entries)
         return entries
 
     def _answered(self, position: int, asking: asyncio.Task[Page]) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
 from registry.domain.errors import UNPROCESSABLE, RegistryError
+from registry.domain.lru import Lru
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import PAUSE, SchemaAnswer, SchemaQuery
 
@@ -143,7 +143,6 @@ class _Before(NamedTuple):
     longer_than_s: float
     # When to forget it, in ``time.monotonic()``.
     until: float
-    characters: int
 
 
 class _TooLong:
@@ -151,8 +150,7 @@ class _TooLong:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[SchemaQuery, _Before] = OrderedDict()
-        self._characters = 0
+        self._kept = Lru[SchemaQuery, _Before](TOO_LONG_CHARACTERS_MAX)
 
     def add(self, job: Job, told: WorkResult) -> None:
         """Remember the query for a while, and the part that caused it.
@@ -179,20 +177,12 @@ class _TooLong:
         kept = self._kept.get(query)
         if kept is None or time.monotonic() < kept.until:
             return kept
-        self._drop(query)
+        self._kept.remove(query)
         return None
 
     def _keep(self, query: SchemaQuery, known: SchemaAnswer | None, longer_than_s: float) -> None:
         characters = 1000 + query.characters + (0 if known is None else known.characters)
-        if characters > TOO_LONG_CHARACTERS_MAX:
-            return
-        self._drop(query)
-        self._kept[query] = _Before(known, longer_than_s, time.monotonic() + TOO_LONG_S, characters)
-        self._characters += characters
-        while self._characters > TOO_LONG_CHARACTERS_MAX:
-            self._drop(next(iter(self._kept)))
-
-    def _drop(self, query: SchemaQuery) -> None:
-        kept = self._kept.pop(query, None)
-        if kept is not None:
-            self._characters -= kept.characters
+        # One that weighs too much by itself would evict all others.
+        if characters <= TOO_LONG_CHARACTERS_MAX:
+            before = _Before(known, longer_than_s, time.monotonic() + TOO_LONG_S)
+            self._kept.put(query, before, characters)

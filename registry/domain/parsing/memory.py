@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from typing import Final, Generic, TypeVar
+from typing import Final
 
+from registry.domain.lru import Lru
 from registry.domain.model import Subject
 
 from .schema_queries import SchemaAnswer, Source
@@ -20,9 +20,6 @@ _STALE_MAX: Final = 4
 # Bytes that the fingerprints of one schema take, with their key; and those of a compatibility result.
 FINGERPRINTS_BYTES: Final = 400
 RESULT_BYTES: Final = 300
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 
 
 class VersionIndex:
@@ -131,50 +128,16 @@ class VersionIndexes:
     """Recently used indexes, at least one, up to ``bytes_max`` in total."""
 
     def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._kept: OrderedDict[Subject, tuple[VersionIndex, int]] = OrderedDict()
+        self._kept = Lru[Subject, VersionIndex](bytes_max, least=1)
 
     def of(self, subject: Subject) -> VersionIndex:
         """Return the index of a subject, an empty one if there is none."""
         kept = self._kept.get(subject)
-        return VersionIndex() if kept is None else kept[0]
+        return VersionIndex() if kept is None else kept
 
     def put(self, subject: Subject, index: VersionIndex) -> None:
-        """Put an index after use; evict the least recently used ones beyond the bound."""
-        before = self._kept.pop(subject, None)
-        weight = index.bytes
-        self._bytes += weight - (0 if before is None else before[1])
-        self._kept[subject] = index, weight
-        while self._bytes > self._bytes_max and len(self._kept) > 1:
-            _, (_, dropped) = self._kept.popitem(last=False)
-            self._bytes -= dropped
-
-
-class WeightedLru(Generic[_K, _V]):
-    """An LRU cache bounded by the total weight of its values, ``bytes_max``."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._values: OrderedDict[_K, tuple[_V, int]] = OrderedDict()
-
-    def get(self, key: _K) -> _V | None:
-        """Return a value and mark it as recently used."""
-        found = self._values.get(key)
-        if found is None:
-            return None
-        self._values.move_to_end(key)
-        return found[0]
-
-    def put(self, key: _K, value: _V, weight: int) -> None:
-        """Put a value of ``weight`` bytes; evict the least recently used ones beyond the bound."""
-        before = self._values.pop(key, None)
-        self._bytes += weight - (before[1] if before is not None else 0)
-        self._values[key] = value, weight
-        while self._bytes > self._bytes_max:
-            _, (_, dropped) = self._values.popitem(last=False)
-            self._bytes -= dropped
+        """Put an index after use."""
+        self._kept.put(subject, index, index.bytes)
 
 
 class SchemaMemory:
@@ -185,8 +148,8 @@ class SchemaMemory:
     """
 
     def __init__(self, bytes_max: int) -> None:
-        self.compatible: Final = WeightedLru[bytes, bool](bytes_max)
-        self.fingerprints: Final = WeightedLru[bytes, SchemaAnswer](bytes_max)
+        self.compatible: Final = Lru[bytes, bool](bytes_max)
+        self.fingerprints: Final = Lru[bytes, SchemaAnswer](bytes_max)
         self.indexes = VersionIndexes(bytes_max)
 
     def put_compatible(self, key: bytes) -> None:

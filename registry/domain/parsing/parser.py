@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from registry.domain.errors import RegistryError
+from registry.domain.lru import Lru
 from registry.domain.schemas import (
     FORMATS,
     STEPS_MAX,
@@ -18,7 +19,7 @@ from registry.domain.schemas import (
     Schema,
 )
 
-from .memory import FINGERPRINTS_BYTES, SchemaMemory, WeightedLru
+from .memory import FINGERPRINTS_BYTES, SchemaMemory
 from .querying import First, Needed, Paused, Querying, Unanswered
 from .schema_queries import NOTHING, PAUSE, Facts, SchemaAnswer, SchemaQuery, Source, answer, several
 
@@ -38,8 +39,8 @@ class Parser:
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
         self.memory: Final = SchemaMemory(bytes_max // 2)
-        self._schemas = WeightedLru[_Key, tuple[Schema, bool]](bytes_max)
-        self._answers = WeightedLru[SchemaQuery, SchemaAnswer](bytes_max)
+        self._schemas = Lru[_Key, tuple[Schema, bool]](bytes_max)
+        self._answers = Lru[SchemaQuery, SchemaAnswer](bytes_max)
 
     def run(self, steps: Querying[T]) -> T:
         """Return the result of a computation, answering all its queries here."""

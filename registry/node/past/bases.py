@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.history.replay import Row, prefixes
+from registry.domain.lru import Lru
 from registry.domain.rows.layout import after
 from registry.log.contract import Log
 from snapshots.catalogue.catalogue import Entry
@@ -27,8 +27,8 @@ class Bases:
 
     def __init__(self, log: Log, entries: Callable[[], list[Entry]]) -> None:
         self._log, self._entries = log, entries
-        self._manifests: OrderedDict[str, Manifest] = OrderedDict()
-        self._parts: OrderedDict[str, bytes] = OrderedDict()
+        self._manifests = Lru[str, Manifest](_MANIFESTS_MAX)
+        self._parts = Lru[str, bytes](_PARTS_MAX)
         self._refused: set[str] = set()
 
     def ready(self) -> list[Entry]:
@@ -62,10 +62,7 @@ class Bases:
         if manifest is None:
             manifest = read_manifest(location, id, announced)
             self._check_lineage(manifest)
-            self._manifests[id] = manifest
-            if len(self._manifests) > _MANIFESTS_MAX:
-                self._manifests.popitem(last=False)
-        self._manifests.move_to_end(id)
+            self._manifests.put(id, manifest)
         return manifest
 
     def _check_lineage(self, manifest: Manifest) -> None:
@@ -95,8 +92,6 @@ class Bases:
     def _content(self, location: Location, id: str, part: Part) -> bytes:
         content = self._parts.get(part.name)
         if content is None:
-            content = self._parts[part.name] = read_part(location, id, part)
-            if len(self._parts) > _PARTS_MAX:
-                self._parts.popitem(last=False)
-        self._parts.move_to_end(part.name)
+            content = read_part(location, id, part)
+            self._parts.put(part.name, content)
         return content

@@ -7,7 +7,6 @@ whose offsets the history tells. What they no longer tell is an error, never a g
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, takewhile
 
@@ -17,6 +16,7 @@ from registry.domain.history.entries import HistoryEntry, is_of
 from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows
 from registry.domain.history.replay import Row, lost, replayed, rows_of
 from registry.domain.log_format.records import Record
+from registry.domain.lru import Lru
 from registry.domain.rows import layout
 from registry.domain.rows.spans import Span, gap_below
 from registry.domain.rows.view import History
@@ -43,8 +43,7 @@ class Teller:
 
     def __init__(self, log: Log, store: Store, bases: Bases, now_ms: Callable[[], int]) -> None:
         self._log, self._store, self._bases, self._now_ms = log, store, bases, now_ms
-        self._cache: OrderedDict[tuple[bytes, int], list[Row]] = OrderedDict()
-        self._cache_bytes = 0
+        self._cache = Lru[tuple[bytes, int], list[Row]](CACHE_BYTES)
 
     def tell(self, moment: Moment, owners: Sequence[bytes], hurry: Callable[[], None]) -> OwnerRows:
         """Return the rows of owners, packed as in row keys. Raises :class:`RegistryError`."""
@@ -89,15 +88,8 @@ class Teller:
         rows = self._cache.get((owner, applied))
         if rows is None:
             rows = self._told(owner, applied, hurry)
-            self._remember(owner, applied, rows)
+            self._cache.put((owner, applied), rows, _size(rows))
         return rows
-
-    def _remember(self, owner: bytes, applied: int, rows: list[Row]) -> None:
-        self._cache[owner, applied] = rows
-        self._cache_bytes += _size(rows)
-        while self._cache_bytes > CACHE_BYTES:
-            _, gone = self._cache.popitem(last=False)
-            self._cache_bytes -= _size(gone)
 
     def _told(self, owner: bytes, applied: int, hurry: Callable[[], None]) -> list[Row]:
         with self._store.view() as view:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
 from registry.domain.errors import TOO_MANY_REQUESTS
+from registry.domain.lru import Lru
 
 # Principals whose buckets are remembered; the one that wrote least recently is forgotten, with a full bucket.
 PRINCIPALS_MAX = 10_000
@@ -29,7 +29,7 @@ class WriteRates:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._paid: OrderedDict[str, _Bucket] = OrderedDict()
+        self._paid = Lru[str, _Bucket](PRINCIPALS_MAX)
         # The buckets of the principals with writes in the current batch, once it is paid for.
         self._batch: dict[str, _Bucket] = {}
 
@@ -53,8 +53,5 @@ class WriteRates:
     def pay(self) -> None:
         """Pay for the writes of the current batch, which is in the log."""
         for name, bucket in self._batch.items():
-            self._paid[name] = bucket
-            self._paid.move_to_end(name)
-            if len(self._paid) > PRINCIPALS_MAX:
-                self._paid.popitem(last=False)
+            self._paid.put(name, bucket)
         self._batch.clear()

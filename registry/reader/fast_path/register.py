@@ -9,7 +9,6 @@ too.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ from registry.api.bodies import schema_request
 from registry.api.request_target import parse, remembered
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
+from registry.domain.lru import Lru
 from registry.domain.model import EVERYWHERE, TOP, Subject, identity
 from registry.domain.queries import entities
 from registry.domain.queries.scope import Config
@@ -34,7 +34,7 @@ _PATH_BYTES_MAX = 1024
 _QUERY_BYTES_MAX = 512
 _KEYS_BYTES = 2048  # memory of one subject's keys, none of which is longer than LMDB allows
 _KEYS_BYTES_MAX = 32 * 1024 * 1024
-_CACHED_BYTES = 320  # memory that one cached body takes, independent of its size
+_CACHED_BYTES = 376  # memory that one cached body takes, independent of its size
 
 
 class _Content(NamedTuple):
@@ -51,19 +51,15 @@ class Bodies:
     """Cache of the contents of request bodies, by their hash, within ``bytes_max``; least recently used."""
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
-        self._count_max = max(1, bytes_max // _CACHED_BYTES)
-        self._contents: OrderedDict[bytes, _Content] = OrderedDict()
+        self._contents = Lru[bytes, _Content](max(1, bytes_max // _CACHED_BYTES))
 
     def content(self, body: bytes) -> _Content:
         """Return the content of a plain body; ``_NOT_PLAIN`` for any other."""
         digest = sha256(body).digest()
         found = self._contents.get(digest)
         if found is None:
-            found = self._contents[digest] = _content(body)
-            if len(self._contents) > self._count_max:
-                self._contents.popitem(last=False)
-        else:
-            self._contents.move_to_end(digest)
+            found = _content(body)
+            self._contents.put(digest, found)
         return found
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from registry.domain.lru import Lru
 from registry.security.client_address import client_network
 
 # Of all processes of a host together.
@@ -43,8 +43,7 @@ class Throttle:
         self._pending_max = max(1, PENDING_MAX // processes)
         self._first_delay_s, self._delay_max_s = FIRST_DELAY_S * processes, DELAY_MAX_S * processes
         self._forgotten_after_s = max(FORGOTTEN_AFTER_S, 2 * self._delay_max_s)
-        # The addresses that have failed least recently are forgotten first.
-        self._records: OrderedDict[str, _Record] = OrderedDict()
+        self._records = Lru[str, _Record](ADDRESSES_MAX)
 
     def __len__(self) -> int:
         """Return the number of addresses in the table."""
@@ -79,12 +78,10 @@ class Throttle:
             if over > 0:
                 delay_s = self._first_delay_s * 2.0 ** min(over - 1, 10)
                 record.blocked_until = now + min(self._delay_max_s, delay_s)
-            self._records.move_to_end(key)
         elif not (record.failures or record.pending):
-            del self._records[key]
+            self._records.remove(key)
 
     def _add(self, key: str) -> _Record:
-        if len(self._records) >= ADDRESSES_MAX:
-            self._records.popitem(last=False)
-        record = self._records[key] = _Record()
+        record = _Record()
+        self._records.put(key, record)
         return record

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from registry.domain.lru import Lru
 from registry.domain.model import Subject
 from registry.domain.principal import Principal, names_in_rules
 from registry.domain.subject_patterns import Pattern, SubjectRange, union
@@ -51,7 +51,7 @@ class Rules:
                 self._by_principal.setdefault(name, []).append(index)
             for name in rule.groups:
                 self._by_group.setdefault(name, []).append(index)
-        self._accesses: OrderedDict[tuple[Principal, str], Access] = OrderedDict()
+        self._accesses = Lru[tuple[Principal, str], Access](_ACCESS_MAX)
 
     def names(self) -> Iterable[str]:
         """Return the principals and groups that rules name."""
@@ -63,11 +63,7 @@ class Rules:
         if found is None:
             mine = self.concerning(principal, kind)
             found = RuleAccess((each.permissions, each.subjects) for each in mine)
-            self._accesses[principal, kind] = found
-            if len(self._accesses) > _ACCESS_MAX:
-                self._accesses.popitem(last=False)
-        else:
-            self._accesses.move_to_end((principal, kind))
+            self._accesses.put((principal, kind), found)
         return found
 
     def deciding(
