@@ -40,7 +40,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint unit docs site bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff unit docs site bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 .PHONY: kerberos node-and-npm
 
 help:
@@ -80,11 +80,14 @@ cluster: java $(VENV)/run.stamp console-if-possible
 	@exec $(BIN)/python -m deploy.local.cluster --nodes "$(NODES)" --election "$(ELECTION)" \
 	  $(if $(PORT),--port "$(PORT)") $(if $(DATA),--data "$(DATA)") -- $(ARGS)
 
-test: tools lint unit
+# mypy is one of the tests (tests/test_types.py), so that it runs while others wait.
+test: tools ruff $(if $(strip $(TESTS)),lint) unit
 
-lint: $(VENV)/dev.stamp
-	$(BIN)/ruff check
+lint: ruff
 	$(BIN)/mypy
+
+ruff: $(VENV)/dev.stamp
+	$(BIN)/ruff check
 
 unit: tools console $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 	@$(BIN)/python -m deploy.local.jars

@@ -1,8 +1,9 @@
-"""All tests, in two groups that run at the same time: ``python -m tests``, which ``make test`` calls.
+"""All tests, in three groups that run at the same time: ``python -m tests``, which ``make test`` calls.
 
-The tests of one group mostly compute, or ask one server as a user would; those of the other start clusters
-and wait for them, and could time out if more than one neighbour competed for the cores. Both groups take
-about as long. One line is printed for each file, and failures at the end. With arguments, this is pytest.
+The tests of the first group mostly compute; those of the second start one registry each and ask it as a user
+would; those of the third start brokers and clusters and wait for them, and could time out if more than one
+neighbour for each of two cores competed with them. All groups take about as long. One line is printed for
+each file, and failures and the most expensive files at the end. With arguments, this is pytest.
 """
 
 from __future__ import annotations
@@ -17,21 +18,57 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 COMPUTING = (
-    *("tests/unit", "tests/simulation", "tests/api", "tests/fuzz", "tests/console", "tests/clients"),
-    *("tests/contract/snapshots", "tests/process/snapshots", "tests/process/commands"),
-    *("tests/process/folder", "tests/process/docs", "tests/process/deploy"),
     *sorted(str(path) for path in Path("tests").glob("test_*.py")),
+    *("tests/unit", "tests/simulation", "tests/api", "tests/fuzz"),
+    *("tests/contract/snapshots", "tests/process/snapshots"),
 )
-# What is in neither list waits for servers, so that no new folder is left out.
+CLUSTERS = ("tests/cluster", "tests/contract", "tests/faults")
 GROUPS = {
     "computing": COMPUTING,
-    "servers": ("tests", *(f"--ignore={path}" for path in COMPUTING)),
+    # What is in neither list asks one registry, so that no new folder is left out.
+    "processes": ("tests", *(f"--ignore={path}" for path in (*COMPUTING, *CLUSTERS))),
+    "clusters": (*CLUSTERS, *(f"--ignore={path}" for path in COMPUTING)),
 }
 # A test that runs for this many seconds is named, and named again after each further period.
 SLOW_S = 60.0
+# So many files are listed at the end.
+EXPENSIVE = 10
 RESULT = re.compile(r"(\S+\.py)::.+ (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Cost(NamedTuple):
+    """The cost of a file of tests: CPU seconds of all processes of its group, and seconds by the clock."""
+
+    cpu_s: float
+    seconds: float
+    file: str
+
+    def __str__(self) -> str:
+        return f"{self.seconds:6.1f} s {self.cpu_s:6.1f} CPU s  {self.file}"
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process and all its descendants, ended ones too; 0 where there is no /proc.
+
+    It is too low for what has lost its parent, and counts servers that tests share while each test runs.
+    """
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue  # It has ended meanwhile.
+        parents[int(stat.parent.name)] = int(fields[1])
+        ticks[int(stat.parent.name)] = sum(map(int, fields[11:15]))
+    family = {pid}
+    while more := {each for each, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(ticks.get(each, 0) for each in family) / _TICKS
 
 
 class Group:
@@ -44,10 +81,12 @@ class Group:
         self.output = self.process.stdout.fileno()
         self.name = name
         self.rest: list[str] = []
+        self.costs: list[Cost] = []
+        self.cost = Cost(0.0, 0.0, name)
         self._unfinished = b""
         self._file = ""
         self._results: Counter[str] = Counter()
-        self._file_began = self._test_began = time.monotonic()
+        self._began = self._test_began = time.monotonic()
 
     @property
     def running(self) -> str:
@@ -60,10 +99,11 @@ class Group:
         *lines, self._unfinished = (self._unfinished + printed).split(b"\n")
         for line in lines:
             self._take(line.decode(errors="replace"))
-        if printed:
-            self._test_began = time.monotonic()
-        else:
-            self._end_file("")
+        if not printed:
+            self._begin_file("")
+        elif begun := re.match(r"(\S+\.py)::", self.running):
+            self._begin_file(begun[1])
+        self._test_began = time.monotonic()
         return bool(printed)
 
     def say(self, text: str) -> None:
@@ -79,19 +119,23 @@ class Group:
         if not (result := RESULT.fullmatch(line)):
             self.rest.append(line)
             return
-        self._end_file(result[1])
+        self._begin_file(result[1])
         self._results[result[2].lower()] += 1
         if result[2] in {"FAILED", "ERROR", "XPASS"}:
             self.say(line)
 
-    def _end_file(self, following: str) -> None:
-        if self._results and following != self._file:
-            seconds = time.monotonic() - self._file_began
+    def _begin_file(self, file: str) -> None:
+        if file == self._file:
+            return
+        former = self.cost
+        self.cost = Cost(cpu_seconds(self.process.pid), time.monotonic() - self._began, self.name)
+        if self._results:
+            spent = self.cost.cpu_s - former.cpu_s, self.cost.seconds - former.seconds
+            self.costs.append(Cost(*spent, self._file))
             results = ", ".join(f"{count} {result}" for result, count in self._results.items())
-            self.say(f"{seconds:6.1f} s  {self._file}  {results}")
-        if following != self._file:
-            self._results.clear()
-            self._file, self._file_began = following, time.monotonic()
+            self.say(f"{self.costs[-1]}  {results}")
+        self._results.clear()
+        self._file = file
 
 
 def run(groups: Mapping[str, Sequence[str]], slow_s: float = SLOW_S) -> int:
@@ -100,6 +144,7 @@ def run(groups: Mapping[str, Sequence[str]], slow_s: float = SLOW_S) -> int:
     # that. A time limit around the tests ends them with SIGTERM; the hanging test is named then, too.
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.default_int_handler)
+    began = time.monotonic()
     running = [Group(name, arguments) for name, arguments in groups.items()]
     try:
         with selectors.DefaultSelector() as selector:
@@ -119,7 +164,15 @@ def run(groups: Mapping[str, Sequence[str]], slow_s: float = SLOW_S) -> int:
     codes = [group.process.wait() for group in running]
     for group, code in zip(running, codes, strict=True):
         print(f"\n{group.name}: exit status {code}", *group.rest, sep="\n", flush=True)
+    _print_costs(running, time.monotonic() - began)
     return int(any(codes))
+
+
+def _print_costs(groups: Sequence[Group], seconds: float) -> None:
+    costs = sorted((cost for group in groups for cost in group.costs), reverse=True)
+    print("\nThe most expensive files:", *costs[:EXPENSIVE], sep="\n")
+    everything = Cost(sum(group.cost.cpu_s for group in groups), seconds, "everything")
+    print("\nAll files:", *(group.cost for group in groups), everything, sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -224,9 +224,20 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield every module that ``path`` imports, at its top or inside a function."""
-    for node in ast.walk(tree_of(path)):
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of the tree. Most rules look at all of them, and walking the trees costs the most."""
+    return tuple(ast.walk(tree_of(path)))
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    """Return every module that ``path`` imports, at its top or inside a function."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -319,7 +330,7 @@ def test_the_domain_is_pure(path: Path) -> None:
         {imported for imported in imports(path) if imported.split(".")[0] in IMPURE and imported not in PURE}
     )
     assert not impure, f"{name_of(path)} imports {impure}"
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id not in {"open", "print", "input"}, f"{name_of(path)} calls {node.func.id}"
         assert not isinstance(node, ast.AsyncFunctionDef | ast.Await), f"{name_of(path)} waits"
@@ -328,7 +339,7 @@ def test_the_domain_is_pure(path: Path) -> None:
 @pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
 def test_errors_are_made_where_they_are_raised(path: Path) -> None:
     """An error that is raised again keeps the frames of every time, and everything that they refer to."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name):
             assert not node.exc.id.isupper(), f"{name_of(path)}:{node.lineno} raises {node.exc.id}"
 
@@ -349,7 +360,7 @@ def test_names_are_ours(path: Path) -> None:
     assert not EMPTY_NAMES & rooms, "a module's name says what it holds"
     if rooms & FOREIGN_ROOMS:
         return
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         name = (
             node.name
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
@@ -365,7 +376,7 @@ def test_names_are_ours(path: Path) -> None:
 @pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
 def test_no_view_is_held_while_waiting(path: Path) -> None:
     """A view pins pages of the store; it must end before the task yields."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.With) or not any(_is_view(item.context_expr) for item in node.items):
             continue
         waits = [
@@ -380,7 +391,7 @@ def _is_view(node: ast.expr) -> bool:
 
 @pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
 def test_queues_are_bounded(path: Path) -> None:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             assert name != "SimpleQueue", f"{name_of(path)}:{node.lineno}: a queue without a bound"
@@ -390,7 +401,7 @@ def test_queues_are_bounded(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules("tests"), ids=name_of)
 def test_tests_wait_for_conditions_not_for_time(path: Path) -> None:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import | ast.ImportFrom):
             assert "mock" not in ast.unparse(node), f"{name_of(path)}: the real thing, no mocks"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("until"):
@@ -475,7 +486,7 @@ def test_docstrings_begin_with_a_verb_or_a_noun(folder: str) -> None:
     texts = {
         f"{name_of(path)}:{getattr(node, 'lineno', 1)}": ast.get_docstring(node) or ""
         for path in modules(folder)
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, documented)
     }
     assert not {place: text.splitlines()[0] for place, text in texts.items() if CLAUSE.match(text)}
@@ -486,7 +497,7 @@ def test_constants_and_fields_have_comments_rather_than_strings(folder: str) -> 
     statements = [
         (path, statement)
         for path in modules(folder)
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(body := getattr(node, "body", None), list)
         for statement in body[1:]
     ]

@@ -1,4 +1,4 @@
-"""The runner of the two groups of tests (``python -m tests``)."""
+"""The runner of the groups of tests (``python -m tests``)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,29 @@ def test_both_groups_run_and_failures_stand_at_the_end(tmp_path: Path) -> None:
     two.write_text(PASSING)
     assert start(one, two, output).wait() == 1
     text = output.read_text()
-    progress, _, failures = text.partition("one: exit status 1")
+    progress, _, rest = text.partition("one: exit status 1")
+    failures, _, costs = rest.partition("The most expensive files:")
     assert "test_one.py  1 failed, 1 passed" in progress
     assert "test_two.py  1 passed" in progress
     assert "assert 'expected' == 'found'" in failures
     assert "assert 'expected' == 'found'" not in progress
+    assert {Path(line.split()[-1]).name for line in costs.splitlines() if "CPU s" in line} == {
+        *("test_one.py", "test_two.py"), *("one", "two", "everything"),
+    }  # fmt: skip
+
+
+def test_the_cost_of_a_file_includes_what_its_processes_computed(tmp_path: Path) -> None:
+    one, two, output = tmp_path / "test_one.py", tmp_path / "test_two.py", tmp_path / "output"
+    one.write_text(
+        "import subprocess, sys\n"
+        "CODE = 'import time\\nwhile time.process_time() < 1: pass'\n"
+        "def test_computing(): subprocess.run([sys.executable, '-c', CODE])\n"
+    )
+    two.write_text(PASSING)
+    assert start(one, two, output).wait() == 0
+    dearest = output.read_text().partition("The most expensive files:\n")[2].splitlines()[0]
+    assert dearest.endswith("test_one.py")
+    assert float(dearest.split()[2]) >= 1.0
 
 
 def test_a_test_that_hangs_is_named(tmp_path: Path) -> None:
