@@ -79,12 +79,12 @@ def apply_folder(
     again.
     """
     from .carrying_out import Manner, make_alike  # noqa: PLC0415 - the help needs none of it
-    from .folder_source import folders_told, source  # noqa: PLC0415
+    from .folder_source import folders_told, whole  # noqa: PLC0415
 
     if exit_code and not dry_run:
         raise click.UsageError("--exit-code belongs to --dry-run", click.get_current_context())
     with folders_told():
-        found = source(folder)
+        found = whole(folder)
         if prune and not found.manifest.owned:
             advice = 'add a line as subjects = ["orders-*"] to registrar.toml'
             raise Failure(f"--prune needs to know what {folder} owns: {advice}")
@@ -106,10 +106,10 @@ def upload(client: RegistryClient, *, folder: Path, dry_run: bool, keep_ids: boo
     --keep-ids, versions that are marked as deleted there.
     """
     from .carrying_out import Manner, make_alike  # noqa: PLC0415 - the help needs none of it
-    from .folder_source import folders_told, source  # noqa: PLC0415
+    from .folder_source import folders_told, whole  # noqa: PLC0415
 
     with folders_told():
-        found = source(folder)
+        found = whole(folder)
         manner = Manner(dry_run, True, keep_ids, as_json)
         return make_alike(client, found.contents, manner, about=found.manifest.owned)
 

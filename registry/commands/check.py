@@ -71,8 +71,8 @@ def check(
 ) -> int:
     """Check if a registry would accept schema files.
 
-    PATH is a folder of schemas (see docs/schemas-in-git.md) or a file. They are compared with the registry
-    unless --against or --offline is given.
+    PATH is a folder of schemas (see docs/schemas-in-git.md), a part of one, or a file. They are compared with
+    the registry unless --against or --offline is given.
     """
     from registry.folder import report  # noqa: PLC0415 - the help needs none of it
 
@@ -106,7 +106,8 @@ def _checked(
     from .folder_source import earlier, source  # noqa: PLC0415
     from .opened_registry import is_url  # noqa: PLC0415
 
-    wanted = source(path, subject).contents
+    found = source(path, subject)
+    wanted = found.contents
     if not wanted.versions and not against:
         raise Failure(f"there is no schema in {path}: files must end in .avsc, .json or .proto")
     urls = [each for each in against if is_url(each)]
@@ -115,12 +116,12 @@ def _checked(
     if offline and against:
         raise click.UsageError("--offline needs no --against")
     if offline or (against and not urls):
-        single = "" if path.is_dir() else next(iter(wanted.versions))
-        return checking.check_files(wanted, [earlier(each, path, single) for each in against], level)
+        before = [earlier(each, path, subject, found.part) for each in against]
+        return found.about(checking.check_files(wanted, before, level))
     with connection.open(os.environ, *urls) as client:
         registry = MemoryRegistry()
         registry.load(present_for(RegistryReader(client), wanted))
-    return checking.check(wanted, registry, level)
+    return found.about(checking.check(wanted, registry, level))
 
 
 @click.command("lint", cls=Verb, epilog="Exit status: 0 no errors, 1 errors found, 2 no verdict possible.")
@@ -163,15 +164,17 @@ def lint(
     if policies is not None and (rules is not None or warn is not None):
         raise click.UsageError("--policies names the rules: leave out --rules and --warn")
     with errors_told(), folders_told():
-        wanted, manifest = source(path, subject)
+        chosen = source(path, subject)
+        wanted = chosen.contents
         if not wanted.versions:
             raise Failure(f"there is no schema in {path}: files must end in .avsc, .json or .proto")
         registry = MemoryRegistry()
         if connection.url:
             with connection.open(os.environ) as client:
                 registry.load(present_for(RegistryReader(client), wanted))
-        chosen = _policies(policies) if policies is not None else _rules(rules, warn, manifest)
-        found = checking.lint(wanted, chosen, registry)
+        named = _policies(policies) if policies is not None else _rules(rules, warn, chosen.manifest)
+        found = checking.lint(wanted, named, registry)
+        found = [each for each in found if each.invalid or chosen.is_about(each.subject)]
     if as_json:
         print_json(report.lint_json(found))
     else:

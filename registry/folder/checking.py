@@ -60,7 +60,8 @@ def check_files(wanted: Contents, earlier: Iterable[Contents], level: str | None
         except RegistryError as error:
             raise FolderError(f"an earlier schema is not valid: {error.message}") from None
     found = check(wanted, registry, level)
-    return replace(found, outcomes=[_complete(wanted, each) for each in found.outcomes])
+    firsts: dict[str, str] = {}
+    return replace(found, outcomes=[_complete(wanted, each, firsts) for each in found.outcomes])
 
 
 def check(wanted: Contents, registry: MemoryRegistry, level: str | None = None) -> Plan:
@@ -76,13 +77,18 @@ def check(wanted: Contents, registry: MemoryRegistry, level: str | None = None) 
     return plan_for(Contents(wanted.versions, configs), registry)
 
 
-def _complete(wanted: Contents, outcome: Outcome) -> Outcome:
-    """Return the outcome, or a refusal if the version refers to a schema that was removed."""
+def _complete(wanted: Contents, outcome: Outcome, firsts: dict[str, str]) -> Outcome:
+    """Return the outcome, or a refusal if the version refers to a schema that was removed.
+
+    ``firsts``: for each schema that was removed, the first subject that refers to it.
+    """
     for reference in outcome.version.references:
         target, position = wanted.target(reference, outcome.subject)
         if position is None and outcome.verdict not in REFUSED:
             text = f"refers to {target}, which is not among these files"
-            return Outcome(outcome.subject, outcome.version, "rejected", message=text)
+            first = firsts.setdefault(target, outcome.subject)
+            because = first if first != outcome.subject else ""
+            return Outcome(outcome.subject, outcome.version, "rejected", message=text, because=because)
     return outcome
 
 
@@ -107,7 +113,8 @@ def lint(wanted: Contents, rules: LintRules | Policies, registry: MemoryRegistry
                 Linted(subject, version, registry.lint(command, errors), registry.lint(command, warnings))
             )
         except RegistryError as error:
-            found.append(Linted(subject, version, invalid=error.message))
+            text = "; ".join([error.message, *version.lacking(error.message).values()])
+            found.append(Linted(subject, version, invalid=text))
     return found
 
 

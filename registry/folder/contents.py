@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -43,6 +43,12 @@ class Version:
     deleted: bool = False
     # The file that it was read from; empty for a registry's.
     origin: str = ""
+    # Names to which no reference leads, each with a sentence about where it is.
+    missing: tuple[tuple[str, str], ...] = ()
+
+    def lacking(self, message: str) -> dict[str, str]:
+        """Return the missing names that a refusal is about, each with the sentence where it is."""
+        return {name: where for name, where in self.missing if name in message}
 
     def request(self, subject: str, **members: Any) -> Register:
         """Return the command that registers it."""
@@ -77,6 +83,26 @@ class Contents:
         """Return these contents with other modes for some scopes; ``None``: no mode."""
         found = {scope: mode for scope, mode in {**self.modes, **modes}.items() if mode is not None}
         return Contents(self.versions, self.configs, found)
+
+    def with_referenced(self, subjects: Iterable[str]) -> Contents:
+        """Return a part of these contents: subjects, all that they refer to, and the configs of both."""
+        found: dict[str, tuple[Version, ...]] = {}
+        left = list(subjects)
+        while left:
+            subject = left.pop()
+            if subject in found or subject not in self.versions:
+                continue
+            found[subject] = self.versions[subject]
+            left += [self.target(each, subject)[0] for one in found[subject] for each in one.references]
+        versions = {subject: each for subject, each in self.versions.items() if subject in found}
+        scopes = [each for each in self.configs if each in found or Subject.parse(each).is_context]
+        return Contents(versions, {scope: self.configs[scope] for scope in scopes}, {})
+
+    def renamed(self, former: str, subject: str) -> Contents:
+        """Return these contents with another name for a subject that no other one refers to."""
+        versions = {subject if name == former else name: each for name, each in self.versions.items()}
+        configs = {subject if name == former else name: each for name, each in self.configs.items()}
+        return Contents(versions, configs, self.modes)
 
     def names(self, subject: str) -> bool:
         """Return true if anything is said of a subject."""

@@ -105,7 +105,7 @@ def _imported(planning: Planning, place: Place) -> Outcome:
     try:
         planning.registry.submit(command)
     except RegistryError as error:
-        return Outcome(subject, version, "rejected", message=error.message)
+        return planning.rejected(subject, version, error.message)
     planning.plan.steps.append(registration(subject, version, command, version.number))
     return Outcome(subject, version, "new" if first else "compatible", version.number)
 

@@ -148,17 +148,17 @@ def _registered(planning: Planning, place: Place, version: Version) -> Outcome:
         result = registry.explain(command) if decision.entries and not first else None
         number: int = registry.submit(command)["version"]
     except RegistryError as error:
-        return _refusal(registry, version, command, error)
+        return _refusal(planning, version, command, error)
     if not decision.entries:
         return Outcome(subject, version, "unchanged", number)
     planning.plan.steps.append(registration(subject, version, command, number))
     return Outcome(subject, version, "new" if first else "compatible", number, result=result)
 
 
-def _refusal(registry: MemoryRegistry, version: Version, command: Register, error: RegistryError) -> Outcome:
+def _refusal(planning: Planning, version: Version, command: Register, error: RegistryError) -> Outcome:
     if error.code != INCOMPATIBLE.code:
-        return Outcome(command.subject, version, "rejected", message=error.message)
-    result = registry.explain(command)
+        return planning.rejected(command.subject, version, error.message)
+    result = planning.registry.explain(command)
     return Outcome(command.subject, version, "incompatible", message=error.message, result=result)
 
 

@@ -22,6 +22,10 @@ class Planning:
     plan: Plan = field(default_factory=Plan)
     # The numbers that versions have in the registry.
     numbers: dict[Place, int] = field(default_factory=dict)
+    # The subjects that caused the refusal of versions.
+    causes: dict[Place, str] = field(default_factory=dict)
+    # The first subject in which a name is missing.
+    lacking: dict[str, str] = field(default_factory=dict)
 
     def version(self, place: Place) -> Version:
         """Return the wanted version at a place."""
@@ -40,7 +44,9 @@ class Planning:
     def add(self, place: Place, outcome: Outcome) -> None:
         """Add the outcome of a version."""
         self.plan.outcomes.append(outcome)
-        if outcome.verdict not in REFUSED:
+        if outcome.verdict in REFUSED:
+            self.causes[place] = outcome.because or outcome.subject
+        else:
             self.numbers[place] = outcome.number
 
     def skipped(self, place: Place) -> Outcome | None:
@@ -54,8 +60,17 @@ class Planning:
             text = f"refers to {target}, which is refused itself"
             if found.deleted:
                 text = f"refers to {target} version {found.number}, which is soft-deleted: undelete it first"
-            return Outcome(place[0], version, "skipped", message=text)
+            cause = self.causes.get((target, used), "")
+            return Outcome(place[0], version, "skipped", message=text, because=cause)
         return None
+
+    def rejected(self, subject: str, version: Version, message: str) -> Outcome:
+        """Return the outcome of a version that is not valid; tell where names are that it lacks."""
+        lacking = version.lacking(message)
+        firsts = [self.lacking.setdefault(name, subject) for name in lacking]
+        because = next((each for each in firsts if each != subject), "")
+        text = "; ".join([message, *lacking.values()])
+        return Outcome(subject, version, "rejected", message=text, because=because)
 
     def problem(self, subject: str, message: str) -> None:
         """Add a problem, which keeps all steps from being taken."""

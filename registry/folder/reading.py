@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Final
@@ -11,7 +11,9 @@ from registry.domain.model import Subject
 
 from .contents import MANIFEST, Contents, FolderError, Version, is_version_number
 from .file_names import TYPES, subject_of
+from .linking import linked
 from .manifest import Manifest, SubjectEntry, VersionEntry, parse
+from .ordering import Place
 
 # Files by their path from the folder, with ``/`` between its parts.
 Tree = Mapping[str, bytes]
@@ -30,9 +32,9 @@ def manifest_of(tree: Tree) -> Manifest:
 
 
 def read(tree: Tree, manifest: Manifest | None = None) -> Contents:
-    """Return the contents of a folder. Raises :class:`.contents.FolderError`.
+    """Return the contents of a folder, with references. Raises :class:`.contents.FolderError`.
 
-    ``manifest``: instead of the tree's own.
+    ``manifest``: instead of the tree's own. References that it does not name are inferred.
     """
     manifest = manifest_of(tree) if manifest is None else manifest
     files = _named(tree, manifest)
@@ -44,7 +46,18 @@ def read(tree: Tree, manifest: Manifest | None = None) -> Contents:
         )
         for subject, found in files.items()
     }
-    return Contents(versions, manifest.configs, manifest.modes)
+    contents = Contents(versions, manifest.configs, manifest.modes)
+    return linked(contents, [*_unspoken(files, manifest)])
+
+
+def _unspoken(files: _Files, manifest: Manifest) -> Iterator[Place]:
+    """Yield the places of the versions whose references the manifest does not name."""
+    for subject, found in files.items():
+        entry = manifest.subjects.get(subject, SubjectEntry())
+        for at, number in enumerate(sorted(found)):
+            own = entry.versions.get(number, _NOTHING)
+            if own.references is None and entry.content.references is None:
+                yield subject, at
 
 
 # For each subject, the file of each of its versions; 0 is the version without a number.

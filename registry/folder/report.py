@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, Final
@@ -19,15 +20,29 @@ def verdict_lines(plan: Plan, *, details: bool = False) -> Iterator[str]:
 
     ``details``: list the compatible changes, too.
     """
+    more = _consequences(plan)
     for each in plan.outcomes:
-        if each.verdict == "unchanged" and not details:
+        if (each.verdict == "unchanged" or each.because) and not details:
             continue
         yield f"{_SIGNS.get(each.verdict, '!')} {_place(each.subject, each.version.origin)}: {_said(each)}"
         if details or each.verdict in REFUSED:
             yield from _change_lines(each, compatible=details)
+            yield from _consequence_lines(each, more)
     yield from _problem_lines(plan)
     refused, checked = len(plan.refused), len(plan.outcomes)
     yield f"{refused} of {checked} schemas refused" if refused else f"{checked} schemas accepted"
+
+
+def _consequences(plan: Plan) -> Counter[str]:
+    """Return the number of refusals that each subject causes beside its own."""
+    return Counter(each.because for each in plan.outcomes if each.because)
+
+
+def _consequence_lines(outcome: Outcome, more: Counter[str]) -> Iterator[str]:
+    """Yield how many refusals this one is the cause of; it is told once."""
+    count = 0 if outcome.because or outcome.verdict not in REFUSED else more.pop(outcome.subject, 0)
+    if count:
+        yield f"    because of this, {count} more {'schema is' if count == 1 else 'schemas are'} refused"
 
 
 def _change_lines(outcome: Outcome, *, compatible: bool) -> Iterator[str]:
@@ -75,15 +90,20 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
         "version": outcome.number or None,
         "level": None if result is None else result.level,
         "message": outcome.message or None,
+        "because": outcome.because or None,
         "changes": [] if result is None else [change_entity(each) for each in result.changes],
     }
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """Yield the steps like a diff; before them, what would be refused."""
+    more = _consequences(plan)
     for each in plan.refused:
+        if each.because:
+            continue
         yield f"! {_place(each.subject, each.version.origin)}: {_said(each)}"
         yield from _change_lines(each, compatible=False)
+        yield from _consequence_lines(each, more)
     for step in plan.steps:
         yield f"{step.sign} {step.shows}"
     yield from _problem_lines(plan)
@@ -98,15 +118,19 @@ def plan_json(plan: Plan, done: int) -> dict[str, Any]:
 
 
 def plan_annotations(plan: Plan, folder: PurePath) -> Iterator[str]:
-    """Yield an annotation of GitHub for each refusal; ``folder``: where the files are in the repository."""
+    """Yield an annotation of GitHub for each cause of refusals; ``folder``: in the repository."""
+    more = _consequences(plan)
     for each in plan.refused:
+        if each.because:
+            continue
         changes = [] if each.result is None else each.result.changes
         fixes = [
             f"{one.change.type} at {one.change.path or '/'}: {one.change.fix}"
             for one in changes
             if not one.change.compatible
         ]
-        text = "\n".join([_said(each).partition("\n")[0], *fixes])
+        consequences = (line.strip() for line in _consequence_lines(each, more))
+        text = "\n".join([_said(each).partition("\n")[0], *fixes, *consequences])
         yield _annotation("error", folder, each.version.origin, f"{each.subject} is refused", text)
     for problem in plan.problems:
         yield _annotation("error", folder, "", problem.subject, problem.message)

@@ -42,6 +42,8 @@ class Outcome(NamedTuple):
     message: str = ""
     # Every change since earlier versions, where there are any.
     result: CompatibilityResult | None = None
+    # The subject whose refusal is the cause of this one; empty if this is a cause itself.
+    because: str = ""
 
 
 class Problem(NamedTuple):

@@ -19,14 +19,15 @@ _DEPTH_MAX: Final = 64
 _GIT_TIMEOUT_S: Final = 60.0
 
 
-def on_disk(folder: Path) -> Tree:
+def on_disk(folder: Path, *, deep: bool = True) -> Tree:
     """Return the schemas and the manifest below a folder; hidden files and folders are left out.
 
-    Raises :class:`.contents.FolderError`, also for symbolic links, which could lead anywhere.
+    ``deep``: with those of the folders in it. Raises :class:`.contents.FolderError`, also for symbolic links,
+    which could lead anywhere.
     """
     budget, tree = _Budget(), {}
     try:
-        for path in _walk(folder, 0):
+        for path in _walk(folder, 0, deep=deep):
             name = path.relative_to(folder).as_posix()
             if name == MANIFEST or is_schema(name):
                 tree[name] = _read(path, budget)
@@ -43,7 +44,7 @@ def file_on_disk(path: Path) -> bytes:
         raise FolderError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _walk(folder: Path, depth: int) -> Iterator[Path]:
+def _walk(folder: Path, depth: int, *, deep: bool) -> Iterator[Path]:
     if depth > _DEPTH_MAX:
         raise FolderError(f"{folder} is more than {_DEPTH_MAX} folders deep")
     with os.scandir(folder) as entries:
@@ -52,7 +53,8 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _walk(path, depth + 1)
+                if deep:
+                    yield from _walk(path, depth + 1, deep=deep)
             elif entry.is_symlink() and (path.is_dir() or is_schema(entry.name) or entry.name == MANIFEST):
                 raise FolderError(
                     f"{path} is a symbolic link, which is not followed: put the file in its place"

@@ -61,7 +61,55 @@ def files_of(
     if whole:
         replaced = [version.origin for _, version in present if version.origin not in tree]
     keep_manifest(tree, contents, before.get(MANIFEST, b""), whole=whole)
+    _drop_inferred({path: each for path, each in before.items() if path not in replaced}, tree, contents)
     return Written(tree, replaced)
+
+
+def _drop_inferred(before: Tree, tree: dict[str, bytes], contents: Contents) -> None:
+    """Leave out the references of ``contents`` that a reader of the folder infers.
+
+    A version without references gets an empty list if the reader would infer some.
+    """
+    manifest, bare = (tomllib.loads(tree[MANIFEST].decode()) for _ in range(2))
+    for subject, version in contents:
+        for number in (0, version.number):
+            _entry(bare, subject, number).pop("references", None)
+    try:
+        inferred = read({**before, **tree, MANIFEST: _printed(_without_empty(bare))})
+    except FolderError:
+        return  # files that do not fit together stay as they are
+    for subject, version in inferred:
+        numbers = {each.number for each in contents.versions.get(subject, ())}
+        if not numbers or version.number not in {0, *numbers}:
+            continue
+        entry = _entry(manifest, subject, version.number)
+        if entry.get("references", []) == [
+            _reference(inferred, subject, each) for each in version.references
+        ]:
+            entry.pop("references", None)
+        else:
+            entry.setdefault("references", [])
+    tree[MANIFEST] = _printed(_without_empty(manifest))
+
+
+def _entry(manifest: dict[str, Any], subject: str, number: int) -> dict[str, Any]:
+    """Return the table of a version, which is made if there is none; 0: the subject's."""
+    table: dict[str, Any] = manifest.setdefault("subject", {}).setdefault(subject, {})
+    if not number:
+        return table
+    found: dict[str, Any] = table.setdefault("versions", {}).setdefault(str(number), {})
+    return found
+
+
+def _without_empty(manifest: dict[str, Any]) -> dict[str, Any]:
+    for subject, table in [*manifest.get("subject", {}).items()]:
+        if "versions" in table:
+            table["versions"] = {number: each for number, each in table["versions"].items() if each}
+            if not table["versions"]:
+                del table["versions"]
+        if not table:
+            del manifest["subject"][subject]
+    return manifest
 
 
 def tree_of(

@@ -127,6 +127,27 @@ class Fingerprints(NamedTuple):
     outer: bytes
 
 
+class Use(NamedTuple):
+    """A name that a text takes from another schema."""
+
+    # As a reference in the registry is named.
+    name: str
+    # As the other schema may define it, the likeliest first.
+    targets: tuple[str, ...]
+
+
+class Links(NamedTuple):
+    """The names by which schemas refer to each other, as a text has them."""
+
+    # Of the whole schema; empty if it has none.
+    own: str
+    # Of the parts that it defines.
+    inner: tuple[str, ...]
+    uses: tuple[Use, ...]
+    # A reference by name brings every name of the other schema; the names of others are its URI or its path.
+    by: Literal["name", "uri", "path"] = "name"
+
+
 # Longest text for which an outline is made: a few milliseconds.
 GLANCE_MAX: Final = 64 * 1024
 
@@ -209,6 +230,12 @@ class Format(Protocol):
 
         They are equal if fingerprints are equal: ``own`` for schemas without dependencies, ``outer`` for all.
         None: only the parser can tell.
+        """
+
+    def links(self, text: str) -> Links:
+        """Return the names that the text defines and uses, found without its dependencies.
+
+        Raises :class:`InvalidSchema` for a text that cannot be read.
         """
 
     def differences(

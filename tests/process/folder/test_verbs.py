@@ -154,6 +154,35 @@ def test_check_compares_files_with_files(tmp_path: Path) -> None:
     assert verb("check", str(tmp_path), "--offline", "--against", old).status == 2
 
 
+def test_a_part_of_a_folder_is_checked_with_what_it_needs_from_the_rest(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    files = {
+        "manifest": "", "base/money.avsc": record("Money", "cents"), "sales/order.avsc": ORDER,
+        "sales/other.avsc": INT, "bad/bad.avsc": "{", "bad/user.avsc": ORDER.replace("Order", "User"),
+    }  # fmt: skip
+    folder = write(tmp_path / "schemas", **files)
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    for path, subjects in (("sales", ["order", "other"]), ("sales/order.avsc", ["order"])):
+        for words in (("--offline",), ("--against", "git:HEAD")):
+            done = verb("check", str(folder / path), *words, "--json")
+            assert (done.status, sorted(each["subject"] for each in done.json["schemas"])) == (0, subjects)
+        linted = verb("lint", str(folder / path), "--json")
+        assert sorted(each["subject"] for each in linted.json["schemas"]) == subjects
+    write(folder, **{"base/money.avsc": record("Money", "cents", "more")})
+    done = verb("check", str(folder / "sales/order.avsc"), "--against", "git:HEAD", "--format", "github")
+    assert (done.status, done.out.count("::error")) == (1, 1)
+    assert f"file={folder}/base/money.avsc,title=money is refused" in done.out
+    assert done.out.endswith("because of this, 1 more schema is refused\n")
+    write(folder, **{"base/money.avsc": record("Money", "cents")})
+    renamed = verb("check", str(folder / "sales/order.avsc"), "--offline", "--subject", "x", "--json")
+    assert [each["subject"] for each in renamed.json["schemas"]] == ["x"]
+    (folder / MANIFEST).unlink()
+    (folder / "sales/money.avsc").write_text(record("Money"))
+    beside = verb("check", str(folder / "sales/order.avsc"), "--offline", "--json")
+    assert (beside.status, [each["subject"] for each in beside.json["schemas"]]) == (0, ["order"])
+
+
 def test_a_cycle_of_references_gives_no_verdict(tmp_path: Path) -> None:
     manifest = """
     [subject.a]
@@ -225,7 +254,7 @@ def test_apply_writes_nothing_if_a_part_would_be_refused(one: Place, tmp_path: P
     done = verb("apply", str(write(tmp_path, **orders("a2"))), "--url", one.url)
     assert done.status == 1
     assert "! a2-money (a2-money.avsc): incompatible at FULL" in done.out
-    assert "! a2-a-order (a2-a-order.avsc): skipped: refers to a2-money" in done.out
+    assert "because of this, 1 more schema is refused" in done.out
     assert "nothing was changed" in done.err
     assert one.versions() == before
 

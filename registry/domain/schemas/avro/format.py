@@ -13,6 +13,7 @@ from registry.domain.schemas.contract import (
     Difference,
     Fingerprints,
     InvalidSchema,
+    Links,
     Schema,
     Tagged,
     Unreadable,
@@ -125,6 +126,12 @@ class AvroFormat(Comparing[AvroSchema]):
     def outline(self, text: str) -> Fingerprints | None:
         """Return digests made from the JSON of the text."""
         return outline(text)
+
+    def links(self, text: str) -> Links:
+        """Return the full names in the text."""
+        from .links import links  # noqa: PLC0415 (registrations do without)
+
+        return links(text)
 
     def own(self, schema: Schema) -> AvroSchema | None:
         """Return the schema if it is of this class, else None."""

@@ -17,6 +17,7 @@ from registry.domain.schemas.contract import (
     Difference,
     Fingerprints,
     InvalidSchema,
+    Links,
     Schema,
     Tagged,
     Unreadable,
@@ -132,6 +133,12 @@ class JsonFormat(Comparing[JsonSchema]):
     def outline(self, text: str) -> Fingerprints | None:
         """Return digests made from the JSON of the text."""
         return outline(text)
+
+    def links(self, text: str) -> Links:
+        """Return the URIs in the text."""
+        from .links import links  # noqa: PLC0415 (registrations do without)
+
+        return links(text)
 
     def own(self, schema: Schema) -> JsonSchema | None:
         """Return the schema if it is of this class, else None."""

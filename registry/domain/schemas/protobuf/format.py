@@ -12,6 +12,7 @@ from registry.domain.schemas.contract import (
     Dependency,
     Difference,
     Fingerprints,
+    Links,
     Schema,
 )
 
@@ -42,6 +43,12 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         from .source import outline  # noqa: PLC0415 (as above)
 
         return outline(text)
+
+    def links(self, text: str) -> Links:
+        """Return the imports of the text."""
+        from .links import links  # noqa: PLC0415 (registrations do without)
+
+        return links(text)
 
     def own(self, schema: Schema) -> ProtobufSchema | None:
         """Return the schema if it is of this class, else None."""

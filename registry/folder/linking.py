@@ -1,0 +1,141 @@
+"""References that need not be written down: found by the names in schemas and the paths of their files.
+
+Avro schemas refer to full names, JSON schemas to URIs and relative paths, Protobuf files to paths of imports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from posixpath import normpath
+from typing import Final, NamedTuple
+
+from registry.domain.model import LATEST, Reference, Subject
+from registry.domain.schemas import FORMATS, InvalidSchema, Links
+from registry.domain.schemas.contract import Use
+
+from .contents import MANIFEST, Contents, Version, is_version_number
+from .ordering import Place
+
+_NOTHING: Final = Links("", (), ())
+
+
+def linked(contents: Contents, inferred: Collection[Place]) -> Contents:
+    """Return contents whose versions at the places ``inferred`` have the references that they need.
+
+    A version that uses a name to which no reference leads says where that name is (``Version.missing``).
+    """
+    known = {(subject, at): _links(each) for subject, at, each in _numbered(contents)}
+    if not any(each.uses for each in known.values()):
+        return contents
+    index = _Index(contents, known)
+    found: dict[str, list[Version]] = {}
+    for subject, at, version in _numbered(contents):
+        links = known[subject, at]
+        if links.uses:
+            version = index.completed(subject, version, links, infer=(subject, at) in inferred)  # noqa: PLW2901
+        found.setdefault(subject, []).append(version)
+    return replace(contents, versions={subject: tuple(each) for subject, each in found.items()})
+
+
+def _numbered(contents: Contents) -> Iterator[tuple[str, int, Version]]:
+    for subject, versions in contents.versions.items():
+        for at, each in enumerate(versions):
+            yield subject, at, each
+
+
+def _links(version: Version) -> Links:
+    form = FORMATS.get(version.schema_type)
+    try:
+        return _NOTHING if form is None else form.links(version.text)
+    except (InvalidSchema, RecursionError):
+        return _NOTHING  # the registry refuses it with the reason
+
+
+class _Source(NamedTuple):
+    """A version that others may refer to."""
+
+    subject: str
+    version: Version
+
+
+class _Index:
+    """The latest versions of subjects, by their names and files."""
+
+    def __init__(self, contents: Contents, known: dict[Place, Links]) -> None:
+        self._whole: dict[tuple[str, str], list[_Source]] = {}
+        self._inner: dict[tuple[str, str], list[_Source]] = {}
+        self._files: dict[tuple[str, str], _Source] = {}
+        for subject, versions in contents.versions.items():
+            _, at = contents.target(Reference("", subject, LATEST), "")
+            if at is not None:
+                self._add(_Source(subject, versions[at]), known[subject, at])
+
+    def _add(self, source: _Source, links: Links) -> None:
+        kind = source.version.schema_type
+        if links.own:
+            self._whole.setdefault((kind, links.own), []).append(source)
+        for name in links.inner:
+            self._inner.setdefault((kind, name), []).append(source)
+        path = PurePosixPath(source.version.origin)
+        self._files[kind, str(path)] = source
+        if is_version_number(path.stem):  # SUBJECT/1.proto is imported as SUBJECT.proto
+            self._files.setdefault((kind, f"{path.parent}{path.suffix}"), source)
+
+    def completed(self, subject: str, version: Version, links: Links, *, infer: bool) -> Version:
+        """Return a version with references, if they are to be inferred, and with what is missing then."""
+        references, missing = list(version.references), []
+        given = {each.name for each in references}
+        named = {
+            Subject.within(Subject.parse(subject).context, each.subject).qualified for each in references
+        }
+        # A reference is rather named after a whole schema than after a part of it.
+        kind = version.schema_type
+        for use in sorted(
+            links.uses, key=lambda use: all((kind, each) not in self._whole for each in use.targets)
+        ):
+            sources = self._sources(subject, version, use, beside=links.by == "uri")
+            if len(sources) == 1 and infer:
+                target = _spelled(sources[0].subject, subject)
+                if links.by != "name" or all(each.subject != target for each in references):
+                    references.append(Reference(use.name, target, LATEST))
+            elif use.name not in given and named.isdisjoint(each.subject for each in sources):
+                missing.append((use.name, _where(use.name, sources)))
+        return replace(version, references=tuple(references), missing=tuple(missing))
+
+    def _sources(self, subject: str, version: Version, use: Use, *, beside: bool) -> Sequence[_Source]:
+        """Return the versions that may be meant: one, or several that differ."""
+        kind, context = version.schema_type, Subject.parse(subject).context
+        for table in (self._whole, self._inner):
+            for target in use.targets:
+                found = [each for each in table.get((kind, target), ()) if each.subject != subject]
+                near = [each for each in found if Subject.parse(each.subject).context == context]
+                if found := near or found:
+                    return found[:1] if len({each.version.text for each in found}) == 1 else found
+        return [each for each in self._by_path(version, use.name, beside=beside) if each.subject != subject]
+
+    def _by_path(self, version: Version, name: str, *, beside: bool) -> Sequence[_Source]:
+        folder, kind = PurePosixPath(version.origin).parent, version.schema_type
+        for path in ([str(folder / name)] if beside else []) + [name]:
+            if found := self._files.get((kind, normpath(path))):
+                return [found]
+        if beside:
+            return []
+        end = f"/{normpath(name)}"
+        return [each for (other, path), each in self._files.items() if other == kind and path.endswith(end)]
+
+
+def _spelled(target: str, user: str) -> str:
+    """Return a subject as a reference of ``user`` names it."""
+    found = Subject.parse(target)
+    return found.name if found.context == Subject.parse(user).context else target
+
+
+def _where(name: str, sources: Sequence[_Source]) -> str:
+    files = " and ".join(sorted(each.version.origin or each.subject for each in sources))
+    if not sources:
+        return f"no file here has {name}"
+    if len(sources) == 1:
+        return f"{name} is in {files}: add it to the references in {MANIFEST}"
+    return f"{name} is in {files}: name one of them under references in {MANIFEST}"
