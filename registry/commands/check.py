@@ -53,6 +53,7 @@ _path_argument = click.argument("path", type=click.Path(path_type=Path), default
     help="Compatibility level, instead of the registry's or the manifest's [default without them: BACKWARD].",
 )
 @click.option("--subject", default="", metavar="NAME", help="Subject of PATH if it is a file.")
+@click.option("--no-prune", is_flag=True, help="Ignore subjects that PATH owns (its manifest) but lacks.")
 @click.option("--details", is_flag=True, help="Also print what is unchanged, and compatible changes.")
 @_format_option
 @json_option
@@ -65,6 +66,7 @@ def check(
     offline: bool,
     level: str | None,
     subject: str,
+    no_prune: bool,
     details: bool,
     form: str,
     as_json: bool,
@@ -72,14 +74,15 @@ def check(
     """Check if a registry would accept schema files.
 
     PATH is a folder of schemas (see docs/schemas-in-git.md), a part of one, or a file. They are compared with
-    the registry unless --against or --offline is given.
+    the registry unless --against or --offline is given. Subjects that the folder owns but lacks are checked
+    as "registrar apply --prune" would delete them.
     """
     from registry.folder import report  # noqa: PLC0415 - the help needs none of it
 
     from .folder_source import folder_of, folders_told  # noqa: PLC0415 - as above
 
     with errors_told(), folders_told():
-        found = _checked(connection, path, against, level, subject, offline=offline)
+        found = _checked(connection, path, against, level, subject, offline=offline, prune=not no_prune)
     if as_json:
         print_json(report.verdict_json(found))
     elif form == "github":
@@ -97,9 +100,11 @@ def _checked(
     subject: str,
     *,
     offline: bool,
+    prune: bool,
 ) -> Plan:
     from registry.folder import checking  # noqa: PLC0415 - as above
     from registry.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
+    from registry.folder.plan import doomed  # noqa: PLC0415
     from registry.promotion.reading import RegistryReader  # noqa: PLC0415
     from registry.promotion.selection import present_for  # noqa: PLC0415
 
@@ -108,6 +113,7 @@ def _checked(
 
     found = source(path, subject)
     wanted = found.contents
+    owned = found.manifest.owned if prune and not found.part else ()
     if not wanted.versions and not against:
         raise Failure(f"there is no schema in {path}: files must end in .avsc, .json or .proto")
     urls = [each for each in against if is_url(each)]
@@ -117,11 +123,12 @@ def _checked(
         raise click.UsageError("--offline needs no --against")
     if offline or (against and not urls):
         before = [earlier(each, path, subject, found.part) for each in against]
-        return found.about(checking.check_files(wanted, before, level))
+        return found.about(checking.check_files(wanted, before, level, owned))
     with connection.open(os.environ, *urls) as client:
         registry = MemoryRegistry()
-        registry.load(present_for(RegistryReader(client), wanted))
-    return found.about(checking.check(wanted, registry, level))
+        present = present_for(RegistryReader(client), wanted, owned, about=owned)
+        registry.load(present)
+    return found.about(checking.check(wanted, registry, level, doomed(wanted, present.versions, owned)))
 
 
 @click.command("lint", cls=Verb, epilog="Exit status: 0 no errors, 1 errors found, 2 no verdict possible.")

@@ -113,8 +113,8 @@ def earlier(where: str, path: Path, subject: str, part: Collection[str]) -> Cont
         if (folder / MANIFEST).is_file():
             return _part(tree, _place(path, folder), subject, part).contents
         alone = {name: data for name, data in tree.items() if name == path.name}
-        beside = {name: data for name, data in tree.items() if "/" not in name}
-        return _single(alone, lambda: beside, path.name, subject).contents
+        siblings = {name: data for name, data in tree.items() if "/" not in name}
+        return _single(alone, lambda: siblings, path.name, subject).contents
     other = Path(where)
     if not other.exists():
         raise FolderError(f"{where} does not exist; name a path, git:REVISION, or the URL of a registry")
@@ -133,12 +133,12 @@ def _place(path: Path, folder: Path) -> str:
     return path.absolute().relative_to(folder.absolute()).as_posix()
 
 
-def _single(alone: Tree, beside: Callable[[], Tree], name: str, subject: str) -> Source:
-    """Read a file that no manifest is about; it may refer to files beside it."""
+def _single(alone: Tree, siblings: Callable[[], Tree], name: str, subject: str) -> Source:
+    """Read a file that no manifest is about; it may refer to others in its folder."""
     found = _part(alone, name, subject)
     if any(each.missing for _, each in found.contents):
         with suppress(FolderError):  # files that do not fit together are not what was asked for
-            return _part({**beside(), **alone}, name, subject)
+            return _part({**siblings(), **alone}, name, subject)
     return found
 
 

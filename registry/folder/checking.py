@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -12,11 +12,12 @@ from registry.domain.model import Subject
 from registry.domain.policies import Policies
 from registry.domain.principal import ANONYMOUS
 from registry.domain.schemas.lint import Finding
+from registry.domain.subject_patterns import Pattern
 
 from .contents import Contents, FolderError, Version
 from .memory_registry import MemoryRegistry
 from .ordering import ordered
-from .plan import plan_for
+from .plan import doomed, plan_for
 from .steps import REFUSED, Outcome, Plan
 
 # Rules that a folder is warned about unless it names others.
@@ -47,10 +48,16 @@ class Linted:
         return bool(self.errors or self.invalid)
 
 
-def check_files(wanted: Contents, earlier: Iterable[Contents], level: str | None = None) -> Plan:
+def check_files(
+    wanted: Contents,
+    earlier: Sequence[Contents],
+    level: str | None = None,
+    owned: Sequence[Pattern] = (),
+) -> Plan:
     """Check versions against those of ``earlier`` folders, which follow each other.
 
-    ``level``: instead of the levels of ``wanted``. References must lead to schemas of ``wanted``. Raises
+    ``level``: instead of the levels of ``wanted``. ``owned``: patterns of the subjects that are deleted if
+    ``wanted`` lacks them. References must lead to schemas of ``wanted``. Raises
     :class:`.contents.FolderError` for earlier schemas that are not valid.
     """
     registry = MemoryRegistry()
@@ -59,22 +66,28 @@ def check_files(wanted: Contents, earlier: Iterable[Contents], level: str | None
             registry.adopt(contents)
         except RegistryError as error:
             raise FolderError(f"an earlier schema is not valid: {error.message}") from None
-    found = check(wanted, registry, level)
+    last = earlier[-1] if earlier else Contents()
+    found = check(wanted, registry, level, doomed(wanted, last.versions, owned))
     firsts: dict[str, str] = {}
     return replace(found, outcomes=[_complete(wanted, each, firsts) for each in found.outcomes])
 
 
-def check(wanted: Contents, registry: MemoryRegistry, level: str | None = None) -> Plan:
-    """Check versions against those of a registry; ``level``: instead of those that are in force."""
+def check(
+    wanted: Contents, registry: MemoryRegistry, level: str | None = None, prune: Sequence[str] = ()
+) -> Plan:
+    """Check versions, and the deletion of the subjects ``prune``, against what a registry holds.
+
+    ``level``: instead of those that are in force.
+    """
     if level is None:
-        return plan_for(Contents(wanted.versions, wanted.configs), registry)
+        return plan_for(Contents(wanted.versions, wanted.configs), registry, prune=prune)
     for subject in wanted.versions:
         registry.submit(PutConfig(subject, {"compatibilityLevel": level}))
     configs = {
         scope: {name: value for name, value in config.items() if name != "compatibilityLevel"}
         for scope, config in wanted.configs.items()
     }
-    return plan_for(Contents(wanted.versions, configs), registry)
+    return plan_for(Contents(wanted.versions, configs), registry, prune=prune)
 
 
 def _complete(wanted: Contents, outcome: Outcome, firsts: dict[str, str]) -> Outcome:

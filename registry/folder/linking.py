@@ -95,7 +95,7 @@ class _Index:
         for use in sorted(
             links.uses, key=lambda use: all((kind, each) not in self._whole for each in use.targets)
         ):
-            sources = self._sources(subject, version, use, beside=links.by == "uri")
+            sources = self._sources(subject, version, use, relative=links.by == "uri")
             if len(sources) == 1 and infer:
                 target = _spelled(sources[0].subject, subject)
                 if links.by != "name" or all(each.subject != target for each in references):
@@ -104,7 +104,7 @@ class _Index:
                 missing.append((use.name, _where(use.name, sources)))
         return replace(version, references=tuple(references), missing=tuple(missing))
 
-    def _sources(self, subject: str, version: Version, use: Use, *, beside: bool) -> Sequence[_Source]:
+    def _sources(self, subject: str, version: Version, use: Use, *, relative: bool) -> Sequence[_Source]:
         """Return the versions that may be meant: one, or several that differ."""
         kind, context = version.schema_type, Subject.parse(subject).context
         for table in (self._whole, self._inner):
@@ -113,14 +113,15 @@ class _Index:
                 near = [each for each in found if Subject.parse(each.subject).context == context]
                 if found := near or found:
                     return found[:1] if len({each.version.text for each in found}) == 1 else found
-        return [each for each in self._by_path(version, use.name, beside=beside) if each.subject != subject]
+        files = self._by_path(version, use.name, relative=relative)
+        return [each for each in files if each.subject != subject]
 
-    def _by_path(self, version: Version, name: str, *, beside: bool) -> Sequence[_Source]:
+    def _by_path(self, version: Version, name: str, *, relative: bool) -> Sequence[_Source]:
         folder, kind = PurePosixPath(version.origin).parent, version.schema_type
-        for path in ([str(folder / name)] if beside else []) + [name]:
+        for path in ([str(folder / name)] if relative else []) + [name]:
             if found := self._files.get((kind, normpath(path))):
                 return [found]
-        if beside:
+        if relative:
             return []
         end = f"/{normpath(name)}"
         return [each for (other, path), each in self._files.items() if other == kind and path.endswith(end)]

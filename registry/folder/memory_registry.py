@@ -21,6 +21,7 @@ from registry.domain.lookup import registration
 from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.stored import referrers
 from registry.domain.queries import scope, versions
 from registry.domain.queries.scope import Config, Defaults
 from registry.domain.queries.versions import Registered
@@ -165,6 +166,17 @@ class MemoryRegistry:
     def version(self, subject: str, number: int) -> Registered | None:
         """Return a version, soft-deleted or not."""
         return versions.named(self._view, Subject.parse(subject), number)
+
+    def referrers(self, subject: str) -> list[str]:
+        """Return the live versions of other subjects that refer to a subject, as texts."""
+        place = Subject.parse(subject)
+        found = {
+            f"{each.subject.qualified} version {each.version}": None
+            for version in versions.versions(self._view, place)
+            for each in referrers(self._view, place, version.version, deleted=False)
+            if each.subject != place
+        }
+        return list(found)
 
     def latest(self, subject: str) -> Registered | None:
         """Return the latest version that is not soft-deleted."""

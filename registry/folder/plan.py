@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from registry.domain.commands import DeleteSubject, PutConfig, PutMode, Register
@@ -40,12 +40,17 @@ def plan(
     """
     registry = MemoryRegistry()
     registry.load(present)
-    covered = [
+    gone = doomed(wanted, present.versions, prune)
+    return plan_for(wanted, registry, prune=gone, keep_ids=keep_ids, unfinished=unfinished)
+
+
+def doomed(wanted: Contents, subjects: Iterable[str], owned: Sequence[Pattern]) -> list[str]:
+    """Return the subjects that the patterns ``owned`` cover and that ``wanted`` lacks."""
+    return [
         subject
-        for subject in present.versions
-        if any(each.covers(Subject.parse(subject)) for each in prune) and not wanted.names(subject)
+        for subject in subjects
+        if any(each.covers(Subject.parse(subject)) for each in owned) and not wanted.names(subject)
     ]
-    return plan_for(wanted, registry, prune=covered, keep_ids=keep_ids, unfinished=unfinished)
 
 
 def plan_for(
@@ -185,6 +190,7 @@ def _deleted(planning: Planning, subject: str) -> str | None:
         planning.registry.decide(DeleteSubject(subject))
     except RegistryError as error:
         if error.code == REFERENCE_EXISTS.code:
-            return error.message
+            users = ", ".join(planning.registry.referrers(subject))
+            return f"would be deleted, but is referred to by {users}: keep it, or delete those first"
     planning.change("-", f"{subject}, all versions", DeleteSubject(subject))
     return None

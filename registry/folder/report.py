@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
+from registry.domain.commands import DeleteSubject
 from registry.domain.compatibility.results import change_entity, change_lines
 
 from .checking import Linted
@@ -28,13 +29,19 @@ def verdict_lines(plan: Plan, *, details: bool = False) -> Iterator[str]:
         if details or each.verdict in REFUSED:
             yield from _change_lines(each, compatible=details)
             yield from _consequence_lines(each, more)
+    for step in plan.steps:
+        if step.sign == "-":
+            yield f"- {step.shows}"
     yield from _problem_lines(plan)
     refused, checked = len(plan.refused), len(plan.outcomes)
     yield f"{refused} of {checked} schemas refused" if refused else f"{checked} schemas accepted"
+    if plan.problems:
+        count = len(plan.problems)
+        yield f"{count} other {'change' if count == 1 else 'changes'} refused"
 
 
 def _consequences(plan: Plan) -> Counter[str]:
-    """Return the number of refusals that each subject causes beside its own."""
+    """Return the number of refusals that each subject causes apart from its own."""
     return Counter(each.because for each in plan.outcomes if each.because)
 
 
@@ -76,6 +83,7 @@ def verdict_json(plan: Plan) -> dict[str, Any]:
     return {
         "accepted": plan.possible,
         "schemas": [_outcome_json(each) for each in plan.outcomes],
+        "deletions": [each.command.subject for each in plan.steps if isinstance(each.command, DeleteSubject)],
         "problems": [{"subject": each.subject, "message": each.message} for each in plan.problems],
         "notes": plan.notes,
     }

@@ -226,6 +226,20 @@ class RegistryReader:
         places = ((each["subject"], each["version"]) for each in found or ())
         return [place for place in places if Subject.parse(place[0]).context == context]
 
+    def referrers(self, subject: str) -> list[tuple[str, int]]:
+        """Return the places of live versions that refer to a subject; none if the registry does not tell."""
+        ids: set[int] = set()
+        for _, number in self.all_places(subject, deleted=False):
+            path = f"{version_path(subject, number)}/referencedby"
+            try:
+                ids.update(self._optional(path, list[int]) or ())
+            except ErrorAnswer as error:
+                if error.status not in _NO_LIST:
+                    raise
+                self._warn("reference", error)
+        context = Subject.parse(subject).context
+        return [place for each in sorted(ids) for place in self.holders(context, each)]
+
     def _optional(self, path: str, kind: Any = Any, **params: Any) -> Any:
         try:
             return self._client.get(path, kind, **params)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from registry.domain.model import ALL_CONTEXTS, Subject
 from registry.domain.subject_patterns import Pattern
 from registry.folder.contents import Contents
+from registry.folder.plan import doomed
 
 from .reading import RegistryReader
 
@@ -32,6 +33,9 @@ def present_for(
     for user, version in wanted:
         subjects |= {wanted.target(each, user)[0] for each in version.references}
     places = [place for each in sorted(subjects) for place in reader.all_places(each)]
+    for subject in doomed(wanted, reader.subjects(owned), owned):
+        # Also what no pattern covers may forbid a deletion.
+        places += [place for place in reader.referrers(subject) if place not in places]
     if keep_ids:
         places += _holders(reader, wanted, set(places))
     found = reader.contents(places)

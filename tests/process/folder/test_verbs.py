@@ -196,6 +196,50 @@ def test_a_cycle_of_references_gives_no_verdict(tmp_path: Path) -> None:
     assert "the references form a cycle" in done.err
 
 
+def test_check_refuses_the_deletion_of_a_referenced_file_as_apply_does(one: Place, tmp_path: Path) -> None:
+    """The schema that refers to it lies in no folder; only the registry knows it."""
+    git(tmp_path, "init", "-q")
+    manifest = 'subjects = ["x1-*"]\n'
+    files = {"x1-money.avsc": record("Money"), "x1-free.avsc": INT, "x1-stays.avsc": INT}
+    folder = write(tmp_path / "s", manifest=manifest, **files)
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    assert verb("apply", str(folder), "--url", one.url).status == 0
+    (folder / "x1-free.avsc").unlink()
+    done = verb("check", str(folder), "--url", one.url, "--json")
+    assert (done.status, done.json["deletions"]) == (0, ["x1-free"])
+    assert "- x1-free, all versions\n" in verb("check", str(folder), "--url", one.url).out
+    one.register("elsewhere", ORDER, references=[{"name": "Money", "subject": "x1-money", "version": 1}])
+    (folder / "x1-money.avsc").unlink()
+    told = "would be deleted, but is referred to by elsewhere version 1: keep it, or delete those first"
+    for words in (("check",), ("apply", "--prune", "--yes")):
+        done = verb(*words, str(folder), "--url", one.url)
+        assert done.status == 1
+        assert f"! x1-money: {told}" in done.out
+    assert all(not each[3] for each in one.versions("x1-")), "nothing is deleted before the refusal"
+    assert verb("check", str(folder), "--url", one.url, "--no-prune").status == 0
+    assert verb("check", str(folder / "x1-stays.avsc"), "--url", one.url).status == 0
+
+
+def test_check_knows_what_a_branch_deletes_without_a_registry(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    files = {"o.avsc": ORDER, "m.avsc": record("Money"), "manifest": 'subjects = ["*"]'}
+    folder = write(tmp_path / "s", **files)
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    words = ("check", str(folder), "--against", "git:HEAD", "--json")
+    (folder / "m.avsc").unlink()
+    assert verb(*words).status == 1, "it is used"
+    # The version of the last commit still refers to it.
+    write(folder, **{"o.avsc": ORDER.replace('"Money"', '"int"')})
+    done = verb(*words, "--level", "NONE")
+    assert (done.status, [each["subject"] for each in done.json["problems"]]) == (1, ["m"])
+    (folder / "o.avsc").unlink()
+    write(folder, **{"n.avsc": INT})
+    done = verb(*words)
+    assert (done.status, sorted(done.json["deletions"])) == (0, ["m", "o"])
+
+
 # lint
 
 
