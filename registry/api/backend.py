@@ -49,8 +49,10 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     end: int  # the offset of the log's next record
     digest: str  # of all rows at ``applied``, in hexadecimal
     started: bool  # reads are served: the log was read to its end once, or is away and the store was before
-    ready: bool
+    ready: bool  # the node should get requests
     reasons: list[str]  # why the node is not ready
+    ready_for_writes: bool = False  # writes through this node can be carried out
+    reasons_for_writes: list[str] = []  # why the node is not ready for writes
     records_per_s: float = 0.0  # rate of catching up
     eta_s: float | None = None  # seconds until the log's end is reached at that rate; ``None``: unknown
     quarantined: int = 0  # records that could not be read
@@ -88,12 +90,15 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
     ready: bool = False
     reasons: list[str] = []
+    ready_for_writes: bool = False
+    reasons_for_writes: list[str] = []
+    log_error: str = ""  # why the node cannot reach the log; empty if it can
     quarantined: int = 0
     store_rows: int = 0
     store_bytes: int = 0
     store_map_bytes: int = 0
     requests: int = 0  # answered by all processes of the host
-    failed: int = 0  # of these, with a status of 500 or above
+    failed: int = 0  # of these, with a status of 500 or above, except for probes
     request_s: float = 0.0  # time that all requests together took
     writes: int = 0  # commands that this node decided as primary
     waiting: int = 0  # writes that wait

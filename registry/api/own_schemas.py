@@ -113,7 +113,7 @@ SCHEMAS: dict[str, Json] = {
     ),
     "Health": object_of(
         "status reasons",
-        status=TEXT, reasons=list_of(TEXT), eta_s=nullable({"type": "number"}),
+        status=TEXT, reasons=list_of(TEXT), ready_for_writes=BOOL, eta_s=nullable({"type": "number"}),
         snapshot=ref("SnapshotStart"),
     ),
     "KarapaceHealth": object_of(
@@ -147,7 +147,10 @@ SCHEMAS: dict[str, Json] = {
     "Node": object_of(
         "role epoch applied end digest ready",
         role=TEXT, epoch=LONG, applied=LONG, end=LONG, digest=TEXT, started=BOOL, ready=BOOL,
-        reasons=list_of(TEXT), records_per_s={"type": "number"}, eta_s=nullable({"type": "number"}),
+        reasons={**list_of(TEXT), "description": "Why it is not ready"},
+        ready_for_writes={**BOOL, "description": "Writes through this node can be carried out"},
+        reasons_for_writes={**list_of(TEXT), "description": "Why it is not ready for writes"},
+        records_per_s={"type": "number"}, eta_s=nullable({"type": "number"}),
         quarantined=LONG, log=TEXT, node=TEXT, primary=TEXT, newest_snapshot=TEXT,
         election={**TEXT, "description": "Why there is no primary, or why this node does not write yet"},
         cannot_lead={**TEXT, "description": "Why this node may not become primary, elected or not"},
@@ -209,6 +212,8 @@ SCHEMAS: dict[str, Json] = {
     "NodeReport": object_of(
         "node url role epoch applied end digest ready age_s",
         node=TEXT, url=TEXT, version=TEXT, role=TEXT, digest=TEXT, ready=BOOL, reasons=list_of(TEXT),
+        ready_for_writes=BOOL, reasons_for_writes=list_of(TEXT),
+        log_error={**TEXT, "description": "Why the node cannot reach the log; empty if it can"},
         **dict.fromkeys(
             ("started_ms", "epoch", "applied", "end", "quarantined", "store_rows", "store_bytes",
              "store_map_bytes", "writes", "waiting", "failed"), LONG

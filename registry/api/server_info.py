@@ -22,10 +22,11 @@ from .backend import Backend
 from .listing import Listing, Mark
 from .operations import Call, Freshness, NodeHandler, Operation, RowHandler
 from .paging import page
-from .parameters import PAGE, flag
+from .parameters import PAGE, flag, word
 from .permissions import ADMINS, OPEN
 
 _NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
+_PURPOSES = ("traffic", "writes")
 QUARANTINE_MAX = 10_000
 Unread = dict[str, Any]  # offset, time, reason and key of a record
 
@@ -72,18 +73,27 @@ async def started(call: Call, backend: Backend) -> Answer:
 
 
 async def ready(call: Call, backend: Backend) -> Answer:
-    """``GET /health/ready``: 200 if all requests can be served, else 503; with reasons and progress."""
+    """``GET /health/ready``: 200 if the node should get requests, else 503; with reasons and progress.
+
+    With ``for=writes``: 200 if writes through this node can be carried out.
+    """
+    purpose = call.args["for"]
+    if purpose not in _PURPOSES:
+        raise e.UNPROCESSABLE(f"for must be one of {', '.join(_PURPOSES)}")
     status = await backend.status()
+    for_writes = purpose == "writes"
+    good = status.ready_for_writes if for_writes else status.ready
+    word = "ready for writes" if for_writes else "ready"
     progress = {
+        **({} if for_writes else {"ready_for_writes": status.ready_for_writes}),
         "applied": status.applied,
         "end": status.end,
         "records_per_s": round(status.records_per_s, 1),
         "eta_s": status.eta_s,
         **({"cannot_lead": status.cannot_lead} if status.cannot_lead else {}),
     }
-    return _health(
-        "ready" if status.ready else "not ready", 200 if status.ready else 503, status.reasons, progress
-    )
+    reasons = status.reasons_for_writes if for_writes else status.reasons
+    return _health(word if good else f"not {word}", 200 if good else 503, reasons, progress)
 
 
 def _health(word: str, status: int, reasons: list[str], more: Mapping[str, object] | None = None) -> Answer:
@@ -216,12 +226,18 @@ OWN_OPERATIONS = (
         "Health",
         e.UNAVAILABLE,
     ),
-    _from_node(
-        "/health/ready",
-        "200 if all requests can be served; else 503 with the reasons",
-        ready,
-        "Health",
-        e.UNAVAILABLE,
+    replace(
+        _from_node(
+            "/health/ready",
+            "200 if the node should get requests, or can carry out writes; else 503 with the reasons",
+            ready,
+            "Health",
+            e.UNAVAILABLE,
+            e.UNPROCESSABLE,
+        ),
+        parameters=(
+            word("for", "traffic: should the node get requests? writes: can it carry out writes?", "traffic"),
+        ),
     ),
     _from_node(
         "/_health",

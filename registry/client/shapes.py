@@ -121,6 +121,7 @@ class Node(TypedDict):
     """The state of a node."""
 
     ready: bool
+    ready_for_writes: NotRequired[bool]
     role: str
     epoch: int
     applied: int
@@ -128,6 +129,7 @@ class Node(TypedDict):
     digest: str
     primary: NotRequired[str | None]
     reasons: NotRequired[list[str]]
+    reasons_for_writes: NotRequired[list[str]]
     quarantined: NotRequired[int]
     warnings: NotRequired[list[str]]
 

@@ -54,7 +54,7 @@ def _more(seen: Seen, client: RegistryClient) -> Seen:
     if seen.node is None:
         return seen
     version = _answer(client, "/v1/metadata/version", dict[str, Any]) or {}
-    quarantine = _answer(client, "/quarantine", list[dict[str, Any]], clashes=True) or []
+    quarantine = _answer(client, "/quarantine", list[dict[str, Any]], clashes=True)
     return seen._replace(version=str(version.get("version", "")), quarantine=quarantine)
 
 

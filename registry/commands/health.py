@@ -16,10 +16,15 @@ from registry.config.loading import Loaded, Settings
 
 _TIMEOUT_S = 5.0
 _DENIED = (401, 403)
-_CHECKS = ("live", "started", "ready")
+_CHECKS = {
+    "live": "/health/live",
+    "started": "/health/started",
+    "ready": "/health/ready",
+    "ready-for-writes": "/health/ready?for=writes",
+}
 _EPILOG = """\
 live: the process serves. started: the log has been read to its end once, or is away and the store serves
-reads. ready: the rows are up to date and the log can be reached.
+reads. ready: the node should get requests. ready-for-writes: writes through the node can be carried out.
 
 Exit status: 0 well, 1 not well or not reachable, 2 invalid settings, or only authenticated clients may ask.
 """
@@ -27,11 +32,11 @@ Exit status: 0 well, 1 not well or not reachable, 2 invalid settings, or only au
 
 @click.command(cls=Verb, epilog=_EPILOG)
 @click.option(
-    "--check", type=click.Choice(_CHECKS), default="started", show_default=True, help="The question."
+    "--check", type=click.Choice([*_CHECKS]), default="started", show_default=True, help="The question."
 )
 @with_settings("where", "tls", shown=("listen", "listeners"), refused=FAILED)
 def health(loaded: Loaded, check: str) -> int:
-    """Ask the registry that serves on this machine with these settings if it is well.
+    """Check the health of the registry that serves on this machine with these settings.
 
     The address is that of the settings "listen" or "listeners", read as "registrar serve" reads them, so
     that a container's health check needs none.
@@ -39,7 +44,7 @@ def health(loaded: Loaded, check: str) -> int:
     settings = loaded.settings
     address = _address(settings)
     try:
-        status, body = _ask(settings, address, f"/health/{check}")
+        status, body = _ask(settings, address, _CHECKS[check])
     except (OSError, http.client.HTTPException) as error:
         click.echo(f"{address} cannot be asked: {error}", err=True)
         return REFUSED

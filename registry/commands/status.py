@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from registry.client.client import RegistryClient
     from registry.client.connect import Connection
 
-_COLUMNS = ("node", "ready", "role", "epoch", "applied", "lag", "digest")
+_COLUMNS = ("node", "ready", "ready for writes", "role", "epoch", "applied", "lag", "digest")
 _NUMBERS = ("epoch", "applied", "lag")
 _DIGEST_SHOWN = 8
+_ANSWERS = {True: "yes", False: "no", None: ""}
 _STATUS = "Exit status: 0 all is well, 1 there are problems, 2 no node answered, or none permits this."
 _REFUSED = {401: "not authenticated", 403: "not permitted"}
 
@@ -46,9 +47,10 @@ def status(connection: Connection, *, as_json: bool) -> int:
 
 def _asked(client: RegistryClient) -> dict[str, Any]:
     """Return the state of one node; of another registry only if it answers."""
-    unknown = dict.fromkeys(("role", "epoch", "applied", "end", "digest", "primary"))
-    node: dict[str, Any] = {"url": client.url, "ready": False, **unknown}
-    node |= {"reasons": [], "error": None, "httpStatus": None}
+    unknown = dict.fromkeys(("ready_for_writes", "role", "epoch", "applied", "end", "digest", "primary"))
+    why: dict[str, list[str]] = {"reasons": [], "reasons_for_writes": []}
+    node: dict[str, Any] = {"url": client.url, "ready": False, **unknown, **why}
+    node |= {"error": None, "httpStatus": None}
     try:
         with client:
             try:
@@ -63,16 +65,12 @@ def _asked(client: RegistryClient) -> dict[str, Any]:
     except RegistryError as error:
         return {**node, "error": str(error)}
     known = {name: found.get(name) for name in (*unknown, "ready")}
-    return {**node, **known, "reasons": found.get("reasons") or []}
+    return {**node, **known, **{name: found.get(name) or [] for name in why}}
 
 
 def _problems(nodes: list[dict[str, Any]]) -> list[str]:
     found = [each["error"] for each in nodes if each["error"]]
-    found += [
-        f"{each['url']} is not ready: {'; '.join(each['reasons']) or 'it gives no reason'}"
-        for each in nodes
-        if not each["ready"] and not each["error"]
-    ]
+    found += [text for each in nodes if not each["error"] for text in _not_ready(each)]
     states = [each for each in nodes if each["digest"]]
     digests: dict[int, set[str]] = {}
     for each in states:
@@ -87,13 +85,21 @@ def _problems(nodes: list[dict[str, Any]]) -> list[str]:
     return found
 
 
+def _not_ready(node: dict[str, Any]) -> list[str]:
+    if not node["ready"]:
+        return [f"{node['url']} is not ready: {'; '.join(node['reasons']) or 'it gives no reason'}"]
+    if node["ready_for_writes"] is False:
+        return [f"{node['url']} is not ready for writes: {'; '.join(node['reasons_for_writes'])}"]
+    return []
+
+
 def _row(node: dict[str, Any]) -> tuple[object, ...]:
-    ready = "yes" if node["ready"] else "no"
+    ready, writes = _ANSWERS[node["ready"]], _ANSWERS[node["ready_for_writes"]]
     if node["error"]:
         answered = node["httpStatus"]
         ready = _REFUSED.get(answered, f"error {answered}") if answered else "no answer"
     if node["applied"] is None:
-        return (node["url"], ready, "", "", "", "", "")
+        return (node["url"], ready, writes, "", "", "", "", "")
     lag = node["end"] - node["applied"]
     digest = node["digest"][:_DIGEST_SHOWN]
-    return (node["url"], ready, node["role"], node["epoch"], node["applied"], lag, digest)
+    return (node["url"], ready, writes, node["role"], node["epoch"], node["applied"], lag, digest)

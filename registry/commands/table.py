@@ -11,7 +11,7 @@ _FOLDERS, _APPLY = "Schemas in files and between registries", _HERE + "apply_fol
 VERBS = (
     VerbRow(_SERVER, "serve", _HERE + "serve:serve", "Serve the registry until a signal stops it."),
     VerbRow(_SERVER, "check-config", _HERE + "check_config:check_config", "Print the settings in force."),
-    VerbRow(_SERVER, "health", _HERE + "health:health", "Ask the registry on this machine if it is well."),
+    VerbRow(_SERVER, "health", _HERE + "health:health", "Check the health of the local registry."),
     VerbRow(_CLIENT, "register", _HERE + "register:register", "Register a schema."),
     VerbRow(_CLIENT, "show", _HERE + "show:show", "Show a schema by subject and version, id or guid."),
     VerbRow(_CLIENT, "subjects", _HERE + "subjects:subjects", "List the subjects."),

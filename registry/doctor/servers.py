@@ -10,6 +10,11 @@ from typing import Any, Final, NamedTuple
 from .findings import Finding, error, fine, unknown, warning
 
 _LAG_RECORDS: Final = 1000
+_OUTAGE: Final = (
+    "reads are served meanwhile; start what cannot be reached, or correct the network; "
+    'without a URL, "registrar doctor" examines Kafka with the settings of a node'
+)
+_ELECTION: Final = "see docs/troubleshooting.md, Writes wait or fail, reads work"
 _SOON: Final = dt.timedelta(days=30)
 
 
@@ -24,8 +29,8 @@ class Seen(NamedTuple):
     # True if there was no answer because credentials are missing, or because it is another registry.
     is_up: bool = False
     version: str = ""
-    # The entries of ``/quarantine``, with versions whose ids clash.
-    quarantine: Sequence[Mapping[str, Any]] = ()
+    # The entries of ``/quarantine``, with versions whose ids clash; ``None`` if it was not answered.
+    quarantine: Sequence[Mapping[str, Any]] | None = None
     certificate_ends: dt.datetime | None = None
 
 
@@ -66,13 +71,16 @@ def _node(seen: Seen, node: Mapping[str, Any]) -> Iterator[Finding]:
     if not node.get("ready"):
         reasons = "; ".join(map(str, node.get("reasons") or ())) or "it does not say why"
         yield error(url, f"it is not ready: {reasons}", "see docs/troubleshooting.md")
+    elif node.get("ready_for_writes") is False:
+        reasons = "; ".join(map(str, node.get("reasons_for_writes") or ()))
+        yield error(url, f"it is ready, but not for writes: {reasons}", _OUTAGE)
     else:
         yield fine(url, f"it is ready, as {node.get('role')}, at offset {node.get('applied')}")
     lag = int(node.get("end", 0)) - int(node.get("applied", 0))
     if node.get("started") and lag > _LAG_RECORDS:
         yield warning(url, f"it is {lag} records behind the end of the log", "look at its load and its disk")
     if node.get("election"):
-        yield error(url, f"the election: {node['election']}")
+        yield error(url, f"the election: {node['election']}", _ELECTION)
     if node.get("metadata_encoder"):
         yield error(url, f"sensitive metadata: {node['metadata_encoder']}")
     for text in node.get("warnings") or ():
@@ -156,7 +164,8 @@ def _copies(nodes: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Finding
 
 
 def _quarantine(nodes: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Finding]:
-    entries = max((seen.quarantine for seen, _ in nodes), key=len)
+    answers = [seen.quarantine for seen, _ in nodes if seen.quarantine is not None]
+    entries = max(answers, key=len, default=())
     clashes = [each for each in entries if "stands for another content" in str(each.get("reason"))]
     unread = len(entries) - len(clashes) or max(int(node.get("quarantined", 0)) for _, node in nodes)
     if unread:
@@ -172,7 +181,11 @@ def _quarantine(nodes: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Fin
             f"{clashes[0].get('key')}: {clashes[0].get('reason')}",
             "see GET /quarantine?clashes=true; register one of them again with a new id",
         )
-    if not entries and not unread:
+    if not answers and not unread:
+        yield unknown(
+            "log", "no node says which records are quarantined and which ids clash", "run this again later"
+        )
+    elif not entries and not unread:
         yield fine("log", "no record is quarantined, and no ids clash")
 
 

@@ -122,6 +122,11 @@ class Forwarding:
         """The primary while this node is connected to it."""
         return self._client.peer if isinstance(self._client, PrimaryClient) else None
 
+    @property
+    def last_error(self) -> str:
+        """Return why the primary cannot be reached; empty if it can, or if none is known."""
+        return "" if self._client is None else self._client.last_error
+
     async def stop(self) -> None:
         """Close the connection and answer the commands in progress: 50003 if one certainly was not executed.
 
@@ -221,7 +226,7 @@ class Forwarding:
         return self._node_port.role != "primary" and self._client is not None
 
     def _unreached(self) -> Refused:
-        error = "" if self._client is None else self._client.last_error
+        error = self.last_error
         return refused(FORWARD_FAILED(f"{_NOT_THERE} ({error})") if error else NO_PRIMARY())
 
     async def _try(self, pending: PendingCommand, doubt: Doubt) -> Reply:

@@ -14,8 +14,8 @@ from registry.tracing.contract import NO_TRACING, Tracing
 from .authentication import Security
 from .command_forwarder import Forwarding
 from .node_port import NodePort
-from .peer_client import unreachable
-from .reports import Reports, keep_reporting
+from .peer_client import Peer, unreachable
+from .reports import Reporting, Reports
 
 if TYPE_CHECKING:
     from .server import PeerServer
@@ -37,20 +37,21 @@ class Peers:
         body_bytes_max: int,
         room: Room,
         report: Callable[[], bytes] | None = None,
+        address: Callable[[], str] = str,
         access_log: bool = False,
         tracing: Tracing = NO_TRACING,
     ) -> None:
         """``node``: this node's id; ``url``: its public URL; ``body_bytes_max``: of a client's request.
 
         ``room`` limits the commands that wait for another node or for a primary. ``report`` makes what this
-        node tells the others of itself.
+        node tells the others of itself; ``address`` returns where they reach its peer endpoint.
         """
         self._node_port = node_port
         self._security = security
         self._signing = security.signing()
         self._tls = security.tls()
         self._tasks: list[asyncio.Task[None]] = []
-        self.reports = Reports(node, report)
+        self.reports = Reports(node, report, address=address)
         self._node = node
         self._url = url
         self._batch_bytes_max = 2 * body_bytes_max + _BATCH_MORE_BYTES
@@ -80,7 +81,13 @@ class Peers:
         loop = asyncio.get_running_loop()
         if self._tls is not None:
             self._tasks.append(loop.create_task(self._tls.watch()))
-        self._tasks.append(loop.create_task(keep_reporting(self.reports, lambda: self.forwarding.primary)))
+        reporting = Reporting(
+            self.reports,
+            lambda: self.forwarding.primary,
+            is_primary=lambda: self._node_port.role == "primary",
+            meet=self._meet,
+        )
+        self._tasks.append(loop.create_task(reporting.run()))
 
     async def stop(self, grace_s: float) -> None:
         """Stop serving, give requests in flight ``grace_s`` to finish, and close connections."""
@@ -93,6 +100,9 @@ class Peers:
     def watchers(self) -> int:
         """Return the number of nodes that watch the role of this one, as all others watch the primary's."""
         return 0 if self._server is None else self._server.watchers
+
+    async def _meet(self, identity: Identity) -> Peer:
+        return await Peer.meet(identity, self._signing, None if self._tls is None else self._tls.client)
 
     async def reachable(self, identity: Identity) -> str:
         """Return why a node cannot be reached, or ""; runs on the caller's event loop."""

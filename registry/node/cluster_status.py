@@ -15,6 +15,7 @@ from registry.log.embedded.log import now_ms
 
 from .leadership.role import NO_EPOCH
 from .node import Node
+from .readiness import reaches_log
 from .status import status
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class ClusterView:
         self._node = node
         # Returns the reports of the other nodes; set where peers are served.
         self.others: Callable[[], Iterable[Report]] = tuple
+        node.node_with_log = self._node_with_log
         self._started_ms = now_ms()
         self._primacies = Primacies()
         node.when_role_changes(self._role_changed)
@@ -68,7 +70,9 @@ class ClusterView:
         return NodeReport(
             node=state.node, url=node.identity.url, version=VERSION, started_ms=self._started_ms,
             role=state.role, epoch=state.epoch, applied=state.applied, end=state.end, digest=state.digest,
-            ready=state.ready, reasons=state.reasons, quarantined=state.quarantined,
+            ready=state.ready, reasons=state.reasons, ready_for_writes=state.ready_for_writes,
+            reasons_for_writes=state.reasons_for_writes, log_error=node.following.log_error,
+            quarantined=state.quarantined,
             store_rows=sizes.rows, store_bytes=sizes.bytes_used, store_map_bytes=sizes.map_bytes,
             requests=answered.requests, failed=answered.failed, request_s=answered.seconds,
             writes=writer.commands, waiting=writer.waiting, primacies=self._primacies.listed(),
@@ -81,7 +85,7 @@ class ClusterView:
     def status(self) -> ClusterStatus:
         """Return the cluster as this node knows it, without asking any other."""
         state, mine = status(self._node), self.report()
-        nodes = [mine, *_newest(filter(None, map(_read, self.others())), besides=mine)]
+        nodes = [mine, *_newest(self._reported(), besides=mine)]
         return ClusterStatus(
             node=mine.node,
             primary=state.primary,
@@ -92,6 +96,12 @@ class ClusterView:
                 (replace(each, primacies=[]) for each in nodes), key=lambda each: (each.url, each.node)
             ),
         )
+
+    def _reported(self) -> Iterable[NodeReport]:
+        return filter(None, map(_read, self.others()))
+
+    def _node_with_log(self) -> str:
+        return reaches_log(self._reported(), self._node.following.log_missing_s)
 
     def _role_changed(self) -> None:
         primary = self._node.primary

@@ -151,6 +151,10 @@ class Node:
         self.starting: StartProgress | None = None
         # Number of nodes that watch this one; set where peers are served.
         self.watchers: Callable[[], int] = lambda: 0
+        # Returns why the primary cannot be reached; set where peers are served.
+        self.primary_unreachable: Callable[[], str] = str
+        # Returns the URL of another node that reaches the log while this one does not; set by ClusterView.
+        self.node_with_log: Callable[[], str] = str
         # Number of restarts by the parent, by kind of process.
         self.restarts: dict[str, int] = {}
 

@@ -45,6 +45,7 @@ async def start_peer_endpoint(
             body_bytes_max=settings.body_bytes_max,
             room=Room(settings.queue_max, settings.queue_bytes_max),
             report=cluster.packed,
+            address=lambda: node.identity.peer,
             access_log=settings.access_log,
             tracing=tracing,
         )
@@ -56,6 +57,7 @@ async def start_peer_endpoint(
     node.candidate.reachable = peers.reachable
     node.watchers = peers.watchers
     cluster.others = peers.reports.others
+    node.primary_unreachable = lambda: peers.forwarding.last_error
     if host in ANY_HOST:
         host = node.identity.host
     address = f"[{host}]" if ":" in host else host

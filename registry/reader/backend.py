@@ -151,5 +151,5 @@ class ReaderBackend:
         except RegistryError:
             return NodeStatus(
                 role="following", epoch=-1, applied=self.applied(), end=self.applied(), digest="",
-                started=self._serving, ready=False, reasons=[_NO_NODE],
+                started=self._serving, ready=False, reasons=[_NO_NODE], reasons_for_writes=[_NO_NODE],
             )  # fmt: skip

@@ -108,6 +108,8 @@ class ListBackend:
         self.ids = Ids()
         self.parser = Parser()
         self.reasons: list[str] = []
+        # Why writes cannot be carried out.
+        self.unwritable: list[str] = []
         # Owners whose past rows were asked for.
         self.asked_past: list[bytes] = []
         # From here on nothing is missing in the history, and if it is still read from the log.
@@ -244,7 +246,9 @@ class ListBackend:
     async def status(self) -> NodeStatus:
         return NodeStatus(
             role="primary", epoch=0, applied=len(self.log), end=len(self.log), digest=self.digest(),
-            started=not self.reasons, ready=not self.reasons, reasons=self.reasons, log="log-1",
+            started=not self.reasons, ready=not self.reasons, reasons=self.reasons,
+            ready_for_writes=not (self.reasons or self.unwritable),
+            reasons_for_writes=[*self.reasons, *self.unwritable], log="log-1",
         )  # fmt: skip
 
     async def cluster(self) -> ClusterStatus:

@@ -61,7 +61,7 @@ NAMELESS = {
     "path": "version snapshot webhook",
     "query": """
         aliases associationType cascadeLifecycle clashes compatibilityLevel defaultToGlobal deleted
-        deletedAsNegative deletedOnly detail dryRun fetchMaxId findTags force format includeSchemas
+        deletedAsNegative deletedOnly detail dryRun fetchMaxId findTags for force format includeSchemas
         includeSubjects key kind latestOnly level lifecycle limit mode normalize offset order permanent
         recursive referenceFormat resourceType ruleType schemaType sort value verbose wait_ms
     """,

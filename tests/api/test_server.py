@@ -26,12 +26,25 @@ def test_health(api: Api) -> None:
     ready = api.get("/health/ready")
     assert (ready.status, ready.json["status"], ready.json["eta_s"]) == (200, "ready", None)
     api.backend.reasons = ["the log is being read"]
-    for target in ("/health/started", "/health/ready"):
+    for target in ("/health/started", "/health/ready", "/health/ready?for=writes"):
         reply = api.get(target)
         assert (reply.status, reply.json["reasons"]) == (503, ["the log is being read"])
         assert reply.headers["retry-after"] == "1"
         assert reply.headers["content-type"] == "application/json"
     assert api.get("/health/live").status == 200
+
+
+def test_health_for_writes(api: Api) -> None:
+    assert api.get("/health/ready?for=writes").json["status"] == "ready for writes"
+    api.backend.unwritable = ["Kafka does not answer"]
+    reply = api.get("/health/ready?for=writes")
+    assert (reply.status, reply.json["status"]) == (503, "not ready for writes")
+    assert reply.json["reasons"] == ["Kafka does not answer"]
+    for target in ("/health/ready", "/health/ready?for=traffic"):
+        reply = api.get(target)
+        assert (reply.status, reply.json["reasons"], reply.json["ready_for_writes"]) == (200, [], False)
+    for unknown in ("/health/ready?for=", "/health/ready?for=reads", "/health/ready?for=Writes"):
+        assert (api.get(unknown).status, api.get(unknown).json["error_code"]) == (422, 422)
 
 
 def test_own_resources_answer_any_accept(api: Api) -> None:

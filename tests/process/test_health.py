@@ -49,7 +49,7 @@ def test_a_registry_that_has_started_is_well(served: dict[str, str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("check", ["live", "started", "ready"])
+@pytest.mark.parametrize("check", ["live", "started", "ready", "ready-for-writes"])
 def test_tls_alone_is_asked_too(served: dict[str, str], check: str) -> None:
     secured = served["REGISTRAR_LISTENERS"].partition(",")[0]
     done = asked("--check", check, **(served | {"REGISTRAR_LISTENERS": secured}))

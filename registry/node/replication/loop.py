@@ -70,6 +70,8 @@ class FollowLoop:
         self._seen = store.applied
         self._store_error = ""
         self._log_error = ""
+        # When the log became unavailable, on the monotonic clock; ``None`` while it is available.
+        self._log_missing_since: float | None = None
         # The reason why nothing can be written while the log is not the store's; else empty.
         self.foreign = ""
         # True once the log has been read up to its end.
@@ -81,6 +83,17 @@ class FollowLoop:
     def last_error(self) -> str:
         """The reason why the store does not advance; empty if it does."""
         return self._store_error or self._log_error
+
+    @property
+    def log_error(self) -> str:
+        """The reason why the log is unavailable; empty if it is available."""
+        return self._log_error
+
+    @property
+    def log_missing_s(self) -> float:
+        """The time since the log became unavailable, in seconds; 0 while it is available."""
+        since = self._log_missing_since
+        return 0.0 if since is None else time.monotonic() - since
 
     @property
     def store_error(self) -> str:
@@ -237,6 +250,10 @@ class FollowLoop:
         """Record the result of a query to the log; ``error`` is ``None`` if the log answered."""
         before, self._log_error = self._log_error, "" if error is None else str(error)
         self.foreign = self._log_error if isinstance(error, ForeignLog) else ""
+        if error is None:
+            self._log_missing_since = None
+        elif not before:
+            self._log_missing_since = time.monotonic()
         if error is None:
             self._store.set_mismatch(None)
         elif isinstance(error, ForeignLog):

@@ -69,9 +69,10 @@ class StartProgress:
 
     def status(self) -> NodeStatus:
         """Return the status of a node whose log and store are not open yet."""
+        reasons = [self._reason()]
         return NodeStatus(
             role="following", epoch=-1, applied=0, end=0, digest="", started=False, ready=False,
-            reasons=[self._reason()], eta_s=self._snapshot.eta_s, start=self.snapshot,
+            reasons=reasons, reasons_for_writes=reasons, eta_s=self._snapshot.eta_s, start=self.snapshot,
         )  # fmt: skip
 
     def _reason(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -23,12 +24,14 @@ from deploy.local.front import HAPROXY, NGINX, Front, found, with_nodes
 from registry.api.permissions import ADMINS
 from registry.api.routes import operations
 from registry.config.loading import load
+from tests.helm import render
 from tests.running import ROOT, until
 
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "registrar.service"
 DOCKERFILE = DEPLOY / "Dockerfile"
 COMPOSE = DEPLOY / "compose.yaml"
+README = DEPLOY / "README.md"
 
 
 def checked(*command: str | Path, folder: Path = ROOT) -> None:
@@ -164,13 +167,28 @@ def test_the_unit_reads_secrets_that_only_root_can_read() -> None:
     assert "EnvironmentFile" not in unit
 
 
+def test_probes_are_those_of_the_table() -> None:
+    table = re.findall(r"^\| [\w ]+ \| `(/health/\S+)` \|.*\| (.+) \|$", README.read_text(), re.MULTILINE)
+    users = dict(table)
+    (case,) = render([{"kafka": {"brokers": "kafka-1:9092"}}])
+    (container,) = case.one("StatefulSet")["spec"]["template"]["spec"]["containers"]
+    chart = {each["httpGet"]["path"] for name, each in container.items() if name.endswith("Probe")}
+    haproxy = re.findall(r"http-check send meth GET uri (\S+) ", HAPROXY.read_text())
+    assert chart == {path for path, users in table if "chart" in users}
+    assert {*haproxy} == {path for path, users in table if "HAProxy" in users}
+    health = re.search(r"HEALTHCHECK .*CMD (\[.*\])$", DOCKERFILE.read_text(), re.MULTILINE)
+    assert health is not None
+    assert json.loads(health[1]) == ["registrar", "health"]
+    assert "`registrar health`" in users["/health/started"]
+
+
 @pytest.mark.parametrize("example", [NGINX, HAPROXY], ids=lambda path: path.name)
 def test_there_are_as_many_lines_as_nodes(example: Path) -> None:
     text = example.read_text(encoding="utf-8")
     nodes = [f"127.0.0.1:{port}" for port in (1, 2, 3, 4)]
     lines = re.findall(r"^ *server .*\d:\d.*$", with_nodes(text, nodes), re.MULTILINE)
     assert len(lines) % len(nodes) == 0
-    assert all(f"{node}" in line for node, line in zip(nodes * 2, lines, strict=False))
+    assert all(f"{node}" in line for node, line in zip(nodes * 3, lines, strict=False))
     assert with_nodes(text, [f"registrar-{number}:8081" for number in (1, 2, 3)]) == text
 
 

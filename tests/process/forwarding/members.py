@@ -161,6 +161,8 @@ async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
         security = securities[number % len(securities)] if securities else Security()
         url = f"http://127.0.0.1:{8081 + number}"
         room = Room(10_000, ROOM_BYTES)
+        listener = listen("127.0.0.1", 0, shared=False)
+        peer = f"127.0.0.1:{listener.getsockname()[1]}"
         member.peers = Peers(
             member,
             security,
@@ -169,10 +171,9 @@ async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
             body_bytes_max=2**20,
             room=room,
             report=partial(_report, member),
+            address=lambda peer=peer: peer,
         )
-        listener = listen("127.0.0.1", 0, shared=False)
         await member.peers.start(listener)
-        peer = f"127.0.0.1:{listener.getsockname()[1]}"
         found.members.append(member)
         found.identities.append(
             Identity("http", "127.0.0.1", 8081 + number, True, peer=peer, node=member.name)

@@ -26,3 +26,15 @@ def test_every_node_knows_all_others_by_the_primary_also_after_it_changed() -> N
             await until_async(lambda: known(members, 1)["n0"] == b"n0 is secondary", "n1 knows n0")
 
     asyncio.run(main())
+
+
+def test_nodes_that_lost_their_primary_still_know_one_another() -> None:
+    async def main() -> None:
+        async with group(3, Security("a secret of nodes")) as members:
+            members.elect(0)
+            await until_async(lambda: known(members, 1).keys() == {"n0", "n2"}, "n1 knows all")
+            members.elect(None)
+            await until_async(lambda: known(members, 1)["n2"] == b"n2 is following", "n1 knows n2")
+            await until_async(lambda: known(members, 2)["n0"] == b"n0 is following", "n2 knows n0")
+
+    asyncio.run(main())

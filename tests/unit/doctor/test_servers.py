@@ -13,14 +13,15 @@ from registry.doctor.servers import Seen, at_one_offset, examine_servers
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 PRIMARY: dict[str, Any] = {
     "role": "primary", "applied": 10, "end": 10, "digest": "d1", "started": True, "ready": True,
-    "reasons": [], "quarantined": 0, "log": "cluster/_schemas/id", "node": "n1", "primary": "http://a",
+    "reasons": [], "ready_for_writes": True, "reasons_for_writes": [],
+    "quarantined": 0, "log": "cluster/_schemas/id", "node": "n1", "primary": "http://a",
     "election": "", "metadata_encoder": "", "warnings": [],
 }  # fmt: skip
 SECONDARY = PRIMARY | {"role": "secondary", "node": "n2"}
 
 
 def seen(url: str, node: dict[str, Any] | None, **more: Any) -> Seen:
-    return Seen(url, node, version="1.0", **more)
+    return Seen(url, node, version="1.0", **{"quarantine": (), **more})
 
 
 def found(*servers: Seen) -> dict[str, str]:
@@ -132,3 +133,24 @@ def test_the_worst_finding_decides_and_comes_first() -> None:
     assert verdict(findings[:2]) is Severity.UNKNOWN
     assert verdict(findings[:1]) is verdict([]) is Severity.FINE
     assert [each.about for each in sorted_findings(findings)] == ["c", "b", "a"]
+
+
+def test_in_an_outage_every_error_has_advice_and_nothing_is_called_fine_that_nobody_answered() -> None:
+    out = PRIMARY | {
+        "role": "following", "primary": "", "election": "the session is lost", "ready_for_writes": False,
+        "reasons_for_writes": ["Kafka does not answer"],
+    }  # fmt: skip
+    servers = [seen(f"http://{name}", out | {"node": name}, quarantine=None) for name in "ab"]
+    findings = list(examine_servers(servers, NOW))
+    errors = [each for each in findings if each.severity is Severity.ERROR]
+    assert [each.text for each in errors if each.about == "http://a"] == [
+        "it is ready, but not for writes: Kafka does not answer",
+        "the election: the session is lost",
+    ]
+    assert all(each.advice for each in errors)
+    assert [each.text for each in findings if each.severity is Severity.FINE] == [
+        "2 stores are equal at offset 10"
+    ]
+    assert [each.text for each in findings if each.severity is Severity.UNKNOWN] == [
+        "no node says which records are quarantined and which ids clash"
+    ]

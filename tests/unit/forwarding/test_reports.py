@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from registry.forwarding.reports import FORGOTTEN_S, NODES_MAX, REPORT_BYTES_MAX, Report, Reports
+from registry.forwarding.reports import ADDRESS_MAX, FORGOTTEN_S, NODES_MAX, REPORT_BYTES_MAX, Report, Reports
 
 
 class Clock:
@@ -66,3 +66,17 @@ def test_a_message_that_is_none_is_refused(message: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         reports.take(message)
     assert reports.others() == []
+
+
+def test_nodes_with_an_address_are_asked_in_turn_a_few_at_a_time() -> None:
+    reports = Reports("me")
+    reports.take(packed(Report("silent", b""), *(Report(f"n{n}", b"", peer=f"h{n}:1") for n in range(5))))
+
+    def asked() -> list[tuple[str, str]]:
+        return [(each.node, each.peer) for each in reports.next_peers()]
+
+    assert asked() == [("n0", "h0:1"), ("n1", "h1:1"), ("n2", "h2:1")]
+    assert [node for node, _ in asked()] == ["n3", "n4", "n0"]
+    assert [node for node, _ in asked()] == ["n1", "n2", "n3"]
+    reports.take(packed(Report("long", b"", peer="h" * (ADDRESS_MAX + 1))))
+    assert "long" not in {each.node for each in reports.others()}

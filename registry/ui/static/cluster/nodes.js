@@ -67,7 +67,12 @@ function Role({ node }) {
   if (isSilent(node)) return html`<${Badge} tone="bad">no answer<//>`;
   return html`
     <${Badge} tone=${node.role === "primary" ? "accent" : node.role === "secondary" ? "plain" : "warn"}>${node.role}<//>
-    ${!node.ready && html` <${Badge} tone="warn" title=${node.reasons.join("; ")}>not ready<//><p class="quiet">${node.reasons.join("; ")}</p>`}`;
+    ${!node.ready && html`<${Unready} word="not ready" reasons=${node.reasons} />`}
+    ${node.ready && !node.ready_for_writes && html`<${Unready} word="not ready for writes" reasons=${node.reasons_for_writes} />`}`;
+}
+
+function Unready({ word, reasons }) {
+  return html` <${Badge} tone="warn" title=${reasons.join("; ")}>${word}<//><p class="quiet">${reasons.join("; ")}</p>`;
 }
 
 const VERDICTS = { equal: ["good", "equal"], different: ["bad", "different"], unknown: ["plain", "at another offset"] };
