@@ -32,6 +32,7 @@ def _each(title: str, name: str, unit: str = "short", legend: str = "", says: st
 
 
 _INSTANCES = 'job="$job", instance=~"$instance"'
+_INFO = 'registrar_cluster_info{job="$job"}'
 _NODE = "{{instance}}"
 _KIND = "{{instance}} {{process}}"
 _REQUESTS = "registrar_http_requests_total"
@@ -39,7 +40,14 @@ _BUCKETS = f"sum by (le) ({_rate('registrar_http_request_seconds_bucket')})"
 
 ROWS: dict[str, tuple[Panel, ...]] = {
     "Overview": (
-        Panel("Ready nodes", ((f"sum({_of('registrar_ready')})", ""),), kind="stat"),
+        Panel(
+            "Ready nodes",
+            (
+                (f"sum({_of('registrar_ready')})", "ready"),
+                (f"sum({_of('registrar_ready_for_writes')})", "ready for writes"),
+            ),
+            kind="stat",
+        ),
         Panel("Primary", ((_of("registrar_role", 'role="primary"') + " == 1", _NODE),), kind="stat"),
         Panel(
             "Live subjects",
@@ -80,6 +88,12 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     ),
     "Cluster": (
         Panel("Roles", ((_of("registrar_role") + " == 1", "{{instance}} {{role}}"),)),
+        Panel(
+            "Clusters",
+            ((f"count by (cluster) ({_of('registrar_cluster_info')})", "{{cluster}}"),),
+            kind="stat",
+            says="Nodes by the identity of their log.",
+        ),
         _each("Nodes known", "registrar_nodes", says="All on the primary; elsewhere itself and the primary."),
         Panel("Elections in ten minutes", ((f"changes({_of('registrar_epoch')}[10m])", _NODE),)),
         _each("Heartbeats: longest pause", "registrar_heartbeat_gap_seconds", "s"),
@@ -198,7 +212,12 @@ def dashboard() -> str:
             "list": [
                 {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"},
                 _variable("job", "label_values(registrar_ready, job)", several=False),
-                _variable("instance", 'label_values(registrar_ready{job="$job"}, instance)', several=True),
+                _variable("cluster", f"label_values({_INFO}, cluster)", several=False),
+                _variable(
+                    "instance",
+                    f'label_values({_INFO[:-1]}, cluster="$cluster"}}, instance)',
+                    several=True,
+                ),
             ]
         },
         "panels": [{"id": number, **panel} for number, panel in enumerate(panels, 1)],

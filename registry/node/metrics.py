@@ -41,7 +41,9 @@ def metrics(node: Node, audit_lost: int) -> bytes:
 def _of_node(node: Node) -> Iterator[Sample]:
     state, store = status(node), node.store.stat()
     yield Sample("registrar_build_info", 1, (VERSION, platform.python_version()))
+    yield Sample("registrar_cluster_info", 1, (state.log,))
     yield Sample("registrar_ready", float(state.ready))
+    yield Sample("registrar_ready_for_writes", float(state.ready_for_writes))
     yield Sample("registrar_cannot_lead", float(bool(state.cannot_lead)))
     yield from (Sample("registrar_role", float(state.role == role), (role,)) for role in _ROLES)
     yield Sample("registrar_nodes", node.known_nodes())

@@ -33,7 +33,9 @@ _KARAPACE = "Karapace's name for"
 
 _OWN = (
     Metric("registrar_build_info", GAUGE, "1, with versions of Registrar and Python", ("version", "python")),
-    Metric("registrar_ready", GAUGE, "1 if the node is ready"),
+    Metric("registrar_cluster_info", GAUGE, "1, with the identity of the cluster's log", ("cluster",)),
+    Metric("registrar_ready", GAUGE, "1 if the node is ready: it should get requests"),
+    Metric("registrar_ready_for_writes", GAUGE, "1 if writes through the node can be carried out"),
     Metric("registrar_cannot_lead", GAUGE, "1 if the node may not become primary; `/node` says why"),
     Metric("registrar_role", GAUGE, "1 for the node's role; following: no primary is known", ("role",)),
     Metric("registrar_nodes", GAUGE, "On the primary all nodes; elsewhere itself and the primary"),
@@ -83,7 +85,7 @@ _OWN = (
         "registrar_heartbeat_gap_seconds", GAUGE,
         "Longest pause between two such confirmations in the last one to two minutes", when=_CLUSTER,
     ),
-    Metric("registrar_snapshots", GAUGE, "Snapshots in the catalogue, by state", ("state",)),
+    Metric("registrar_snapshots", GAUGE, "Snapshots of the log in the catalogue, by state", ("state",)),
     Metric("registrar_snapshot_offset", GAUGE, "Offset of the newest snapshot", when=_SNAPSHOT),
     Metric("registrar_snapshot_age_seconds", GAUGE, "Age of the newest snapshot", when=_SNAPSHOT),
     Metric(

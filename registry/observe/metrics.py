@@ -21,6 +21,8 @@ _OTHER = "other"
 _SERIES_MAX = 2000
 # Routes whose queries are not logged: issuers send codes for tokens back to the console.
 _WITHOUT_QUERY = frozenset({"/ui"})
+# Routes that probes and Prometheus ask: they fail on purpose, and come all the time.
+PROBED = frozenset({"/health/live", "/health/started", "/health/ready", "/_health", "/metrics"})
 _METHODS = {name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")}
 
 
@@ -82,7 +84,7 @@ class Answered(NamedTuple):
     """Sums over all requests."""
 
     requests: int
-    failed: int  # with a status of 500 or above
+    failed: int  # with a status of 500 or above, except for probes
     seconds: float
 
 
@@ -111,7 +113,7 @@ class Processes:
         count, failed, seconds = 0, 0, 0.0
         for each in chain(self._ended.values(), *(tally.requests for tally in self._living.values())):
             count += each.count
-            failed += each.count if each.status >= 500 else 0
+            failed += each.count if each.status >= 500 and each.route not in PROBED else 0
             seconds += each.seconds
         return Answered(count, failed, seconds)
 

@@ -54,7 +54,7 @@ class Entries:
     def samples(self) -> list[Sample]:
         """Return metrics about the entries as last read."""
         counts = dict.fromkeys(_STATES, 0)
-        for each in list(self.seen.values()):
+        for each in self.ours():
             counts[each.state] += 1
         found = [Sample("registrar_snapshots", count, (state,)) for state, count in counts.items()]
         newest = self.newest()

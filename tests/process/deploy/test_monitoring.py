@@ -21,8 +21,11 @@ FOLDER = ROOT / "deploy" / "monitoring"
 DASHBOARD, ALERTS = FOLDER / "registrar.json", FOLDER / "alerts.yaml"
 TESTS = FOLDER / "alerts.test.yaml"
 RUNBOOK = ROOT / "docs" / "runbook.md"
-# Prometheus adds these labels, and the series "up", to what it scrapes.
-SCRAPED = {"job", "instance"}
+# Prometheus adds these labels, and the series "up", to what it scrapes; the last one in Kubernetes.
+SCRAPED = {"job", "instance", "namespace"}
+INFO = "registrar_cluster_info"
+# A rule is about a cluster or about a node, never about a job, which may be that of several clusters.
+ABOUT = ({"cluster"}, {"namespace", "job", "instance"})
 LABELS = {
     series: {*each.labels, *SCRAPED, *(("le",) if series.endswith("_bucket") else ())}
     for each in METRICS
@@ -85,10 +88,26 @@ def test_an_expression_names_only_metrics_and_labels_that_are_served(title: str)
     assert {each.series for each in found} <= LABELS.keys()
     for each in found:
         assert {label for label, _, _ in each.matchers} <= LABELS[each.series]
-    known = set.intersection(*(LABELS[each.series] for each in found))
-    for node in parts(promql_parser.parse(expression)):
-        if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None:
-            assert {*node.modifier.labels} <= known
+    # A join with the metric of the cluster adds its label to the result.
+    joined = [LABELS[each.series] for each in found if each.series != INFO] or [LABELS[INFO]]
+    known = set.intersection(*joined) | ({"cluster"} if INFO in {each.series for each in found} else set())
+    assert all(labels <= known for labels in aggregated(expression))
+
+
+def aggregated(expression: str) -> list[set[str]]:
+    """Return the labels of each aggregation that names some."""
+    return [
+        {*node.modifier.labels}
+        for node in parts(promql_parser.parse(expression))
+        if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None
+    ]
+
+
+def test_every_rule_is_about_a_cluster_or_a_node_whatever_its_job_is_called() -> None:
+    for rule in rules():
+        assert all(any(about <= labels for about in ABOUT) for labels in aggregated(rule["expr"]))
+        matched = {label for each in selectors(rule["expr"]) for label, _, _ in each.matchers}
+        assert not matched & SCRAPED, rule["alert"]
 
 
 @pytest.mark.parametrize("wrong", ["rate(registrar_ready)", "sum by (x", "x{role}"])
