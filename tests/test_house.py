@@ -168,6 +168,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "registry.supervisor": (
         "registry.__init__", *_HOST, "registry.audit", "registry.security", "registry.tracing.configured",
+        "registry.ui",
     ),
     "registry.__main__": ("registry.__init__", "registry.command_line", "registry.commands"),
 }  # fmt: skip

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from registry import VERSION
 from registry.config.addresses import ListenAddress
 from registry.config.loading import Settings
+from registry.ui import files
 
 _NAMES_MAX = 10
 
@@ -17,7 +18,8 @@ _log = logging.getLogger(__name__)
 def announce(settings: Settings) -> None:
     """Say where the registry serves: as a banner for people, or as a log line in JSON."""
     if settings.log_format != "json":
-        print(banner(settings), flush=True)  # noqa: T201
+        console = settings.console == "on" and files.is_complete()
+        print(banner(settings, console=console), flush=True)  # noqa: T201
         return
     urls = [str(each.local) for each in settings.addresses]
     fields = {"version": VERSION, "urls": urls, "data": str(settings.data.resolve())}
@@ -35,19 +37,19 @@ def log_ignored(variables: Sequence[str]) -> None:
         _log.info("ignored environment variables, because no setting has such a name: %s%s", shown, more)
 
 
-def banner(settings: Settings) -> str:
-    """Return what is printed for people once clients can connect."""
+def banner(settings: Settings, *, console: bool) -> str:
+    """Return what is printed for people once clients can connect; ``console``: there is one to open."""
     urls = " and ".join(str(each.local) for each in settings.addresses)
     readers = "1 reader" if settings.readers == 1 else f"{settings.readers} readers"
     processes = f"{readers} and the node" if settings.readers else "the node alone"
     log = f"\n  log       topic {settings.topic} at {settings.kafka}" if settings.kafka else ""
     example = _example_address(settings)
-    console = f"\n  console   {example.local}/ui" if settings.console == "on" else ""
+    shown = f"\n  console   {example.local}/ui" if console else ""
     curl, url = " ".join(("curl", *_curl_options(settings, example))), example.local
     return f"""\
 Registrar {VERSION} serves a schema registry (Confluent's REST API) on {urls}
   data      {settings.data.resolve()}{log}
-  processes {processes}; one signal (Ctrl-C) stops all{console}
+  processes {processes}; one signal (Ctrl-C) stops all{shown}
 
 Register a first schema:
   {curl} -X POST -H 'Content-Type: application/vnd.schemaregistry.v1+json' \\

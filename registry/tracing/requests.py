@@ -17,6 +17,7 @@ from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.http1.answers import Answer, Answered, Later
 from registry.http1.request import Client, Request
 from registry.http1.service import App, FastPath, Message, Receive, Send
+from registry.observe.metrics import PROBED
 
 from .spans import Attributes, Spans, end, requested_context, traceparent_of
 
@@ -26,7 +27,7 @@ _BARRIER = "read barrier"
 
 
 class TracedApp:
-    """An ASGI application with a span for each request, which is the current one in its task."""
+    """An ASGI application with a span for each request but those of probes; it is the task's current one."""
 
     def __init__(self, app: App, spans: Spans) -> None:
         self._app = app
@@ -34,6 +35,9 @@ class TracedApp:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
+        if scope["path"] in PROBED:
+            await self._app(scope, receive, send)
+            return
         method = _method(scope["method"])
         span = self._spans.begin(method, requested_context(scope["headers"]), SpanKind.SERVER)
         status = 0

@@ -48,6 +48,11 @@ class StaticFiles(NamedTuple):
     complete: bool  # false if the libraries are missing
 
 
+def is_complete(folder: Path = STATIC) -> bool:
+    """Return true if the libraries were bundled."""
+    return all((folder / each).is_file() for each in BUNDLES)
+
+
 def load(folder: Path = STATIC) -> StaticFiles:
     """Read and compress all files; this takes a moment. Raises :class:`OSError`."""
     bodies = {

@@ -20,6 +20,7 @@ from registry.reader import main as reader_run
 from registry.store import layout
 from registry.supervisor import supervisor
 from registry.supervisor.announcement import banner
+from registry.ui import files
 from tests.process.raw import RawClient, get, post
 from tests.running import PATIENT, Registry, free_port, until
 
@@ -285,12 +286,21 @@ def test_the_start_says_where_and_how_to_begin(registry: Registry) -> None:
 def test_the_examples_at_the_start_have_what_a_client_needs(
     options: dict[str, str], curl: str, url: str
 ) -> None:
-    said = banner(Settings(**options))  # type: ignore[arg-type]
+    said = banner(Settings(**options), console=True)  # type: ignore[arg-type]
     assert f"\n  {curl} -X POST " in said
     assert f" {url}/subjects/first-value/versions\n" in said
     assert said.endswith(f"\n  {curl} {url}/subjects/first-value/versions/latest")
     assert f"\n  console   {url}/ui\n" in said
-    assert "/ui" not in banner(Settings(**options, console="off"))  # type: ignore[arg-type]
+    assert "/ui" not in banner(Settings(**options), console=False)  # type: ignore[arg-type]
+
+
+def test_a_console_that_was_not_bundled_is_not_announced(registry: Registry, tmp_path: Path) -> None:
+    until(lambda: "Register a first schema" in registry.output, 30, "the banner")
+    assert (f"\n  console   {registry.url}/ui\n" in registry.output) == files.is_complete()
+    for each in files.BUNDLES:
+        assert not files.is_complete(tmp_path)
+        (tmp_path / each).write_text("")
+    assert files.is_complete(tmp_path)
 
 
 def test_an_address_of_another_machine_refuses_the_start(tmp_path: Path) -> None:

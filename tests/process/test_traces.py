@@ -38,9 +38,12 @@ def test_what_was_traced_is_exported_before_a_registry_has_stopped(tmp_path: Pat
         register(node)
         odd = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "a client's own, without sense"}
         httpx.get(f"{node.url}/schemas/ids/1", headers=odd, timeout=PATIENT).raise_for_status()
+        for probed in ("/health/live", "/health/ready?for=writes", "/_health", "/metrics"):
+            httpx.get(node.url + probed, timeout=PATIENT).raise_for_status()
         assert collector.spans() == []
         assert node.stop() == 0
         spans = {each.name: each for each in collector.spans()}
+        assert not [name for name in spans if "health" in name or "metrics" in name]
         request, command, append = spans[WRITE], spans["command Register"], spans["log.append"]
         assert (request.parent, command.parent, append.parent) == ("", request.id, command.id)
         assert request.process["service.name"] == "registrar"
