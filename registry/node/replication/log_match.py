@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import orjson
 
+from registry.domain.fold.fold import apply
 from registry.domain.log_format.lineage import NOTHING, Lineage, Trace, too_long
 from registry.domain.log_format.records import RESEED_KEY, Record
+from registry.domain.model import DEFAULT_CONTEXT, ID_MAX
+from registry.domain.queries.versions import contexts_known
+from registry.domain.rows.layout import ID, context_key, id_prefix, unnumber, version_key_of_id
+from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.version_row import VersionRow
+from registry.domain.rows.view import View
 from registry.log.contract import ForeignLog, Log, LogError, Unreachable
 
 from .staleness import StaleStore
@@ -17,6 +25,8 @@ from .staleness import StaleStore
 _RECORDS_MAX = 10_000
 _BYTES_MAX = 8 << 20
 _WAIT_S = 5.0
+# Contexts whose ids are searched, the default one first.
+_CONTEXTS_MAX = 20
 _log = logging.getLogger(__name__)
 
 
@@ -28,6 +38,8 @@ class Known(NamedTuple):
     applied: int
     at_end_ms: int
     lineage: Lineage = NOTHING
+    # Opens a view of the rows; ``None`` while they cannot be read.
+    rows: Callable[[], AbstractContextManager[View]] | None = None
 
 
 class LogMatcher:
@@ -53,7 +65,7 @@ class LogMatcher:
                 )
             raise _another(log.identity, known.identity)
         if known.applied > log.end():
-            common = common_end(log, known.lineage)
+            common = common_end(log, known)
             raise ForeignLog(
                 f"the log {log.identity} ends at offset {log.end()}, but the store holds it up to "
                 f"{known.applied}: its end was cut off; {_answered(common)}",
@@ -61,7 +73,7 @@ class LogMatcher:
             )
         divergence = log.divergence(known.lineage)
         if divergence is not None:
-            common = common_end(log, known.lineage)
+            common = common_end(log, known)
             raise ForeignLog(
                 f"the log {log.identity} has lost records and grown again: from offset {divergence} or "
                 f"earlier on, up to {log.end()}, it lacks those that the store holds up to {known.applied}; "
@@ -93,20 +105,64 @@ class LogMatcher:
         return False
 
 
-def common_end(log: Log, lineage: Lineage) -> int:
-    """Return the offset up to which ``log`` is proven to hold the records of ``lineage``; 0: nothing is.
+def common_end(log: Log, known: Known) -> int:
+    """Return the offset up to which ``log`` is proven to hold the records of a store; 0: nothing is.
 
     A record of the same offset, time and content was appended once, so what lies before it is the same too.
+    The newest records are those of the lineage. If all of them are lost, versions lead to older ones.
     """
     try:
-        for trace in reversed(lineage.traces):
-            if trace.offset < log.end():
-                found = log.read_again(trace.offset, 1, _BYTES_MAX).records
-                if found and Trace.of(found[0]) == trace:
-                    return trace.offset + 1
+        for trace in reversed(known.lineage.traces):
+            found = _record_at(log, trace.offset)
+            if found is not None and Trace.of(found) == trace:
+                return trace.offset + 1
+        if known.rows is None:
+            return 0
+        with known.rows() as view:
+            contexts = [DEFAULT_CONTEXT, *contexts_known(view)][:_CONTEXTS_MAX]
+        return max(_common_version(log, known.rows, each) for each in contexts)
     except LogError:
-        pass  # Nothing is proven then; a later comparison may show more.
-    return 0
+        return 0  # Nothing is proven; a later comparison may show more.
+
+
+def _record_at(log: Log, offset: int) -> Record | None:
+    if offset >= log.end():
+        return None
+    found = log.read_again(offset, 1, _BYTES_MAX).records
+    return found[0] if found and found[0].offset == offset else None
+
+
+def _common_version(log: Log, rows: Callable[[], AbstractContextManager[View]], context: str) -> int:
+    """Return the end of the newest record of a version that ``log`` is found to hold; 0 if there is none.
+
+    Ids mostly grow with offsets, so a search among them finds it, or where they do not, an older one.
+    """
+    common, held, lost = 0, 0, ID_MAX + 1
+    while lost - held > 1:
+        middle = (held + lost) // 2
+        with rows() as view:
+            schema_id, key, row = _version_from(view, context, middle)
+        if not key or schema_id >= lost:
+            lost = middle
+            continue
+        version = VersionRow.unpack(row)
+        found = _record_at(log, version.offset)
+        folded = None if found is None else dict(apply(DictView(), found)).get(key)
+        if folded is not None and VersionRow.unpack(folded)._replace(deleted=version.deleted) == version:
+            common, held = max(common, version.offset + 1), schema_id
+        else:
+            lost = middle
+    return common
+
+
+def _version_from(view: View, context: str, schema_id: int) -> tuple[int, bytes, bytes]:
+    """Return the first id that is not below ``schema_id``, and its version's key and row; b"" if none is."""
+    prefix, part = id_prefix(context, schema_id), context_key(ID, context)
+    found = view.seek(prefix)
+    if found is None or not found[0].startswith(part):
+        return 0, b"", b""
+    key = version_key_of_id(found[0], prefix, part[1:])
+    return unnumber(found[0][len(part) : len(prefix)]), key, view.get(key) or b""
 
 
 def _another(identity: str, known: str) -> ForeignLog:

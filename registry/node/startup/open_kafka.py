@@ -154,7 +154,13 @@ def _attached(
     elif isinstance(error, ForeignLog):
         store.set_mismatch(error.mismatch)
     identity = store.meta(META_LOG).decode()
-    matches = _matcher(settings, lambda: Known(identity, store.applied, store.at_end_ms(), store.lineage))
+
+    def known() -> Known:
+        # Rows of another fold version cannot be compared with what a record makes now.
+        rows = None if store.read_only else store.view
+        return Known(identity, store.applied, store.at_end_ms(), store.lineage, rows)
+
+    matches = _matcher(settings, known)
     version = store.meta(META_FOLD).decode()
 
     def suits(found: Log) -> None:

@@ -9,11 +9,13 @@ from shutil import copytree
 
 import pytest
 
+from registry.domain.commands import DeleteSubject, Done, Register
 from registry.domain.log_format.lineage import NOTHING, TRACES_MAX, Lineage, Mismatch
 from registry.domain.log_format.records import Entry
-from registry.log.contract import ForeignLog
+from registry.log.contract import ForeignLog, Log
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.replication.log_match import Known, LogMatcher
+from tests.process.node.stations import Station
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def examine(log: EmbeddedLog, applied: int, lineage: Lineage) -> str:
     return "" if found is None else found.reason
 
 
-def mismatch(log: EmbeddedLog, known: Known) -> Mismatch | None:
+def mismatch(log: Log, known: Known) -> Mismatch | None:
     try:
         LogMatcher(lambda: known, margin_ms=0, now=lambda: 0)(log)
     except ForeignLog as error:
@@ -79,6 +81,35 @@ def test_a_log_that_lost_its_end_is_proven_up_to_the_newest_record_that_is_remem
     # The newest records of eight keys are remembered.
     assert found.common == (20 if lost < TRACES_MAX else 0)
     assert ("registered from offset 20 on" in found.reason) is bool(found.common)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["others", "the same"])
+def test_versions_prove_what_a_log_kept_that_lost_all_that_is_remembered(tmp_path: Path, again: bool) -> None:
+    """``again``: clients register the lost schemas once more, so only the times of their records differ."""
+
+    def opened(name: str) -> Station:
+        station = Station(tmp_path / f"{name}-store", EmbeddedLog(tmp_path / name, map_bytes=64 << 20))
+        station.follow(station.log.end())
+        station.writer.open(None)
+        return station
+
+    def register(writer: Station, name: str, numbers: range) -> None:
+        for number in numbers:
+            for context in ("", ":.other:"):
+                schema = f'{{"type":"record","name":"{name}{number}","fields":[]}}'
+                assert isinstance(writer.ask(Register(f"{context}s{number}", schema)), Done)
+
+    with closing(opened("log")) as station:
+        register(station, "R", range(10))
+        assert isinstance(station.ask(DeleteSubject("s3")), Done)  # It marks a version that was there before.
+        common = station.log.end()
+    copytree(tmp_path / "log", tmp_path / "fork")
+    with closing(opened("log")) as station, closing(opened("fork")) as fork:
+        register(station, "R", range(10, 30))
+        register(fork, "R" if again else "S", range(10, 40))
+        known = Known(fork.log.identity, station.store.applied, 0, station.store.lineage)
+        found = mismatch(fork.log, known), mismatch(fork.log, known._replace(rows=station.store.view))
+    assert [each and each.common for each in found] == [0, common - 1], "the deletion is no version's record"
 
 
 class Topic(EmbeddedLog):

@@ -7,12 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from registry.domain.commands import Done, Outcome, Refused, Register
 from registry.domain.log_format.records import Entry
 from registry.domain.policies import parse
+from registry.domain.principal import Principal
 from registry.log.contract import NO_HEADERS, LogError, RecordTooLarge, Unreachable
 from registry.log.embedded.log import EmbeddedLog
+from tests.pending import pending
 from tests.process.node.stations import Station
 
 PER_MINUTE = 4
@@ -68,4 +71,18 @@ def test_writes_that_failed_are_not_paid_for(tmp_path: Path) -> None:
     assert set(refused) == {50001}
     done = [status(station.ask(Register(f"s{number}", '"int"'))) for number in range(PER_MINUTE + 1)]
     assert done == [200] * PER_MINUTE + [429]
+    station.close()
+
+
+def test_principals_of_each_kind_have_writes_of_their_own(tmp_path: Path) -> None:
+    station = Station(
+        tmp_path / "node", EmbeddedLog(tmp_path / "log"), policies=parse("writes_per_minute = 1")
+    )
+    station.writer.open(None)
+    for number, kind in enumerate(("user", "token", "user")):
+        asked = pending(Register(f"s{number}", '"int"'), station.outcomes.append)
+        asked.request = replace(asked.request, principal=Principal("bob"), kind=kind)
+        station.writer.submit(asked)
+        station.writer.step()
+    assert [status(each) for each in station.outcomes] == [200, 200, 429]
     station.close()
