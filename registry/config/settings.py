@@ -72,6 +72,7 @@ _NAME_ALLOWED = "1 to 249 letters, digits, dots, dashes and underscores"
 _PASSWORD = secret(1, "text; check-config never prints it")
 _PEER_SECRET = secret(16, "at least 16 characters, or empty; check-config never prints it")
 _WEBHOOKS_SECRET = secret(32, "at least 32 characters, or empty; check-config never prints it")
+_SNAPSHOTS_KEY = secret(32, "at least 32 characters, or empty; check-config never prints it")
 _ENCODER_SECRET = secret(1, "text, or empty; check-config never prints it")
 _ZOOKEEPER_AUTH = secret(3, "USER:PASSWORD, or empty; check-config never prints it")
 _WORD = text(r"[^\0\s]{0,1000}", "text without spaces, or empty")
@@ -599,6 +600,20 @@ class Settings:
         "snapshots",
         "Location of snapshots, the same for all nodes and builders; empty for a folder in data",
     )
+    snapshots_key: str = _setting(
+        "",
+        _SNAPSHOTS_KEY,
+        "snapshots",
+        "Secret that signs snapshots, the same on all nodes and builders; others are then not used",
+    )
+    snapshots_key_file: str = _secret_file("snapshots_key", "snapshots")
+    snapshots_old_key: str = _setting(
+        "",
+        _SNAPSHOTS_KEY,
+        "snapshots",
+        "A second key with which snapshots may be signed, while you change snapshots_key",
+    )
+    snapshots_old_key_file: str = _secret_file("snapshots_old_key", "snapshots")
     snapshots_builder: str = _setting(
         "auto",
         choice("auto", "local", "spark", "none"),

@@ -95,6 +95,11 @@ def _encoder(given: _GivenSettings) -> Iterator[str]:
         yield f"{given.shown('metadata_encoder_topic')} is the topic of the log: choose another one"
 
 
+def _snapshots(given: _GivenSettings) -> Iterator[str]:
+    if given.settings.snapshots_old_key and not given.settings.snapshots_key:
+        yield f"{given.shown('snapshots_old_key')} also needs snapshots_key, the one that signs"
+
+
 def _election(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
     if settings.election == "zookeeper" and not settings.zookeeper:
@@ -249,6 +254,9 @@ def _files_are_there(given: _GivenSettings) -> Iterator[str]:
 
 
 _Check = Callable[[_GivenSettings], Iterator[str]]
-_FOR_ALL: tuple[_Check, ...] = (_listeners, _tls, _tokens, _console, _encoder, _audit, _files_are_there)
+_FOR_ALL: tuple[_Check, ...] = (
+    *(_listeners, _tls, _tokens, _console, _encoder, _snapshots, _audit),
+    _files_are_there,
+)
 _WITHOUT_KAFKA = (_cluster_needs_kafka, *_FOR_ALL)
 _WITH_KAFKA = (_election, _peer_endpoint, _kafka_security, *_FOR_ALL)

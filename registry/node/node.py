@@ -29,6 +29,7 @@ from registry.store.lmdb import Store
 from registry.tracing.contract import NO_TRACING, Tracing
 from registry.wiring import certificate_gauges, defaults, destinations
 from registry.workers.pool import Pool
+from snapshots.catalogue.open_location import manifest_keys
 
 from .callbacks import Callbacks
 from .candidate import Candidate
@@ -142,7 +143,7 @@ class Node:
             situation=self, submit=self.writer.submit, soon=callbacks.soon, now=now_ms,
         )  # fmt: skip
         self.when_role_changes(self.webhooks.wake)
-        bases = Bases(self.log, self.snapshots.entries.ours)
+        bases = Bases(self.log, self.snapshots.entries.ours, lambda: manifest_keys(settings))
         self.past = PastThread(Teller(self.log, self.store, bases, now_ms), callbacks.soon)
         self.processes = Processes()
         # Lag of the event loop that serves readers and peers.

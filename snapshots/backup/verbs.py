@@ -62,7 +62,7 @@ def _verify(settings: Settings, options: dict[str, Any]) -> int:
         print(f"registrar: {named}: {finding}", file=sys.stderr)
     if not findings:
         manifest = stored.read(location, named)
-        compared = ", as announced" if announced else ""
+        compared = f"{', as announced' if announced else ''}{', signed' if location.keys.current else ''}"
         print(f"{named} is sound{compared}: {manifest.rows} rows, digest {digest.text(manifest.digest)}")
     return 1 if findings else 0
 

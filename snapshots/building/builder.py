@@ -20,7 +20,7 @@ from registry.log.embedded.log import now_ms
 from registry.store.layout import StoreError
 from snapshots.catalogue.builders import builder_name
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, claim
-from snapshots.catalogue.open_location import open_location
+from snapshots.catalogue.open_location import manifest_keys, open_location
 from snapshots.catalogue.retention import retire
 from snapshots.format import stored
 from snapshots.format.files import BadLocation, LocationUnreachable
@@ -134,7 +134,7 @@ def build_and_retire(
 def _requested(
     settings: Settings, entry: Entry, engine: str, progress: Progress, heartbeat: BuildHeartbeat
 ) -> Manifest:
-    location = Location.parse(entry.uri)
+    location = Location.parse(entry.uri, manifest_keys(settings))
     with suppress(UnusableSnapshot):
         manifest = stored.read_manifest(location, entry.id)
         if (manifest.log, manifest.offset) == (entry.log, entry.offset):

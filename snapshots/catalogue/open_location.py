@@ -1,24 +1,34 @@
-"""Opening the location of the settings, for commands: a location that does not answer at once is told."""
+"""Opening locations of snapshots with the keys of the settings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
 
+from registry.config.secret_files import current_secret
 from registry.config.settings import Settings
 from registry.observe.waiting import told
 from snapshots.format.files import Files
 from snapshots.format.location import Location
+from snapshots.format.signature import ManifestKeys
 
 _T = TypeVar("_T")
 
 
+def manifest_keys(settings: Settings) -> ManifestKeys:
+    """Return the keys as they are now: their files may have changed since the start."""
+    return ManifestKeys(
+        current_secret(settings.snapshots_key, settings.snapshots_key_file),
+        current_secret(settings.snapshots_old_key, settings.snapshots_old_key_file),
+    )
+
+
 def open_location(settings: Settings) -> Location:
-    """Return the location, without reading anything yet.
+    """Return the location for a command, which says so if it does not answer at once; nothing is read yet.
 
     Raises :class:`snapshots.format.files.BadLocation`.
     """
-    location = Location.parse(settings.snapshots_location)
+    location = Location.parse(settings.snapshots_location, manifest_keys(settings))
     if location.is_remote:
         location.backing = _ToldFiles(location.backing, f"waiting for the snapshots in {location}")
     return location

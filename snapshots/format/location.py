@@ -14,6 +14,7 @@ from registry.config.addresses import without_secrets
 
 from .files import BadLocation, Files
 from .manifest import MANIFEST, MANIFEST_BYTES_MAX
+from .signature import NO_KEYS, ManifestKeys
 
 SCHEMES = ("file", "s3", "gs", "hdfs", "abfs", "abfss", "viewfs")
 # Hadoop's names for s3.
@@ -25,13 +26,15 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 class Location:
     """The folder that holds snapshots. Any thread may use it."""
 
-    def __init__(self, uri: str, files: Files) -> None:
+    def __init__(self, uri: str, files: Files, keys: ManifestKeys = NO_KEYS) -> None:
         # As given, with a plain path made absolute. It may hold a password, which str() leaves out.
         self.uri = uri
         self.backing = files
+        # With a key, manifests here are signed, and others are not used.
+        self.keys = keys
 
     @classmethod
-    def parse(cls, uri: str | Path) -> Location:
+    def parse(cls, uri: str | Path, keys: ManifestKeys = NO_KEYS) -> Location:
         """Return the location that a plain path or a URI names, without reading anything yet.
 
         Raises :class:`.files.BadLocation`, with advice.
@@ -40,12 +43,12 @@ class Location:
         if text.startswith("/"):
             from .files import LocalFolder  # noqa: PLC0415 - only one of the two kinds is needed
 
-            return cls(text, LocalFolder(Path(text)))
+            return cls(text, LocalFolder(Path(text)), keys)
         from .object_store import ObjectStore  # noqa: PLC0415 - the library behind it is large
 
         scheme, _, rest = text.partition(":")
         scheme = scheme.lower()
-        return cls(text, ObjectStore.open(f"{'s3' if scheme in _AS_S3 else scheme}:{rest}"))
+        return cls(text, ObjectStore.open(f"{'s3' if scheme in _AS_S3 else scheme}:{rest}"), keys)
 
     @staticmethod
     def named(uri: str | Path) -> str:

@@ -9,10 +9,13 @@ from datetime import UTC, datetime
 from .files import MissingFile
 from .location import Location
 from .manifest import MANIFEST, BadManifest, Manifest, Part, is_id
+from .signature import SIGNATURE, SIGNATURE_BYTES_MAX
 
 LATEST = "latest"
 # Said of a manifest whose hash is not the one in the catalogue.
 NOT_ANNOUNCED = "is not the one that the catalogue announced: it was damaged or replaced"
+NOT_SIGNED = "is not signed, but snapshots_key is set"
+WRONGLY_SIGNED = "is signed with another key than snapshots_key, or was changed after it was signed"
 _DAY_MS = 86_400_000
 
 
@@ -34,6 +37,8 @@ def read_manifest(location: Location, id: str, sha256: str = "") -> Manifest:
         content = location.read(f"{id}/{MANIFEST}")
         if sha256 and hashlib.sha256(content).hexdigest() != sha256:
             raise UnusableSnapshot(f"its manifest {NOT_ANNOUNCED}")
+        if why := reason_not_trusted(location, id, content):
+            raise UnusableSnapshot(f"its manifest {why}")
         manifest = Manifest.loads(content)
     except MissingFile as error:
         raise UnusableSnapshot(
@@ -44,6 +49,20 @@ def read_manifest(location: Location, id: str, sha256: str = "") -> Manifest:
     if manifest.id != id:
         raise UnusableSnapshot(f"its manifest is that of {manifest.id}")
     return manifest
+
+
+def reason_not_trusted(location: Location, id: str, manifest: bytes) -> str:
+    """Return why the content of a manifest may be forged; empty if its signature is right or needs no check.
+
+    The text ends a sentence about it. Raises :class:`.files.LocationUnreachable`.
+    """
+    if not location.keys.current:
+        return ""
+    try:
+        signature = location.read(f"{id}/{SIGNATURE}", SIGNATURE_BYTES_MAX)
+    except MissingFile:
+        return NOT_SIGNED
+    return "" if location.keys.accept(manifest, signature) else WRONGLY_SIGNED
 
 
 def read_part(location: Location, id: str, part: Part) -> bytes:
@@ -92,9 +111,14 @@ def find(location: Location, name: str) -> Manifest:
         if not is_id(name):
             raise SnapshotNotFound(f"{name!r} is not the id of a snapshot: see registrar snapshot list")
         return read(location, name)
-    found = list(manifests(location))
+    found, unusable = [], ""
+    for each in names(location):
+        try:
+            found.append(read(location, each))
+        except SnapshotNotFound as error:
+            unusable = unusable or f" that can be used: {error}"
     if not found:
-        raise SnapshotNotFound(f"there is no snapshot in {location}")
+        raise SnapshotNotFound(f"there is no snapshot in {location}{unusable}")
     return max(found, key=lambda manifest: (manifest.offset, manifest.id))
 
 

@@ -12,7 +12,7 @@ from .files import MissingFile
 from .location import Location
 from .manifest import MANIFEST, BadManifest, Manifest, Part, part_name
 from .parts import BadPart, read_rows
-from .stored import NOT_ANNOUNCED, UnusableSnapshot
+from .stored import NOT_ANNOUNCED, UnusableSnapshot, reason_not_trusted
 
 # Called with the number of rows seen so far, and of all rows.
 RowProgress = Callable[[int, int], None]
@@ -28,6 +28,8 @@ def verify(location: Location, id: str, progress: RowProgress, announced: str = 
         content = location.read(f"{id}/{MANIFEST}")
         if announced and hashlib.sha256(content).hexdigest() != announced:
             yield f"{MANIFEST} {NOT_ANNOUNCED}"
+        if why := reason_not_trusted(location, id, content):
+            yield f"{MANIFEST} {why}"
         manifest = Manifest.loads(content)
     except MissingFile:
         yield f"{MANIFEST} is missing: the snapshot is not finished, or half deleted"

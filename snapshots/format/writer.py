@@ -20,6 +20,7 @@ from registry.domain.rows import digest
 from .location import Location
 from .manifest import FORMAT, MANIFEST, Manifest, Part
 from .parts import Row, cut, part_of
+from .signature import SIGNATURE
 from .verify import RowProgress, read_back
 
 # Parts that are compressed and written, and held in memory, at the same time: remote locations are slow.
@@ -122,7 +123,10 @@ def merge_runs(runs: Iterable[WrittenRows]) -> WrittenRows:
 
 
 def publish(location: Location, header: ManifestHeader, written: WrittenRows) -> Manifest:
-    """Write the manifest of parts that are already written. Raises :class:`.files.LocationUnreachable`."""
+    """Write the manifest of parts that are already written, and its signature if the location has a key.
+
+    Raises :class:`.files.LocationUnreachable`.
+    """
     manifest = Manifest(
         **header._asdict(),
         format=FORMAT,
@@ -130,5 +134,8 @@ def publish(location: Location, header: ManifestHeader, written: WrittenRows) ->
         digest=written.digest,
         parts=tuple(written.parts),
     )
-    location.write(f"{header.id}/{MANIFEST}", manifest.dumps())
+    content = manifest.dumps()
+    if location.keys.current:
+        location.write(f"{header.id}/{SIGNATURE}", location.keys.sign(content))
+    location.write(f"{header.id}/{MANIFEST}", content)
     return manifest

@@ -14,6 +14,7 @@ from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, is_id
+from snapshots.format.signature import NO_KEYS, ManifestKeys
 from snapshots.format.stored import UnusableSnapshot, read_manifest
 
 from .candidates import TargetLog, is_quicker, newest_first, reason_unusable
@@ -35,6 +36,8 @@ class LoadRequest(NamedTuple):
     # Folder of the environment to be created, and the most that it may grow to.
     folder: Path
     map_bytes: int
+    # With a key, only snapshots signed with it are loaded.
+    keys: ManifestKeys = NO_KEYS
 
 
 class LoadObserver(Protocol):
@@ -81,7 +84,7 @@ def load_newest(
     :class:`registry.store.layout.StoreError` if there is no room.
     """
     tried: set[str] = set()
-    locations = _Locations(observer)
+    locations = _Locations(observer, wanted.keys)
     for candidate in _candidates(catalogue, uri, locations):
         if candidate.id in tried or candidate.offset < wanted.applied + wanted.ahead_min:
             continue
@@ -107,8 +110,8 @@ def load_newest(
 class _Locations:
     """Locations, each opened once. A remote one that does not answer is not asked again."""
 
-    def __init__(self, observer: LoadObserver) -> None:
-        self.observer = observer
+    def __init__(self, observer: LoadObserver, keys: ManifestKeys) -> None:
+        self.observer, self._keys = observer, keys
         self._known: dict[str, Location | None] = {}
 
     def of(self, uri: str) -> Location | None:
@@ -116,7 +119,7 @@ class _Locations:
         if uri not in self._known:
             self._known[uri] = None
             try:
-                self._known[uri] = self.in_time(uri, lambda: Location.parse(uri))
+                self._known[uri] = self.in_time(uri, lambda: Location.parse(uri, self._keys))
             except (BadLocation, LocationUnreachable) as error:
                 self.observer.on_message(f"Cannot read snapshots: {error}")
         return self._known[uri]

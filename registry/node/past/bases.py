@@ -16,6 +16,7 @@ from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
 from snapshots.format.manifest import FORMAT, Manifest, Part
 from snapshots.format.parts import BadPart, read_batches, rows_of
+from snapshots.format.signature import ManifestKeys
 from snapshots.format.stored import UnusableSnapshot, read_manifest, read_part
 
 _MANIFESTS_MAX, _PARTS_MAX = 4, 4
@@ -23,10 +24,12 @@ _log = logging.getLogger(__name__)
 
 
 class Bases:
-    """The snapshots of ``log`` that ``entries`` lists; used by one thread."""
+    """The snapshots of ``log`` that ``entries`` lists; used by one thread. ``keys``: of their manifests."""
 
-    def __init__(self, log: Log, entries: Callable[[], list[Entry]]) -> None:
-        self._log, self._entries = log, entries
+    def __init__(
+        self, log: Log, entries: Callable[[], list[Entry]], keys: Callable[[], ManifestKeys] = ManifestKeys
+    ) -> None:
+        self._log, self._entries, self._keys = log, entries, keys
         self._manifests = Lru[str, Manifest](_MANIFESTS_MAX)
         self._parts = Lru[str, bytes](_PARTS_MAX)
         self._refused: set[str] = set()
@@ -47,7 +50,7 @@ class Bases:
         Raises :class:`registry.log.contract.LogError`.
         """
         try:
-            location = Location.parse(entry.uri)
+            location = Location.parse(entry.uri, self._keys())
             manifest = self._manifest(location, entry.id, entry.manifest)
             return [row for prefix in prefixes(owner) for row in self._under(location, manifest, prefix)]
         except LocationUnreachable as error:

@@ -21,6 +21,7 @@ from registry.domain.log_format.lineage import Lineage
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.processes.child_process import module_command
+from snapshots.catalogue.open_location import manifest_keys
 from snapshots.loading.candidates import TargetLog, reason_lost_records
 from snapshots.loading.load_newest import LoadRequest
 from snapshots.loading.rejected import read_rejected
@@ -84,7 +85,7 @@ def _load_next(
 ) -> bool:
     wanted = LoadRequest(
         _situation(settings, log, folder.parent, refused), applied, settings.snapshots_load_ahead, folder,
-        settings.store_map_bytes,
+        settings.store_map_bytes, manifest_keys(settings),
     )  # fmt: skip
     try:
         process = begun or begin()

@@ -612,6 +612,7 @@ def test_the_console_s_issuer_is_that_of_tokens_unless_named() -> None:
     ("flags", "said"),
     [
         ({"console_oidc_client_id": "console"}, "also needs jwt_jwks"),
+        ({"snapshots_old_key": "k" * 32}, "also needs snapshots_key"),
         (OIDC | {"jwt_issuer": "no-url"}, "also needs console_oidc_issuer"),
         (OIDC | {"console_oidc_scopes": "profile"}, "must contain openid"),
         (OIDC | {"console_oidc_origins": "*"}, "must name the origins"),
