@@ -188,7 +188,8 @@ def _packed(offset: int) -> bytes:
 
 def _of_history(view: View, key: bytes) -> Entry | None:
     value = view.get(key)
-    assert value is not None
+    if value is None:
+        raise ValueError(f"the history names a row {key!r} that does not exist")
     if key.startswith(layout.VERSION):
         return _version(view, key, value)
     subject = _subject_of(view, key)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
+
+import lmdb
+import msgspec
 
 from registry.config.settings import Settings
 from registry.domain.queries.scope import Defaults
@@ -51,6 +55,21 @@ class CommandFailed(Exception):
         self.status = status
 
 
+# Errors of reading rows that no fold has made; hashes tell only that the files are those of the manifest.
+_SENSELESS = (ValueError, LookupError, struct.error, msgspec.MsgspecError, lmdb.BadValsizeError)
+
+
+@contextmanager
+def _rows_make_sense(name: str) -> Iterator[None]:
+    """Turn errors of reading a snapshot's rows into :class:`snapshots.format.stored.UnusableSnapshot`."""
+    try:
+        yield
+    except _SENSELESS as error:
+        raise UnusableSnapshot(
+            f"{name} has rows that no release writes, so it may be forged: {type(error).__name__}: {error}"
+        ) from error
+
+
 def _verify(settings: Settings, options: dict[str, Any]) -> int:
     location = open_location(settings)
     named = _named(location, options["snapshot"])
@@ -81,7 +100,7 @@ def _announced(settings: Settings, id: str) -> str:
 def _restore(settings: Settings, options: dict[str, Any]) -> int:
     location = open_location(settings)
     manifest = stored.find(location, options["snapshot"])
-    with Steps() as steps:
+    with _rows_make_sense(manifest.id), Steps() as steps:
         restore.restore(
             settings, location, manifest, steps, dry_run=options["dry_run"], empty=options["empty"]
         )
@@ -118,7 +137,9 @@ def _diff(settings: Settings, options: dict[str, Any]) -> int:
                     open_sides.enter_context(_side(settings, options[name], folder / name, steps))
                     for name in ("before", "after")
                 )
-            return 1 if _print_differences(diff.differences(old, new), as_json=options["json"]) else 0
+            with _rows_make_sense("a side"):
+                found = _print_differences(diff.differences(old, new), as_json=options["json"])
+            return 1 if found else 0
     except (*FAILURES, OSError) as error:
         raise CommandFailed(str(error), 2) from None
 
@@ -126,7 +147,8 @@ def _diff(settings: Settings, options: dict[str, Any]) -> int:
 def _duplicates(settings: Settings, options: dict[str, Any]) -> int:
     """Run ``duplicates``; return 0 if there are none, else 1. Raises :class:`CommandFailed` (2)."""
     try:
-        return print_duplicates(settings, options)
+        with _rows_make_sense("the snapshot"):
+            return print_duplicates(settings, options)
     except (*FAILURES, StoreError, OSError) as error:
         raise CommandFailed(str(error), 2) from None
 
@@ -161,6 +183,11 @@ def _side(
 def _export(settings: Settings, options: dict[str, Any]) -> int:
     location = open_location(settings)
     content = Content(location, stored.find(location, options["snapshot"]))
+    with _rows_make_sense(content.manifest.id):
+        return _export_content(content, options)
+
+
+def _export_content(content: Content, options: dict[str, Any]) -> int:
     output = options["output"]
     if options["format"] == "jsonl" and output == "-":
         # Our own file object: with PYTHONUNBUFFERED, sys.stdout takes a partial write for a complete one.

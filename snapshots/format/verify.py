@@ -60,7 +60,8 @@ class Totals:
     @property
     def tables(self) -> dict[str, int]:
         """Number of rows by the letter of their table."""
-        return {table.decode(): count for table, count in self.counts.items()}
+        # Tables have letters of ASCII; forged keys may begin with any byte.
+        return {table.decode("latin-1"): count for table, count in self.counts.items()}
 
 
 def read_back(location: Location, id: str, parts: Iterable[Part], progress: RowProgress | None) -> Totals:

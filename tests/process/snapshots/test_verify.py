@@ -10,8 +10,10 @@ import pytest
 
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest, Part, part_name
+from snapshots.format.parts import Row
 from snapshots.format.verify import verify
 from snapshots.format.writer import merge_runs, publish, write_run
+from tests.process.snapshots.command_line import registrar
 from tests.sample_snapshots import about, rows_in, sealed
 from tests.unit.snapshots.test_parts import FORGED, many_rows
 
@@ -119,3 +121,30 @@ def test_no_more_of_a_file_is_read_than_its_manifest_says(location: Location, so
         file.truncate(1 << 40)
     [finding] = findings(location, sound)
     assert finding.startswith(f"{MANIFEST} cannot be used")
+
+
+SENSELESS: list[Row] = [
+    *((table, b"") for table in (b"V", b"F", b"M", b"C", b"\xff")),
+    (b"V.\0a\0\0\0\0\1", b"short"),
+    (b"F.\0a\0", b"\xff"),
+    (b"Cjunk", b"\xff"),
+]
+
+
+@pytest.mark.parametrize("row", SENSELESS)
+def test_verbs_end_with_a_sentence_at_rows_that_no_release_writes(
+    location: Location, tmp_path: Path, row: Row
+) -> None:
+    """The hashes fit, so that only who reads the rows can notice: no verb ends with a traceback."""
+    sealed(location, [row])
+    given = ("--data", str(tmp_path / "data"), "--snapshots", location.uri)
+    for words in (
+        ("snapshot", "verify", "latest"),
+        ("snapshot", "export", "latest", "--output", str(tmp_path / "exported")),
+        ("snapshot", "diff", "latest", "latest"),
+        ("snapshot", "restore", "latest", "--empty"),
+        ("duplicates", "latest"),
+    ):
+        done = registrar(*words, *given)
+        assert done.returncode in (0, 1, 2), words
+        assert len(done.stderr.splitlines()) == (done.returncode != 0), words
