@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -275,7 +275,26 @@ def rooms_below(room: str) -> tuple[str, ...]:
     return (room, *ALLOWED[room])
 
 
-@pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
+def for_each(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """Make one test of a rule for many files; a test for each would cost more than the rule."""
+
+    def made(rule: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            faults: dict[str, str] = {}
+            for path in paths:
+                try:
+                    rule(path)
+                except AssertionError as error:
+                    faults[str(path.relative_to(ROOT))] = str(error)
+            assert not faults
+
+        test.__name__, test.__doc__ = rule.__name__, rule.__doc__
+        return test
+
+    return made
+
+
+@for_each(modules(*PACKAGES))
 def test_imports_go_one_way(path: Path) -> None:
     allowed = rooms_below(room_of(name_of(path)))
     ours = [imported for imported in imports(path) if imported.split(".")[0] in PACKAGES]
@@ -325,7 +344,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not circles({name: others & {*arrows} - {name} for name, others in arrows.items()})
 
 
-@pytest.mark.parametrize("path", modules("registry/domain"), ids=name_of)
+@for_each(modules("registry/domain"))
 def test_the_domain_is_pure(path: Path) -> None:
     impure = sorted(
         {imported for imported in imports(path) if imported.split(".")[0] in IMPURE and imported not in PURE}
@@ -337,7 +356,7 @@ def test_the_domain_is_pure(path: Path) -> None:
         assert not isinstance(node, ast.AsyncFunctionDef | ast.Await), f"{name_of(path)} waits"
 
 
-@pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
+@for_each(modules(*PACKAGES))
 def test_errors_are_made_where_they_are_raised(path: Path) -> None:
     """An error that is raised again keeps the frames of every time, and everything that they refer to."""
     for node in nodes_of(path):
@@ -355,7 +374,7 @@ def test_there_is_one_apply() -> None:
     assert found == ["registry.domain.fold.fold"]
 
 
-@pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
+@for_each(modules(*PACKAGES))
 def test_names_are_ours(path: Path) -> None:
     rooms = set(name_of(path).split("."))
     assert not EMPTY_NAMES & rooms, "a module's name says what it holds"
@@ -374,7 +393,7 @@ def test_names_are_ours(path: Path) -> None:
         assert name in FOREIGN_NAMES or not FOREIGN_WORDS.search(name), f"{name_of(path)} says {name}"
 
 
-@pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
+@for_each(modules(*PACKAGES))
 def test_no_view_is_held_while_waiting(path: Path) -> None:
     """A view pins pages of the store; it must end before the task yields."""
     for node in nodes_of(path):
@@ -390,7 +409,7 @@ def _is_view(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "view"
 
 
-@pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
+@for_each(modules(*PACKAGES))
 def test_queues_are_bounded(path: Path) -> None:
     for node in nodes_of(path):
         if isinstance(node, ast.Call):
@@ -400,7 +419,7 @@ def test_queues_are_bounded(path: Path) -> None:
                 assert node.args or node.keywords, f"{name_of(path)}:{node.lineno}: a queue without a bound"
 
 
-@pytest.mark.parametrize("path", modules("tests"), ids=name_of)
+@for_each(modules("tests"))
 def test_tests_wait_for_conditions_not_for_time(path: Path) -> None:
     for node in nodes_of(path):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -470,11 +489,7 @@ def pages() -> list[Path]:
     return sorted(page for page in found if "node_modules" not in page.parts)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*modules(*PACKAGES, "bench", "deploy"), *pages()],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
+@for_each([*modules(*PACKAGES, "bench", "deploy"), *pages()])
 def test_words_are_plain(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     found = {number: match[0] for number, line in enumerate(lines, 1) if (match := STILTED.search(line))}
@@ -511,7 +526,7 @@ def test_constants_and_fields_have_comments_rather_than_strings(folder: str) -> 
     ]
 
 
-@pytest.mark.parametrize("path", modules(*PACKAGES), ids=name_of)
+@for_each(modules(*PACKAGES))
 def test_there_is_one_cache_with_a_bound(path: Path) -> None:
     """Elsewhere an ordered dictionary serves other orders: turns of clients, and times."""
     others = {"registry.domain.lru", "registry.domain.admission", "registry.forwarding.signing"}
