@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 COMPUTING = (
     *sorted(str(path) for path in Path("tests").glob("test_*.py")),
-    *("tests/unit", "tests/simulation", "tests/api", "tests/fuzz"),
+    *("tests/unit", "tests/simulation", "tests/api", "tests/fuzz", "tests/console"),
     *("tests/contract/snapshots", "tests/process/snapshots"),
 )
 CLUSTERS = ("tests/cluster", "tests/contract", "tests/faults")
@@ -54,7 +54,7 @@ class Cost(NamedTuple):
 def cpu_seconds(pid: int) -> float:
     """Return the CPU time of a process and all its descendants, ended ones too; 0 where there is no /proc.
 
-    It is too low for what has lost its parent, and counts servers that tests share while each test runs.
+    Servers that tests share count for whatever file runs meanwhile.
     """
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
@@ -83,6 +83,7 @@ class Group:
         self.rest: list[str] = []
         self.costs: list[Cost] = []
         self.cost = Cost(0.0, 0.0, name)
+        self._cpu = 0.0
         self._unfinished = b""
         self._file = ""
         self._results: Counter[str] = Counter()
@@ -127,11 +128,13 @@ class Group:
     def _begin_file(self, file: str) -> None:
         if file == self._file:
             return
-        former = self.cost
-        self.cost = Cost(cpu_seconds(self.process.pid), time.monotonic() - self._began, self.name)
+        cpu, former = cpu_seconds(self.process.pid), self.cost
+        # What a process computed that has lost its parent, such as a browser's, is missing from then on.
+        spent = max(0.0, cpu - self._cpu)
+        self._cpu = cpu
+        self.cost = Cost(former.cpu_s + spent, time.monotonic() - self._began, self.name)
         if self._results:
-            spent = self.cost.cpu_s - former.cpu_s, self.cost.seconds - former.seconds
-            self.costs.append(Cost(*spent, self._file))
+            self.costs.append(Cost(spent, self.cost.seconds - former.seconds, self._file))
             results = ", ".join(f"{count} {result}" for result, count in self._results.items())
             self.say(f"{self.costs[-1]}  {results}")
         self._results.clear()

@@ -8,6 +8,8 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from deploy.local.broker import Broker
 from registry.log.kafka.record_batches import PRINCIPAL_HEADER_NAME
 from tests.certificates import Authority
@@ -86,6 +88,8 @@ class Site:
         return self.folder / f"audit-{number}.jsonl"
 
 
+# Its parts have shorter tests: tests/cluster/test_principals.py and test_peer_tls.py, test_faults.py here.
+@pytest.mark.long
 def test_a_secured_cluster_survives_faults_and_records_each_acknowledged_write_once_with_its_principal(
     broker: Broker, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -41,6 +42,8 @@ def test_a_primary_that_loses_its_session_with_zookeeper_is_replaced(
         assert made.failures(of=rig.others(frozen)) == []
 
 
+# tests/contract/log/test_kafka_log_reading.py moves the partition under one client of the log, without nodes.
+@pytest.mark.long
 def test_the_partition_moves_from_broker_to_broker_and_nothing_is_lost(tmp_path: Path) -> None:
     with Brokers(tmp_path / "brokers") as brokers:
         admin = AdminClient({"bootstrap.servers": brokers.address})

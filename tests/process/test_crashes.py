@@ -15,9 +15,9 @@ import pytest
 from tests.process.test_lifecycle import alive, children
 from tests.running import PATIENT, Registry, until
 
-WRITERS = 6
-WRITES_BETWEEN_KILLS = 60
-KILLS = 5
+WRITERS = 4
+WRITES_BETWEEN_KILLS = 40
+KILLS = 3
 
 
 def schema(name: str) -> str:

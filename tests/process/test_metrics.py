@@ -19,9 +19,23 @@ from tests.process.test_lifecycle import alive, children
 from tests.running import PATIENT, Registry, until
 
 
-@pytest.fixture(params=["0", "2"], ids=["node alone", "two readers"])
-def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry]:
-    running = Registry(tmp_path / "data", "--readers", request.param).wait()
+@pytest.fixture(scope="module", params=["0", "2"], ids=["node alone", "two readers"])
+def readers(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def registry(readers: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """Run a registry for tests that do not count what others request."""
+    running = Registry(tmp_path_factory.mktemp("metrics") / "data", "--readers", readers).wait()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def new(readers: str, tmp_path: Path) -> Iterator[Registry]:
+    """Run a registry that nobody has asked for anything."""
+    running = Registry(tmp_path / "data", "--readers", readers).wait()
     yield running
     running.stop()
 
@@ -42,16 +56,16 @@ def register(registry: Registry, subject: str) -> None:
     httpx.post(url, json={"schema": '"string"'}, timeout=PATIENT).raise_for_status()
 
 
-def test_requests_of_all_processes_are_counted(registry: Registry) -> None:
-    register(registry, "a")
+def test_requests_of_all_processes_are_counted(new: Registry) -> None:
+    register(new, "a")
     for _ in range(20):  # Each on a separate connection, so that both readers get some.
-        httpx.get(f"{registry.url}/schemas/ids/1", timeout=PATIENT).raise_for_status()
-        httpx.get(f"{registry.url}/schemas/ids/2", timeout=PATIENT)
-    with RawClient(registry.port) as client:
+        httpx.get(f"{new.url}/schemas/ids/1", timeout=PATIENT).raise_for_status()
+        httpx.get(f"{new.url}/schemas/ids/2", timeout=PATIENT)
+    with RawClient(new.port) as client:
         assert client.send(b"broken\r\n\r\n").reply().status == 400
 
     def all_counted() -> bool:
-        found = samples(registry)
+        found = samples(new)
         return (
             found.get("registrar_http_requests_total GET /schemas/ids/{id} 200") == 20
             and found.get("registrar_http_requests_total GET /schemas/ids/{id} 404") == 20
@@ -62,12 +76,12 @@ def test_requests_of_all_processes_are_counted(registry: Registry) -> None:
     until(all_counted, 60, "the counts of both readers")
 
 
-def test_the_state_of_log_and_store_is_told(registry: Registry) -> None:
-    register(registry, "a")
-    register(registry, "b")
-    httpx.delete(f"{registry.url}/subjects/b", timeout=PATIENT).raise_for_status()
-    found = samples(registry)
-    node = httpx.get(f"{registry.url}/node", timeout=PATIENT).json()
+def test_the_state_of_log_and_store_is_told(new: Registry) -> None:
+    register(new, "a")
+    register(new, "b")
+    httpx.delete(f"{new.url}/subjects/b", timeout=PATIENT).raise_for_status()
+    found = samples(new)
+    node = httpx.get(f"{new.url}/node", timeout=PATIENT).json()
     assert found["registrar_log_end_offset"] == found["registrar_applied_offset"] == node["applied"] > 3
     assert found["registrar_quarantined_records"] == 0
     assert found["registrar_schemas_registered_total"] == 2

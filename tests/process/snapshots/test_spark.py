@@ -55,7 +55,7 @@ QUICK = (
     "spark.ui.enabled=false"
     " spark.driver.extraJavaOptions='-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
 )
-LOGS = 60
+LOGS = 30
 COMPACTS = {
     "min.compaction.lag.ms": "0",
     "segment.ms": "50",
