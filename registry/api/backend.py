@@ -63,6 +63,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     election: str = ""  # why there is no primary, or why this node does not write yet; empty: no problem
     cannot_lead: str = ""  # why this node may not become primary, if it were elected; empty: it may
     metadata_encoder: str = ""  # why sensitive metadata cannot be decrypted or written; empty: no problem
+    peer_problems: list[str] = []  # why other nodes are refused, or the primary is not reached
     start: SnapshotStart | None = None  # set if the node started from a snapshot, or tried to
     history_from: int | None = None  # from this offset on its history lacks nothing; ``None``: it keeps none
 

@@ -155,6 +155,9 @@ SCHEMAS: dict[str, Json] = {
         election={**TEXT, "description": "Why there is no primary, or why this node does not write yet"},
         cannot_lead={**TEXT, "description": "Why this node may not become primary, elected or not"},
         metadata_encoder={**TEXT, "description": "Why sensitive metadata cannot be read or written"},
+        peer_problems={
+            **list_of(TEXT), "description": "Why other nodes are refused, or the primary is not reached",
+        },
         start=nullable(ref("SnapshotStart")),
         history_from={
             **nullable(LONG), "description": "From this offset on the history of this node lacks nothing",

@@ -91,6 +91,7 @@ async def ready(call: Call, backend: Backend) -> Answer:
         "records_per_s": round(status.records_per_s, 1),
         "eta_s": status.eta_s,
         **({"cannot_lead": status.cannot_lead} if status.cannot_lead else {}),
+        **({"peer_problems": status.peer_problems} if status.peer_problems else {}),
     }
     reasons = status.reasons_for_writes if for_writes else status.reasons
     return _health(word if good else f"not {word}", 200 if good else 503, reasons, progress)

@@ -130,6 +130,7 @@ class Node(TypedDict):
     primary: NotRequired[str | None]
     reasons: NotRequired[list[str]]
     reasons_for_writes: NotRequired[list[str]]
+    peer_problems: NotRequired[list[str]]
     quarantined: NotRequired[int]
     warnings: NotRequired[list[str]]
 

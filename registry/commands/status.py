@@ -48,7 +48,7 @@ def status(connection: Connection, *, as_json: bool) -> int:
 def _asked(client: RegistryClient) -> dict[str, Any]:
     """Return the state of one node; of another registry only if it answers."""
     unknown = dict.fromkeys(("ready_for_writes", "role", "epoch", "applied", "end", "digest", "primary"))
-    why: dict[str, list[str]] = {"reasons": [], "reasons_for_writes": []}
+    why: dict[str, list[str]] = {"reasons": [], "reasons_for_writes": [], "peer_problems": []}
     node: dict[str, Any] = {"url": client.url, "ready": False, **unknown, **why}
     node |= {"error": None, "httpStatus": None}
     try:
@@ -71,6 +71,12 @@ def _asked(client: RegistryClient) -> dict[str, Any]:
 def _problems(nodes: list[dict[str, Any]]) -> list[str]:
     found = [each["error"] for each in nodes if each["error"]]
     found += [text for each in nodes if not each["error"] for text in _not_ready(each)]
+    found += [
+        f"{each['url']}: {problem}"
+        for each in nodes
+        for problem in each["peer_problems"]
+        if problem not in each["reasons_for_writes"]
+    ]
     states = [each for each in nodes if each["digest"]]
     digests: dict[int, set[str]] = {}
     for each in states:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,6 +149,20 @@ def secret(length_min: int, allowed: str) -> Kind:
         return value
 
     return Kind(read, allowed, lambda value: quoted(HIDDEN if value else ""), secret=True)
+
+
+def secrets(length_min: int, count_max: int, allowed: str) -> Kind:
+    """Return the kind of texts with a secret on each line, none of which is ever printed."""
+    one = secret(length_min, allowed)
+
+    def read(value: object) -> str:
+        lines = [each.removesuffix("\r") for each in one.read(value).split("\n")]
+        found = [one.read(each) for each in lines if each]
+        if len(found) > count_max:
+            raise ValueError
+        return "\n".join(found)
+
+    return replace(one, read=read)
 
 
 def _read_switch(value: object) -> bool:

@@ -48,6 +48,7 @@ from .setting_types import (
     quoted,
     seconds,
     secret,
+    secrets,
     size,
     text,
     whole,
@@ -70,7 +71,9 @@ _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "A
 _NAME = r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}"
 _NAME_ALLOWED = "1 to 249 letters, digits, dots, dashes and underscores"
 _PASSWORD = secret(1, "text; check-config never prints it")
-_PEER_SECRET = secret(16, "at least 16 characters, or empty; check-config never prints it")
+PEER_SECRET = secrets(
+    16, 2, "at least 16 characters, or two such lines, or empty; check-config never prints it"
+)
 _WEBHOOKS_SECRET = secret(32, "at least 32 characters, or empty; check-config never prints it")
 _SNAPSHOTS_KEY = secret(32, "at least 32 characters, or empty; check-config never prints it")
 _ENCODER_SECRET = secret(1, "text, or empty; check-config never prints it")
@@ -239,11 +242,14 @@ class Settings:
     )
     peer_secret: str = _setting(
         "",
-        _PEER_SECRET,
+        PEER_SECRET,
         "security",
-        "Shared secret by which nodes authenticate each other; the same on all nodes",
+        "Shared secret by which nodes authenticate each other, the same on all nodes; to change it, give the "
+        "new one and the old one, a line each",
     )
-    peer_secret_file: str = _secret_file("peer_secret")
+    peer_secret_file: str = _file(
+        "File that contains peer_secret, to use instead of it; it is read whenever it changes"
+    )
     zookeeper_auth: str = _setting(
         "",
         _ZOOKEEPER_AUTH,

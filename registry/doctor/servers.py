@@ -81,6 +81,12 @@ def _node(seen: Seen, node: Mapping[str, Any]) -> Iterator[Finding]:
         yield warning(url, f"it is {lag} records behind the end of the log", "look at its load and its disk")
     if node.get("election"):
         yield error(url, f"the election: {node['election']}", _ELECTION)
+    for problem in node.get("peer_problems") or ():
+        yield error(
+            url,
+            f"other nodes: {problem}",
+            "writes through a refused node fail: see docs/secrets.md for peer_secret",
+        )
     if node.get("metadata_encoder"):
         yield error(url, f"sensitive metadata: {node['metadata_encoder']}")
     for text in node.get("warnings") or ():

@@ -34,11 +34,11 @@ from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES, 
 from registry.domain.pending_command import PendingCommand
 from registry.tracing.contract import NO_TRACING, Tracing
 
+from .authentication import Signings
 from .confluent_client import ConfluentClient
 from .node_port import NodePort, outcome_of
 from .peer_client import Peer
 from .primary_client import PrimaryClient
-from .signing import Signing
 
 if TYPE_CHECKING:
     from registry.security.tls.peer_tls import PeerTls
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 RETIRE_S = 0.3
 # Seconds in which commands in progress are answered when the node stops.
 STOP_S = 0.2
+# The same where only the connection to the primary is replaced.
+RECONNECT_S = 10.0
 _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 # With less time remaining nothing is sent, because the outcome would most likely be unknown.
 _TRY_S = 0.05
@@ -61,7 +63,7 @@ class Forwarding:
     def __init__(
         self,
         node_port: NodePort,
-        signing: Signing,
+        signings: Signings,
         tls: PeerTls | None,
         *,
         node: str,
@@ -70,7 +72,7 @@ class Forwarding:
     ) -> None:
         """``node``: this node's id; ``room`` limits the commands that wait for a primary."""
         self._node_port = node_port
-        self._signing = signing
+        self._signings = signings
         self._tls = tls
         self._node = node
         self._tracing = tracing
@@ -127,6 +129,16 @@ class Forwarding:
         """Return why the primary cannot be reached; empty if it can, or if none is known."""
         return "" if self._client is None else self._client.last_error
 
+    def reconnect(self) -> None:
+        """Replace the connection to the primary by one with the present credentials.
+
+        What was sent over the former one is still answered there.
+        """
+        client = self._client
+        if isinstance(client, PrimaryClient):
+            self._client = self._to(client.identity)
+            self._keep(self._loop.create_task(client.retire(RECONNECT_S)))
+
     async def stop(self) -> None:
         """Close the connection and answer the commands in progress: 50003 if one certainly was not executed.
 
@@ -159,7 +171,7 @@ class Forwarding:
         if not identity.peer:
             return ConfluentClient(identity, self._node_port)
         client = PrimaryClient(
-            identity, self._signing, self._tls, node=self._node, refused=self._node_port.evict
+            identity, self._signings, self._tls, node=self._node, refused=self._node_port.evict
         )
         client.start()
         return client

@@ -24,6 +24,7 @@ from registry.domain.commands import (
 )
 from registry.domain.pending_command import CommandRequest
 
+OF_PEERS = "/peer/"
 COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
 WATCH = "/peer/watch"

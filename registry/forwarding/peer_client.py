@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Self
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from election.contract import Identity
 from registry.processes.client_certificates import ConnectionCertificate, Verifier, certificate_of
 
+from .authentication import Signings
 from .http2_connection import Connection, connect
 from .messages import COMMANDS, IDENTITY, STREAM, WATCH, PeerStatus, decode_status
 from .signing import ANY_TIME, Signing, clock_ms
@@ -46,7 +48,7 @@ class Peer:
         self.closed = connection.closed
 
     @classmethod
-    async def meet(cls, identity: Identity, signing: Signing, tls: ssl.SSLContext | None) -> Self:
+    async def meet(cls, identity: Identity, signings: Signings, tls: ssl.SSLContext | None) -> Self:
         """Connect to the peer endpoint of ``identity`` and verify its node id.
 
         Raises :class:`NotAPeer`, and :class:`OSError`: ``ConnectionRefusedError`` if the port is closed.
@@ -54,7 +56,7 @@ class Peer:
         connection = await connect(identity.peer, CONNECT_S, tls)
         try:
             async with asyncio.timeout(CONNECT_S):
-                body = await _ask(connection, signing, "GET", IDENTITY, b"", ANY_TIME)
+                signing, body = await _introduced(connection, signings.current)
             status = decode_status(body)
         except BaseException as error:
             connection.abort()
@@ -122,6 +124,15 @@ class Peer:
             self._stream.abort()
 
 
+async def _introduced(connection: Connection, signings: tuple[Signing, ...]) -> tuple[Signing, bytes]:
+    """Return the first signing that the other node accepts, and its identity. Raises :class:`NotAPeer`."""
+    *preferred, last = signings
+    for signing in preferred:
+        with suppress(NotAPeer):
+            return signing, await _ask(connection, signing, "GET", IDENTITY, b"", ANY_TIME)
+    return last, await _ask(connection, last, "GET", IDENTITY, b"", ANY_TIME)
+
+
 _ignore: Callable[[bytes], None] = lambda _: None  # noqa: E731
 
 
@@ -149,7 +160,7 @@ async def _ask(
     return answer.body
 
 
-async def unreachable(identity: Identity, signing: Signing, tls: ssl.SSLContext | None) -> str:
+async def unreachable(identity: Identity, signings: Signings, tls: ssl.SSLContext | None) -> str:
     """Return why the node cannot be reached at its advertised peer endpoint; empty if it can.
 
     Nodes without a peer endpoint are not probed. Runs on the caller's event loop.
@@ -157,7 +168,7 @@ async def unreachable(identity: Identity, signing: Signing, tls: ssl.SSLContext 
     if not identity.peer:
         return ""
     try:
-        peer = await Peer.meet(identity, signing, tls)
+        peer = await Peer.meet(identity, signings, tls)
     except TimeoutError:
         return f"{identity.name} does not answer at its peer endpoint {identity.peer}"
     except NotAPeer as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 from election.contract import Identity
 from registry.domain.admission import Room
 from registry.tracing.contract import NO_TRACING, Tracing
 
-from .authentication import Security
+from .authentication import RefusedHosts, Security
 from .command_forwarder import Forwarding
 from .node_port import NodePort
 from .peer_client import Peer, unreachable
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # What a batch may hold beyond one command of the largest size.
 _BATCH_MORE_BYTES = 16 << 20
+_DIFFERENT = "its peer_secret is another one, or it is no node of this cluster"
 
 
 class Peers:
@@ -48,7 +49,8 @@ class Peers:
         """
         self._node_port = node_port
         self._security = security
-        self._signing = security.signing()
+        self._signings = security.signings()
+        self._refused = RefusedHosts()
         self._tls = security.tls()
         self._tasks: list[asyncio.Task[None]] = []
         self.reports = Reports(node, report, address=address)
@@ -59,7 +61,7 @@ class Peers:
         self._tracing = tracing
         self._server: PeerServer | None = None
         self.forwarding = Forwarding(
-            node_port, self._signing, self._tls, node=node, room=room, tracing=tracing
+            node_port, self._signings, self._tls, node=node, room=room, tracing=tracing
         )
 
     async def start(self, listener: socket.socket) -> None:
@@ -68,9 +70,10 @@ class Peers:
 
         self._server = PeerServer(
             self._node_port,
-            self._signing,
+            self._signings,
             self._tls,
             self.reports,
+            self._refused,
             node=self._node,
             url=self._url,
             body_bytes_max=self._batch_bytes_max,
@@ -78,16 +81,19 @@ class Peers:
             tracing=self._tracing,
         )
         await self._server.start(listener)
-        loop = asyncio.get_running_loop()
         if self._tls is not None:
-            self._tasks.append(loop.create_task(self._tls.watch()))
+            self.keep(self._tls.watch())
         reporting = Reporting(
             self.reports,
             lambda: self.forwarding.primary,
             is_primary=lambda: self._node_port.role == "primary",
             meet=self._meet,
         )
-        self._tasks.append(loop.create_task(reporting.run()))
+        self.keep(reporting.run())
+
+    def keep(self, work: Coroutine[None, None, None]) -> None:
+        """Do work on the event loop until the peers are stopped."""
+        self._tasks.append(asyncio.get_running_loop().create_task(work))
 
     async def stop(self, grace_s: float) -> None:
         """Stop serving, give requests in flight ``grace_s`` to finish, and close connections."""
@@ -97,13 +103,26 @@ class Peers:
             await self._server.stop(grace_s)
         await self.forwarding.stop()
 
+    def use_secrets(self, secrets: Sequence[str]) -> None:
+        """Sign with the first of these secrets from now on, and accept all of them but no others."""
+        self._signings.replace(secrets)
+        self.forwarding.reconnect()
+        if self._server is not None:
+            self._server.end_refused_streams()
+
+    def problems(self) -> list[str]:
+        """Return why other nodes are refused, and why the primary is not reached, a sentence each."""
+        error = self.forwarding.last_error
+        refused = [f"{host} was refused as a peer: {_DIFFERENT}" for host in self._refused.lately()]
+        return [error, *refused] if error else refused
+
     def watchers(self) -> int:
         """Return the number of nodes that watch the role of this one, as all others watch the primary's."""
         return 0 if self._server is None else self._server.watchers
 
     async def _meet(self, identity: Identity) -> Peer:
-        return await Peer.meet(identity, self._signing, None if self._tls is None else self._tls.client)
+        return await Peer.meet(identity, self._signings, None if self._tls is None else self._tls.client)
 
     async def reachable(self, identity: Identity) -> str:
         """Return why a node cannot be reached, or ""; runs on the caller's event loop."""
-        return await unreachable(identity, self._signing, None if self._tls is None else self._tls.client)
+        return await unreachable(identity, self._signings, None if self._tls is None else self._tls.client)

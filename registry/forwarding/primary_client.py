@@ -21,12 +21,12 @@ from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown, ref
 from registry.domain.errors import FORWARD_FAILED, outcome_unknown
 from registry.domain.pending_command import PendingCommand
 
+from .authentication import Signings
 from .http2_connection import NotSent
 from .messages import Batch, encode, outcomes_of
 from .node_port import outcome_of
 from .peer_client import Doubtful, NotAPeer, Peer
 from .primary_connection import PrimaryConnection
-from .signing import Signing
 
 if TYPE_CHECKING:
     from registry.security.tls.peer_tls import PeerTls
@@ -91,7 +91,7 @@ class PrimaryClient:
     def __init__(
         self,
         identity: Identity,
-        signing: Signing,
+        signings: Signings,
         tls: PeerTls | None,
         *,
         node: str,
@@ -100,7 +100,7 @@ class PrimaryClient:
         self.identity = identity
         self._node = node
         self._loop = asyncio.get_running_loop()
-        self._connection = PrimaryConnection(identity, signing, tls, connected=self._plan, refused=refused)
+        self._connection = PrimaryConnection(identity, signings, tls, connected=self._plan, refused=refused)
         self._small = _Lane(UNDER_WAY_MAX, BATCH_MAX)
         self._large = _Lane(LARGE_UNDER_WAY_MAX, BATCH_MAX)
         self._long = _Lane(math.inf, 1)

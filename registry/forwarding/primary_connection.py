@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from election.contract import Identity
 from registry.processes.client_certificates import ConnectionCertificate
 
+from .authentication import Signings
 from .peer_client import Peer
-from .signing import Signing
 
 if TYPE_CHECKING:
     from registry.security.tls.peer_tls import PeerTls
@@ -32,14 +32,14 @@ class PrimaryConnection:
     def __init__(
         self,
         identity: Identity,
-        signing: Signing,
+        signings: Signings,
         tls: PeerTls | None,
         *,
         connected: Callable[[], None],
         refused: Callable[[Identity], Awaitable[bool]],
     ) -> None:
         self.identity = identity
-        self._signing = signing
+        self._signings = signings
         self._tls = tls
         self._connected = connected
         self._refused = refused
@@ -80,7 +80,7 @@ class PrimaryConnection:
 
     async def _meet(self) -> Peer:
         tls = None if self._tls is None else self._tls.client
-        peer = await Peer.meet(self.identity, self._signing, tls)
+        peer = await Peer.meet(self.identity, self._signings, tls)
         try:
             await peer.open_stream(self.identity.peer, tls)
         except BaseException:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ import msgspec
 
 from registry.tracing.contract import NO_TRACING, Tracing
 
+from .authentication import RefusedHosts, Signings
 from .batch_decider import BatchDecider
 from .connection_limiter import LimitedListener, Tls
 from .frames import PREFACE
@@ -25,6 +26,7 @@ from .messages import (
     COMMANDS,
     FEATURES,
     IDENTITY,
+    OF_PEERS,
     REPORTS,
     WATCH,
     PeerStatus,
@@ -47,9 +49,10 @@ class PeerServer:
     def __init__(
         self,
         node_port: NodePort,
-        signing: Signing,
+        signings: Signings,
         tls: Tls | None,
         reports: Reports,
+        refused: RefusedHosts,
         *,
         node: str,
         url: str,
@@ -59,7 +62,8 @@ class PeerServer:
     ) -> None:
         self._reports = reports
         self._node_port = node_port
-        self._signing = signing
+        self._signings = signings
+        self._refused = refused
         self._tls = tls
         self._node = node
         self._url = url
@@ -106,10 +110,11 @@ class PeerServer:
         self, connection: UnauthenticatedConnection, transport: asyncio.WriteTransport, begun: bytes
     ) -> None:
         call = StreamCall(
-            self._signing,
+            self._signings,
             self._decider.decide,
             bytes_max=self._body_bytes_max,
             known=connection.authenticated,
+            refused=partial(self._refused.add, _host(transport)),
         )
         self._calls.add(call)
         try:
@@ -117,6 +122,12 @@ class PeerServer:
             await call.closed
         finally:
             self._calls.discard(call)
+
+    def end_refused_streams(self) -> None:
+        """End the streams that began with a secret that is no longer accepted; their nodes connect again."""
+        for call in tuple(self._calls):
+            if call.signing is not None and call.signing not in self._signings.current:
+                call.end()
 
     # --- one request
 
@@ -126,48 +137,47 @@ class PeerServer:
         if scope["type"] != "http":
             return
         method, path, headers = scope["method"], scope["path"], scope["headers"]
-        if not self._signing.accepts(method, path, headers, any_time=path == IDENTITY):
-            await self._answer(send, headers, 401)
+        signing = self._signings.accepting(method, path, headers, any_time=path == IDENTITY)
+        if signing is None:
+            if path.startswith(OF_PEERS):  # rather than what a scanner of ports asks for
+                self._refused.add(scope["client"][0])
+            await _answer(send, self._signings.current[0], headers, 401)
             return
+        answer = partial(_answer, send, signing, headers)
         if path != IDENTITY:
             # An identity request has no time, so it may be a replay: it proves nothing.
             connection.authenticated()
         if (method, path) == ("GET", IDENTITY):
-            await self._answer(send, headers, 200, encode(self._status()))
+            await answer(200, encode(self._status()))
         elif (method, path) == ("GET", WATCH):
             await self._send_standings(receive, send)
         elif (method, path) == ("POST", COMMANDS):
             body = await read_body(receive, self._body_bytes_max)
             if body is None:
-                await self._answer(send, headers, 413)
-            elif not self._signing.holds(headers, body):
-                await self._answer(send, headers, 401)
+                await answer(413)
+            elif not signing.holds(headers, body):
+                await answer(401)
             else:
                 outcomes = await self._decider.outcomes(body)
-                await self._answer(send, headers, 200 if outcomes else 400, outcomes)
+                await answer(200 if outcomes else 400, outcomes)
         elif (method, path) == ("POST", REPORTS):
-            await self._exchange_reports(headers, receive, send)
-        else:
-            await self._answer(send, headers, 404)
-
-    async def _exchange_reports(self, headers: Iterable[Header], receive: Any, send: Any) -> None:
-        body = await read_body(receive, REPORTED_BYTES_MAX)
-        if body is None:
-            await self._answer(send, headers, 413)
-        elif not self._signing.holds(headers, body):
-            await self._answer(send, headers, 401)
-        else:
-            try:
-                self._reports.take(body)
-            except msgspec.DecodeError:
-                await self._answer(send, headers, 400)
+            body = await read_body(receive, REPORTED_BYTES_MAX)
+            if body is None:
+                await answer(413)
+            elif not signing.holds(headers, body):
+                await answer(401)
             else:
-                await self._answer(send, headers, 200, self._reports.packed())
+                await self._exchange_reports(body, answer)
+        else:
+            await answer(404)
 
-    async def _answer(self, send: Any, request: Iterable[Header], status: int, body: bytes = b"") -> None:
-        headers = [(b"content-length", b"%d" % len(body)), *self._signing.answer(request, status, body)]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    async def _exchange_reports(self, body: bytes, answer: Callable[..., Awaitable[None]]) -> None:
+        try:
+            self._reports.take(body)
+        except msgspec.DecodeError:
+            await answer(400)
+        else:
+            await answer(200, self._reports.packed())
 
     def _status(self) -> PeerStatus:
         return PeerStatus(
@@ -202,6 +212,19 @@ class PeerServer:
         finally:
             self.watchers -= 1
             left.cancel()
+
+
+async def _answer(
+    send: Any, signing: Signing, request: Iterable[Header], status: int, body: bytes = b""
+) -> None:
+    headers = [(b"content-length", b"%d" % len(body)), *signing.answer(request, status, body)]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _host(transport: asyncio.BaseTransport) -> str:
+    address = transport.get_extra_info("peername")
+    return str(address[0]) if address else "a host that has left"
 
 
 async def _first_bytes(reader: asyncio.StreamReader) -> bytes:

@@ -43,6 +43,7 @@ class Signing:
     """Signs and verifies with a secret; an empty one signs nothing and accepts everything."""
 
     def __init__(self, secret: str, clock: Callable[[], int] = clock_ms) -> None:
+        self.secret = secret
         self._secret = secret.encode()
         self._clock = clock
         self._seen: OrderedDict[bytes, int] = OrderedDict()

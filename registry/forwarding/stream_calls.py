@@ -8,6 +8,7 @@ from typing import cast
 
 import msgspec
 
+from .authentication import Signings
 from .frames import BadFrame, Receiver, Sender
 from .signing import Signing
 from .stream import ANSWERING, ASKING, GREETING_BYTES_MAX, METHOD, OK, PATH, decode_greeting, encode_greeting
@@ -20,19 +21,31 @@ Decide = Callable[[bytes, Callable[[bytes], None]], None]
 
 
 class StreamCall(asyncio.Protocol):
-    """One stream after its preface. ``known`` is called once the client has proved that it is a peer."""
+    """One stream after its preface.
+
+    ``known`` is called once the client has proved that it is a peer, ``refused`` if it has not.
+    """
 
     def __init__(
-        self, signing: Signing, decide: Decide, *, bytes_max: int, known: Callable[[], None]
+        self,
+        signings: Signings,
+        decide: Decide,
+        *,
+        bytes_max: int,
+        known: Callable[[], None],
+        refused: Callable[[], None],
     ) -> None:
-        self._signing = signing
+        self._signings = signings
+        # That of the client; ``None`` until it has proved that it is a peer.
+        self.signing: Signing | None = None
         self._decide = decide
         self._bytes_max = bytes_max
         self._known = known
+        self._refused = refused
         self._sender = Sender(ANSWERING)
         self._receiver = Receiver(ASKING, GREETING_BYTES_MAX)
         self._transport = cast("asyncio.Transport", None)
-        self._met = self._ending = self._full = self._paused = False
+        self._ending = self._full = self._paused = False
         self._under_way = 0
         # Completes when the connection has ended.
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -56,7 +69,7 @@ class StreamCall(asyncio.Protocol):
         """Decide the received batches."""
         try:
             for number, body in self._receiver.frames(data):
-                if not self._met:
+                if self.signing is None:
                     self._meet(body)
                 elif body:
                     self._begin(number, body)
@@ -67,12 +80,13 @@ class StreamCall(asyncio.Protocol):
 
     def _meet(self, body: bytes) -> None:
         greeting = decode_greeting(body)
-        if not self._signing.accepts(METHOD, PATH, greeting):
+        self.signing = signing = self._signings.accepting(METHOD, PATH, greeting)
+        if signing is None:
+            self._refused()
             raise BadFrame("a greeting from a node that does not know the secret")
-        self._met = True
         self._known()
-        self._write(0, encode_greeting(self._signing.answer(greeting, OK, b"")))
-        key = self._signing.stream_key(self._signing.nonce(greeting))
+        self._write(0, encode_greeting(signing.answer(greeting, OK, b"")))
+        key = signing.stream_key(signing.nonce(greeting))
         self._sender.seal(key)
         self._receiver.seal(key, self._bytes_max)
 

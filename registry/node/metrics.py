@@ -47,6 +47,7 @@ def _of_node(node: Node) -> Iterator[Sample]:
     yield Sample("registrar_cannot_lead", float(bool(state.cannot_lead)))
     yield from (Sample("registrar_role", float(state.role == role), (role,)) for role in _ROLES)
     yield Sample("registrar_nodes", node.known_nodes())
+    yield Sample("registrar_peer_problems", len(state.peer_problems))
     yield Sample("registrar_epoch", state.epoch)
     yield Sample("registrar_log_end_offset", state.end)
     yield Sample("registrar_applied_offset", state.applied)

@@ -156,6 +156,8 @@ class Node:
         self.primary_unreachable: Callable[[], str] = str
         # Returns the URL of another node that reaches the log while this one does not; set by ClusterView.
         self.node_with_log: Callable[[], str] = str
+        # Returns why other nodes are refused, or the primary is not reached; set where peers are served.
+        self.peer_problems: Callable[[], list[str]] = list
         # Number of restarts by the parent, by kind of process.
         self.restarts: dict[str, int] = {}
 

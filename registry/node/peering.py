@@ -6,10 +6,12 @@ import logging
 
 from registry.config.addresses import ANY_HOST
 from registry.config.loading import Settings
+from registry.config.settings import PEER_SECRET
 from registry.domain.admission import Room
 from registry.forwarding.authentication import Security
 from registry.forwarding.peers import Peers
 from registry.processes.sockets import listen
+from registry.security.watched_file import FileError, WatchedFile
 from registry.tracing.contract import Tracing
 
 from .cluster_status import ClusterView
@@ -54,8 +56,14 @@ async def start_peer_endpoint(
         why = error.strerror or error
         raise PeeringError(f"cannot serve peers at {host}:{port}: {why}; see peer_listen") from error
     await peers.start(listener)
+    if settings.peer_secret_file:
+        secrets = WatchedFile(
+            settings.peer_secret_file, _parse, changed=lambda: peers.use_secrets(secrets.value)
+        )
+        peers.use_secrets(secrets.value)
+        peers.keep(secrets.watch())
     node.candidate.reachable = peers.reachable
-    node.watchers = peers.watchers
+    node.watchers, node.peer_problems = peers.watchers, peers.problems
     cluster.others = peers.reports.others
     node.primary_unreachable = lambda: peers.forwarding.last_error
     if host in ANY_HOST:
@@ -66,3 +74,13 @@ async def start_peer_endpoint(
     _log.info("advertising %s to the other nodes%s", node.identity.url, own)
     _log.info("serving peers at %s", address)
     return peers, address
+
+
+def _parse(content: bytes) -> list[str]:
+    try:
+        secrets: str = PEER_SECRET.read(content.decode())
+    except ValueError:
+        raise FileError(f"is no file of peer_secret; allowed: {PEER_SECRET.allowed}") from None
+    if not secrets:
+        raise FileError("holds no secret")
+    return secrets.split("\n")

@@ -41,6 +41,7 @@ def status(node: Node) -> NodeStatus:
         election=role.reason and (cannot_lead or role.reason),
         cannot_lead=cannot_lead,
         metadata_encoder=node.encoder_error(),
+        peer_problems=node.peer_problems(),
         start=None if node.starting is None else node.starting.snapshot,
         history_from=node.maintenance.history_from(),
     )

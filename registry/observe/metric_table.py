@@ -39,6 +39,10 @@ _OWN = (
     Metric("registrar_cannot_lead", GAUGE, "1 if the node may not become primary; `/node` says why"),
     Metric("registrar_role", GAUGE, "1 for the node's role; following: no primary is known", ("role",)),
     Metric("registrar_nodes", GAUGE, "On the primary all nodes; elsewhere itself and the primary"),
+    Metric(
+        "registrar_peer_problems", GAUGE,
+        "Other nodes that this one refuses, and 1 more if it cannot reach the primary; `/node` says why",
+    ),
     Metric("registrar_epoch", GAUGE, "Newest epoch in the applied log; it grows with each election"),
     Metric("registrar_log_end_offset", GAUGE, "Offset of the log's next record"),
     Metric("registrar_applied_offset", GAUGE, "Offset up to which the store holds the log"),

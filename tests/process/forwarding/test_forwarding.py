@@ -277,7 +277,7 @@ async def test_an_answer_that_somebody_else_gave_leaves_the_outcome_unknown() ->
         nodes.elect(0)
         assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
         server: Any = nodes.members[0].peers._server
-        server._signing = Unsigning(secret)
+        server._signings.current = (Unsigning(secret),)
         for call in server._calls:
             call._sender.seal(b"another key")
         assert isinstance(await submit(nodes.members[1], DeleteSubject("s")), Unknown)
@@ -296,8 +296,7 @@ async def test_a_refusal_that_is_not_signed_leaves_the_outcome_unknown(
     async with group(2, Security(secret="a secret of sixteen")) as nodes:
         nodes.elect(0)
         assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
-        server: Any = nodes.members[0].peers._server
-        server._answer = refuse
+        monkeypatch.setattr("registry.forwarding.server._answer", refuse)
         assert isinstance(await submit(nodes.members[1], DeleteSubject("s"), 2.0), Unknown)
         assert nodes.members[0].decided.count(DeleteSubject("s")) == 1
 

@@ -157,7 +157,8 @@ async def test_a_stream_of_somebody_without_the_secret_is_not_served() -> None:
 async def test_a_greeting_is_taken_once() -> None:
     async with group(1, SECRET) as nodes:
         nodes.elect(0)
-        stream = await open_stream(nodes.identities[0].peer, SECRET.signing(), clock_ms(), 5.0, None)
+        signing = SECRET.signings().current[0]
+        stream = await open_stream(nodes.identities[0].peer, signing, clock_ms(), 5.0, None)
         host, _, port = nodes.identities[0].peer.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(PREFACE + Sender(b">").frame(0, stream._greeting))
@@ -180,7 +181,7 @@ async def test_what_is_no_batch_is_answered_with_nothing_and_the_stream_goes_on(
 async def test_a_stream_without_a_sign_of_life_is_given_up() -> None:
     async with group(1) as nodes:
         nodes.elect(0)
-        peer = await Peer.meet(nodes.identities[0], Signing(""), None)
+        peer = await Peer.meet(nodes.identities[0], Security().signings(), None)
         await peer.open_stream(nodes.identities[0].peer, None)
         stream: Any = peer._stream
         assert peer.alive()

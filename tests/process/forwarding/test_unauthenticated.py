@@ -35,7 +35,7 @@ async def test_more_strangers_than_there_is_room_for_keep_no_peer_out() -> None:
 async def test_a_replayed_identity_request_is_no_proof_of_a_peer() -> None:
     secret = Security(secret="a secret of sixteen")
     async with group(2, secret) as nodes:
-        headers, _ = secret.signing().request("GET", IDENTITY, b"", ANY_TIME)
+        headers, _ = secret.signings().current[0].request("GET", IDENTITY, b"", ANY_TIME)
         server: Any = nodes.members[0].peers._server
         strangers = [await connect(nodes.identities[0].peer, 5.0, None) for _ in range(3)]
         for each in strangers:

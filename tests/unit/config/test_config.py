@@ -191,7 +191,8 @@ def test_values_that_are_allowed(name: str, word: object, value: object) -> None
         *[("topic", word) for word in ("", ".", "..", "a b", "x" * 250)],
         *[("election", word) for word in ("", "raft")],
         *[("cors_origins", word) for word in ("a.example", "https://a.example/page", ",")],
-        *[("peer_secret", word) for word in ("fifteen letters", "***")],
+        *[("peer_secret", word) for word in ("fifteen letters", "***", "sixteen letters!\nfifteen letters")],
+        ("peer_secret", "\n".join(["sixteen letters!"] * 3)),
         *[("cluster_id", word) for word in ("", "a b", "a\n", "x" * 256)],
     ],
 )
@@ -511,6 +512,13 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path) -> None:
     assert loaded.settings.peer_secret == "sixteen characters"
     assert loaded.origins["peer_secret"] == "peer_secret_file (flag --peer-secret-file)"
     assert "sixteen characters" not in as_toml(loaded)
+
+
+def test_the_secret_of_the_nodes_may_stand_before_the_one_that_it_replaces(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("a new secret of nodes\r\n\nthe old one of nodes\n", newline="")
+    loaded = load({**KAFKA, "peer_secret_file": str(secret)})
+    assert loaded.settings.peer_secret == "a new secret of nodes\nthe old one of nodes"
 
 
 def test_every_secret_may_come_from_a_file() -> None:

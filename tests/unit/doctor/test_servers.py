@@ -43,6 +43,7 @@ BROKEN: list[tuple[dict[str, Any], str, str]] = [
     ({"ready": False, "reasons": ["no space", "b"]}, "error http://b", "it is not ready: no space; b"),
     ({"ready": False}, "error http://b", "it is not ready: it does not say why"),
     ({"end": 2000}, "warning http://b", "it is 1990 records behind the end of the log"),
+    ({"peer_problems": ["10.0.0.7 was refused"]}, "error http://b", "other nodes: 10.0.0.7 was refused"),
     ({"election": "both advertise http://a"}, "error http://b", "the election: both advertise http://a"),
     ({"metadata_encoder": "no secret"}, "error http://b", "sensitive metadata: no secret"),
     ({"warnings": ["anyone may write"]}, "warning http://b", "anyone may write"),
