@@ -116,6 +116,7 @@ class Process:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._unwatch()  # A process that ended by itself has left its watcher.
         self._watch = _watch(self.process.pid)
         return self
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from tests.__main__ import GROUPS
 from tests.running import ROOT, until
 
 # A shell starts its background processes with SIGINT ignored, and their children inherit that.
@@ -87,3 +89,17 @@ def test_an_interrupted_run_names_the_test_that_ran(tmp_path: Path) -> None:
     finally:
         run.kill()
     assert "interrupted while running: " in output.read_text().partition("one: exit status")[0]
+
+
+def test_every_file_of_tests_is_in_one_group() -> None:
+    """Folders that no list names are tried too."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        if "node_modules" not in path.parts:
+            file = path.relative_to(ROOT)
+            assert sum(_tries(arguments, file) for arguments in GROUPS.values()) == 1, file
+
+
+def _tries(arguments: Sequence[str], file: Path) -> bool:
+    """Return true if pytest runs the file when it gets these arguments."""
+    within = {str(each) for each in (file, *file.parents)}
+    return bool(within & {*arguments}) and not {f"--ignore={each}" for each in within} & {*arguments}

@@ -18,6 +18,7 @@ from kazoo.client import KazooClient
 
 from deploy.local import jars
 from deploy.local.broker import COMPACTS_SOON, Broker, Brokers
+from deploy.local.process import Process
 from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
 from snapshots.spark.jars import NotAvailable
@@ -52,6 +53,17 @@ def values(address: str, topic: str, count: int) -> list[bytes | None]:
         return [message.value() for message in consumer.consume(count, 30)]
     finally:
         consumer.close()
+
+
+def test_a_process_that_ended_by_itself_leaves_no_watcher_behind_when_it_is_started_again(
+    tmp_path: Path,
+) -> None:
+    process = Process("one that ends", ["true"], tmp_path / "output").start()
+    former = process._watch
+    until(lambda: not process.running, 30, "the process to end")
+    process.start()
+    assert former.returncode is not None
+    assert process.stop() == 0
 
 
 @pytest.fixture(scope="module")
