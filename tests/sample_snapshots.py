@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from registry.log.embedded.reader import divergence
 from snapshots.building import local
 from snapshots.building.sources import Source
 from snapshots.building.task import Task, silent
+from snapshots.format.deltas import rows_between
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, new_id
-from snapshots.format.parts import Row, read_rows
+from snapshots.format.parts import Row
+from snapshots.format.stored import read_part
 from snapshots.format.writer import ManifestHeader, publish, write_run
 
 DAY_MS = 86_400_000
@@ -106,12 +109,7 @@ def sealed(location: Location, rows: Iterable[Row], offset: int = 7) -> Manifest
 
 def rows_in(location: Location, manifest: Manifest) -> list[Row]:
     """Return all rows of a snapshot, in their stored order."""
-    return [
-        row
-        for part in manifest.parts
-        for batch in read_rows(location.read(f"{manifest.id}/{part.name}"))
-        for row in batch
-    ]
+    return [row for rows in rows_between(manifest, partial(read_part, location)) for row in rows]
 
 
 def files_of(location: Location, manifest: Manifest) -> dict[str, bytes]:

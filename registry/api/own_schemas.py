@@ -19,6 +19,10 @@ _SNAPSHOT: Json = {
     **dict.fromkeys(("updated_ms", "at_end_ms", "rows", "size", "comparable_from"), LONG),
     **dict.fromkeys(("attempts", "schemas", "fold"), INT),
     **dict.fromkeys(("builder", "reason", "engine", "base", "digest", "format"), TEXT),
+    "needs": {
+        **list_of(TEXT),
+        "description": "Ids of the snapshots whose files it refers to; empty for a full one",
+    },
     "manifest": {**TEXT, "description": "SHA-256 of its manifest; empty if an older release built it"},
     "progress": nullable(
         {

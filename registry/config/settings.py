@@ -636,6 +636,12 @@ class Settings:
     snapshots_keep: int = _setting(
         3, whole(1, 10_000), "snapshots", "Number of snapshots to keep; older ones are deleted"
     )
+    snapshots_deltas: int = _setting(
+        8,
+        whole(0, 100),
+        "snapshots",
+        "Number of snapshots in a row that hold only what changed since an earlier one; 0 for none",
+    )
     snapshots_load: str = _setting(
         "on",
         choice("on", "off"),

@@ -13,9 +13,10 @@ from registry.domain.rows import layout
 from registry.domain.rows.layout import after
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.version_row import VersionRow
+from snapshots.format.deltas import rows_between
 from snapshots.format.location import Location
-from snapshots.format.manifest import Manifest
-from snapshots.format.parts import BadPart, Row, read_rows
+from snapshots.format.manifest import Manifest, Part
+from snapshots.format.parts import BadPart, Row
 from snapshots.format.stored import UnusableSnapshot, read_part
 
 
@@ -39,15 +40,15 @@ class Content:
 
     def rows(self, table: bytes) -> Iterator[Row]:
         """Yield the rows of one table in key order, reading only the parts that have some."""
-        end = after(table)
-        for part in self.manifest.parts:
-            if part.last < table or part.first >= end:
-                continue
-            try:
-                for batch in read_rows(read_part(self.location, self.manifest.id, part)):
-                    yield from (row for row in batch if row[0].startswith(table))
-            except BadPart as error:
-                raise UnusableSnapshot(f"{part.name} is damaged: {error}") from error
+
+        def read(id: str, part: Part) -> bytes:
+            return read_part(self.location, id, part)
+
+        try:
+            for rows in rows_between(self.manifest, read, table, after(table)):
+                yield from rows
+        except BadPart as error:
+            raise UnusableSnapshot(f"a part is damaged: {error}") from error
 
     @cached_property
     def _clears(self) -> DictView:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from secrets import randbits
@@ -29,6 +29,8 @@ from snapshots.format.manifest import Manifest, new_id
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.loading.candidates import TargetLog, newest_first, reason_lost_records, reason_unusable
 
+from . import delta
+from .delta import DeltaLimits, TooMuchChanged, is_full, reason_for_full
 from .engines import AUTO, LOCAL, choose, engine_named
 from .heartbeat import BuildHeartbeat
 from .sources import Source, open_source, time_before
@@ -53,10 +55,12 @@ def build_now(
     offset: int | None = None,
     extend: bool = True,
     options: Mapping[str, str] | None = None,
+    limits: DeltaLimits | None = None,
 ) -> Manifest:
     """Build a snapshot that no node requested, at ``offset`` or at the log's end.
 
-    ``extend``: extend an earlier snapshot if one fits. Raises one of :data:`FAILURES`.
+    ``extend``: extend an earlier snapshot if one fits. ``limits``: if not those of the settings.
+    Raises one of :data:`FAILURES`.
     """
     source = open_source(settings)
     with closing(source.log):
@@ -87,7 +91,9 @@ def build_now(
         )  # fmt: skip
         heartbeat = BuildHeartbeat.first(catalogue, entry)
         try:
-            return _recorded(heartbeat, lambda: _build(task, engine, progress, heartbeat, extend=extend))[1]
+            return _recorded(
+                heartbeat, lambda: _build(task, engine, progress, heartbeat, extend=extend, limits=limits)
+            )[1]
         except BaseException:
             # No node waits for this snapshot, and a failed entry would be retried.
             with suppress(CatalogueError):
@@ -161,13 +167,24 @@ def _requested(
 
 
 def _build(
-    task: Task, engine: str, progress: Progress, heartbeat: BuildHeartbeat, *, extend: bool = True
+    task: Task,
+    engine: str,
+    progress: Progress,
+    heartbeat: BuildHeartbeat,
+    *,
+    extend: bool = True,
+    limits: DeltaLimits | None = None,
 ) -> Manifest:
+    limits = limits or DeltaLimits(task.settings.snapshots_deltas)
     progress = heartbeat.reporting(progress)
     entries = _entries(heartbeat.catalogue)
     _sweep(task.location, entries)
+    bases = usable_bases(task.location, task.source, task.end, entries) if extend else iter(())
+    newest = next(bases, None)
+    base = next((each for each in (newest, *bases) if each and is_full(each)), None)
+    if newest and (built := _build_delta(replace(task, base=newest), base, progress, heartbeat, limits)):
+        return built
     chosen = choose(engine)
-    base = find_base(task.location, task.source, task.end, entries) if extend else None
     if base:
         # From here on, other snapshots may be deleted.
         heartbeat.beat(base=base.id)
@@ -181,6 +198,28 @@ def _build(
             raise
         _log.warning("%s; building by the engine %s instead", error, LOCAL)
         return _build_with(engine_named(LOCAL), task, base, progress)
+
+
+def _build_delta(
+    task: Task, full: Manifest | None, progress: Progress, heartbeat: BuildHeartbeat, limits: DeltaLimits
+) -> Manifest | None:
+    """Build a delta upon the task's base; ``None`` if a full snapshot must be built instead."""
+    assert task.base is not None
+    if why := reason_for_full(task.base, task, full, limits):
+        _log.info("snapshot %s will be a full one: %s", task.id, why)
+        return None
+    if not heartbeat.beat(base=task.base.id):
+        # Nothing would keep the files of the base until the manifest refers to them.
+        _log.info("snapshot %s will be a full one: the catalogue does not know of its build", task.id)
+        return None
+    _log.info("snapshot %s: the log %s up to offset %d, as a delta upon %s",
+              task.id, task.source.log.identity, task.end, task.base.id)  # fmt: skip
+    try:
+        return delta.build(task, progress)
+    except (*_BASE_FAILURES, TooMuchChanged) as error:
+        _log.warning("cannot build a delta upon %s: %s; building a full snapshot", task.base.id, error)
+        task.location.delete(task.id)
+        return None
 
 
 def _build_with(build: Engine, task: Task, base: Manifest | None, progress: Progress) -> Manifest:
@@ -210,7 +249,14 @@ def _restarted(task: Task) -> Task:
 def find_base(
     location: Location, source: Source, end: int, entries: Mapping[str, Entry] = MappingProxyType({})
 ) -> Manifest | None:
-    """Return the newest snapshot that one at ``end`` may extend; log why newer ones do not fit.
+    """Return the newest full snapshot that one at ``end`` may extend; see :func:`usable_bases`."""
+    return next(filter(is_full, usable_bases(location, source, end, entries)), None)
+
+
+def usable_bases(
+    location: Location, source: Source, end: int, entries: Mapping[str, Entry] = MappingProxyType({})
+) -> Iterator[Manifest]:
+    """Yield the snapshots that one at ``end`` may extend, the newest first; log why others do not fit.
 
     ``entries``: those of the catalogue, which tell if a snapshot was replaced.
     """
@@ -221,10 +267,10 @@ def find_base(
             why = reason_lost_records(divergence)
         if not why and manifest.id in entries:
             why = _reason_replaced(location, entries[manifest.id])
-        if not why:
-            return manifest
-        _log.info("cannot extend %s: %s", manifest.id, why)
-    return None
+        if why:
+            _log.info("cannot extend %s: %s", manifest.id, why)
+        else:
+            yield manifest
 
 
 def _reason_replaced(location: Location, entry: Entry) -> str:

@@ -85,15 +85,17 @@ class BuildHeartbeat:
         now, told = self._progress, self.entry.progress
         return now is not None and (told is None or (now.step, now.percent) != (told.step, told.percent))
 
-    def beat(self, **more: str) -> None:
-        """Renew the entry, with other fields replaced."""
+    def beat(self, **more: str) -> bool:
+        """Renew the entry, with other fields replaced; return whether the catalogue has it."""
         with self._lock:
             self.entry = self.entry.in_state("building", now_ms(), progress=self._progress, **more)
             with suppress(CatalogueError):
                 if self._is_gone():
-                    return
-            if _put(self.catalogue, self.entry) and self.catalogue is not None:
-                self._known = self.catalogue.identity
+                    return False
+            if self.catalogue is None or not _put(self.catalogue, self.entry):
+                return False
+            self._known = self.catalogue.identity
+            return True
 
     def interrupted(self) -> None:
         """Release the request, as if this build had not begun, because its process was told to stop."""

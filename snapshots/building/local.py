@@ -61,7 +61,7 @@ def _write(task: Task, store: Store, progress: Progress) -> WrittenRows:
     try:
         with store.view() as view:
             rows = _with_progress(view.batches(_ROWS), store.stat().rows, progress)
-            written = write_run(task.location, task.id, rows, verifying)
+            written = write_run(task.location, task.id, rows, verifying, task.base)
     except UnusableSnapshot as error:
         raise WrongRows(f"what was written cannot be read: {error}") from error
     # The store's digest began with that of the base's manifest, so it differs if the base's rows did.

@@ -75,10 +75,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     progress: BuildProgress | None = None
     # Id of the snapshot that was extended; empty for none.
     base: str = ""
+    # Ids of the snapshots whose files it refers to; empty for a full one.
+    needs: tuple[str, ...] = ()
     # Number of versions, soft-deleted ones included.
     schemas: int = 0
     rows: int = 0
-    # Bytes of all files.
+    # Bytes of all files, also those of other snapshots.
     size: int = 0
     # Digest of all rows, in hexadecimal, as ``/node`` shows it.
     digest: str = ""
@@ -129,6 +131,7 @@ def ready_fields(manifest: Manifest) -> dict[str, Any]:
     return {
         "engine": manifest.engine,
         "base": manifest.base,
+        "needs": tuple(sorted(manifest.needs)),
         "schemas": manifest.counts.get(VERSION.decode(), 0),
         "rows": manifest.rows,
         "size": manifest.size,

@@ -45,6 +45,12 @@ class _ToldFiles:
     def read(self, path: str, most: int) -> bytes:
         return self._told(lambda: self._files.read(path, most))
 
+    def read_range(self, path: str, begin: int, length: int) -> bytes:
+        return self._told(lambda: self._files.read_range(path, begin, length))
+
+    def copy(self, path: str, new: str) -> bool:
+        return self._told(lambda: self._files.copy(path, new))
+
     def write(self, path: str, data: bytes) -> None:
         self._told(lambda: self._files.write(path, data))
 

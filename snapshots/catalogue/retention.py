@@ -1,5 +1,8 @@
 """Deleting snapshots that need not be kept, in steps that can be repeated.
 
+Some snapshots refer to files of others. So those that stay mark what they need, and the rest is deleted. One
+whose files a manifest in the location refers to, which the catalogue may not know, is left too.
+
 An entry is marked ``deleting`` first, so that no process begins to use it; then its files are deleted, the
 manifest before all others; then the entry is removed. The next plan resumes an interrupted deletion.
 """
@@ -9,10 +12,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
+from snapshots.format.stored import holder_of
 
 from .catalogue import Catalogue, Entry, newest_first
 
@@ -34,19 +38,11 @@ class Step(NamedTuple):
     entry: Entry
 
 
-class Folders(Protocol):
-    """The part of a location that deletion needs."""
-
-    def delete(self, folder: str) -> None:
-        """Delete a snapshot's files if they exist."""
-        ...
-
-
 def plan(entries: Iterable[Entry], keep: int, now_ms: int) -> list[Step]:
     """Return the steps to take: for each log, ``keep`` ready entries stay, at least one, and as many failed.
 
-    The base of a running build is not deleted. If a build has not announced its base yet, no ready snapshot
-    is deleted.
+    So do those whose files they need, the base of a running build, and what that needs. If a build has not
+    announced its base yet, no ready snapshot is deleted.
     """
     entries = list(entries)
     going = [each for each in entries if each.state == "deleting"]
@@ -54,11 +50,15 @@ def plan(entries: Iterable[Entry], keep: int, now_ms: int) -> list[Step]:
         of_log = [each for each in entries if each.log == log]
         building = [each for each in of_log if each.state == "building" and not each.is_silent(now_ms)]
         bases = {each.base for each in building}
-        ready = newest_first(each for each in of_log if each.state == "ready")[max(1, keep) :]
-        going += [] if "" in bases else [each for each in ready if each.id not in bases]
+        ready = newest_first(each for each in of_log if each.state == "ready")
+        kept = [*ready[: max(1, keep)], *(each for each in ready if each.id in bases)]
+        marked = {each.id for each in kept}.union(*(each.needs for each in kept))
+        going += [] if "" in bases else [each for each in ready if each.id not in marked]
         failed = (each for each in of_log if each.state == "failed" and not each.is_free(now_ms))
         going += newest_first(failed)[keep:]
-    return [step for each in sorted(going, key=lambda each: each.offset) for step in steps(each)]
+    # Those that need others go before them.
+    order = sorted(going, key=lambda each: (not each.needs, -each.offset if each.needs else each.offset))
+    return [step for each in order for step in steps(each)]
 
 
 def steps(entry: Entry) -> list[Step]:
@@ -68,7 +68,7 @@ def steps(entry: Entry) -> list[Step]:
 
 
 def execute(
-    planned: Iterable[Step], catalogue: Catalogue, location: Callable[[str], Folders], now_ms: int
+    planned: Iterable[Step], catalogue: Catalogue, location: Callable[[str], Location], now_ms: int
 ) -> Iterator[Step]:
     """Take the steps one by one as the iterator advances. ``location`` opens a location by its URI.
 
@@ -87,7 +87,12 @@ def execute(
                     skipped.add(entry.id)
                     continue
             case Action.DELETE:
-                location(entry.uri).delete(entry.id)
+                where = location(entry.uri)
+                if holder := holder_of(where, entry.id):
+                    _log.info("the snapshot %s is not deleted yet: %s needs its files", entry.id, holder)
+                    skipped.add(entry.id)
+                    continue
+                where.delete(entry.id)
             case Action.FORGET:
                 catalogue.forget(entry.id)
                 _log.info("the snapshot %s was deleted", entry.id)
@@ -121,7 +126,10 @@ def reason_not_deletable(entries: Mapping[str, Entry], id: str, now_ms: int) -> 
     if entry.state == "building" and not entry.is_silent(now_ms):
         return f"it is being built by {entry.builder}"
     for each in entries.values():
+        if each.state == "ready" and id in each.needs:
+            return f"the snapshot {each.id} needs its files"
         live = each.state == "building" and not each.is_silent(now_ms) and each.log == entry.log
-        if live and entry.state == "ready" and each.base in ("", id):
+        base = entries.get(each.base)
+        if live and entry.state == "ready" and (each.base in ("", id) or (base and id in base.needs)):
             return f"the snapshot {each.id} is being built and may be built upon it"
     return ""

@@ -43,8 +43,23 @@ class Files(Protocol):
         """
         ...
 
+    def read_range(self, path: str, begin: int, length: int) -> bytes:
+        """Return the bytes of a file from ``begin`` on, fewer than ``length`` only at its end.
+
+        Raises :class:`MissingFile`.
+        """
+        ...
+
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file and its folder, whole or not at all."""
+        ...
+
+    def copy(self, path: str, new: str) -> bool:
+        """Create or replace the file ``new`` with the content of ``path``, which does not pass this process.
+
+        Return false if this file system cannot do that; then nothing has changed. Neither file may be
+        changed later: they may share their content. Raises :class:`MissingFile`.
+        """
         ...
 
     def names(self, path: str, *, folders: bool) -> list[str]:
@@ -74,6 +89,35 @@ class LocalFolder:
                     return file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise MissingFile(str(self._folder / path)) from error
+
+    def read_range(self, path: str, begin: int, length: int) -> bytes:
+        """Return some bytes of a file."""
+        with _errors_translated(path):
+            try:
+                with (self._folder / path).open("rb", buffering=0) as file:
+                    file.seek(begin)
+                    return file.read(length)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise MissingFile(str(self._folder / path)) from error
+
+    def copy(self, path: str, new: str) -> bool:
+        """Link the file under a temporary name, and rename it into place."""
+        file = self._folder / new
+        link = file.with_name(f"{_UNFINISHED}{os.getpid()}-{file.name}")
+        with _errors_translated(path):
+            _make_private(file.parent)
+            link.unlink(missing_ok=True)
+            try:
+                link.hardlink_to(self._folder / path)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise MissingFile(str(self._folder / path)) from error
+            except OSError:
+                return False  # Some file systems have no links, or only so many of one file.
+            link.replace(file)
+            # Renaming one link to another of the same file does nothing.
+            link.unlink(missing_ok=True)
+            file_lock.sync(file.parent)
+        return True
 
     def write(self, path: str, data: bytes) -> None:
         """Write to a temporary file, sync it, and rename it into place."""

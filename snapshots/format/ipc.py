@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 # What begins each message; then comes the length of its header, 0 at the end of the stream.
 _CONTINUES = 0xFFFFFFFF
@@ -27,7 +28,7 @@ class BadStream(Exception):
     """The bytes are not a stream of batches without dictionaries; the text says why."""
 
 
-def unpacked_bytes(stream: bytes) -> Iterator[int]:
+def unpacked_bytes(stream: bytes | bytearray) -> Iterator[int]:
     """Yield how many bytes each batch of a stream unpacks to. Raises :class:`BadStream`."""
     try:
         for number, (kind, header, body) in enumerate(_messages(stream)):
@@ -39,7 +40,44 @@ def unpacked_bytes(stream: bytes) -> Iterator[int]:
         raise BadStream(f"its headers cannot be read: {error}") from error
 
 
-def _messages(stream: bytes) -> Iterator[tuple[int, _Table, memoryview]]:
+class Extent(NamedTuple):
+    """The bytes of a message within a stream."""
+
+    begin: int
+    end: int
+    # Where the buffers of its first column end, if it is a batch of two columns; else like ``end``.
+    keys_end: int
+
+
+def extent_at(stream: bytearray, begin: int, known: int) -> Extent | None:
+    """Return the extent of the message that begins at ``begin``; ``None`` for the end of the stream.
+
+    Only its header is read, which must be before ``known``. Raises :class:`BadStream`.
+    """
+    view = memoryview(stream)[:known]
+    try:
+        begins, length = struct.unpack_from("<II", view, begin)
+        if begins != _CONTINUES:
+            raise BadStream(f"no message begins at byte {begin}")
+        if not length:
+            return None
+        message, body = _Table.root(_slice(view, begin + 8, length)), begin + 8 + length
+        end = body + message.number(_BODY_BYTES, "<q")
+        if end < body:
+            raise BadStream(f"a message ends before it begins, at byte {begin}")
+        if message.number(_KIND, "<B") != _BATCH:
+            return Extent(begin, end, end)
+        # Validity, offsets and content of the keys, then the same of the values.
+        buffers = list(message.table(_HEADER).structs(_BUFFERS, _BUFFER))
+        keys_end = body + buffers[2][0] + buffers[2][1]
+        if not body <= keys_end <= end:
+            raise BadStream(f"the keys at byte {begin} are outside of their message")
+    except (struct.error, IndexError, OverflowError) as error:
+        raise BadStream(f"its headers cannot be read: {error}") from error
+    return Extent(begin, end, keys_end)
+
+
+def _messages(stream: bytes | bytearray) -> Iterator[tuple[int, _Table, memoryview]]:
     """Yield kind, header and body of each message, up to the end that the stream says."""
     view, at = memoryview(stream), 0
     while True:

@@ -84,6 +84,20 @@ class Location:
         """
         return self.backing.read(_checked(path), most)
 
+    def read_range(self, path: str, begin: int, length: int) -> bytes:
+        """Return the bytes of a file from ``begin`` on, fewer than ``length`` only at its end.
+
+        Raises as :meth:`.files.Files.read`.
+        """
+        return self.backing.read_range(_checked(path), begin, length)
+
+    def copy(self, path: str, new: str) -> bool:
+        """Copy a file within the location; return false, without a copy, where that would move its bytes.
+
+        Raises as :meth:`.files.Files.copy`.
+        """
+        return self.backing.copy(_checked(path), _checked(new))
+
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file and its folder, whole or not at all.
 

@@ -3,6 +3,11 @@
 A snapshot is a folder: files ``part-….arrow`` with the rows in key order (:mod:`.parts`), and
 ``manifest.json``, which is written last. A folder without a manifest is not a snapshot.
 
+A *full* snapshot holds all its rows (:data:`FORMAT`). Others refer to the parts of a full one, and to deltas:
+files ``delta-….arrow`` with the changes that came later (:data:`DELTA_FORMAT`). Releases that know only the
+first format reject the second by its name and take an earlier snapshot, so the meaning of a format never
+changes.
+
 The file is JSON. Its last member is the SHA-256, in hexadecimal digits, of all bytes before this member, so
 that any flipped bit is detected. Future formats must keep this rule.
 """
@@ -12,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -20,16 +25,22 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 
 MANIFEST = "manifest.json"
 FORMAT = "registrar-snapshot 1"
+DELTA_FORMAT = "registrar-snapshot 2"
+FORMATS = (FORMAT, DELTA_FORMAT)
+FORMATS_TEXT = " and ".join(map(repr, FORMATS))
 DIGEST_DIGITS = 32
 # The most that the rows of a part, and so its file, may take: 32 MiB and its last row, which is about as
 # large as a record of the log (setting record_bytes_max).
 PART_BYTES_MAX = 256 << 20
 # A manifest has about 300 bytes for each part.
 MANIFEST_BYTES_MAX = 64 << 20
+# Deltas of a snapshot at most; all are merged when it is loaded.
+DELTAS_MAX = 100
 _INT_MAX = 2**63 - 1
 _LAST_MS = 253_402_300_799_999  # of the year 9999
 _ID = re.compile(r"\d{8}T\d{6}Z-\d{12,}-[0-9a-f]{6}")
 _PART_NAME = re.compile(r"part-[0-9a-f]{16}\.arrow")
+_DELTA_NAME = re.compile(r"delta-[0-9a-f]{16}\.arrow")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _HASH_BEGINS = b',\n "sha256": "'
 _HASH_ENDS = b'"\n}\n'
@@ -37,6 +48,10 @@ _HASH_ENDS = b'"\n}\n'
 
 class BadManifest(Exception):
     """The bytes are not a usable manifest; the text says why."""
+
+
+class UnknownFormat(BadManifest):
+    """A manifest of a later release: nobody here can tell what it refers to."""
 
 
 class Part(NamedTuple):
@@ -50,6 +65,15 @@ class Part(NamedTuple):
     # Keys of the first and the last row.
     first: bytes
     last: bytes
+
+
+class Delta(NamedTuple):
+    """Changes of rows, in files of their own (:mod:`.deltas`)."""
+
+    # Id of the snapshot in whose folder the files are.
+    snapshot: str
+    # In the order of their keys; ``rows`` is the number of changes.
+    parts: tuple[Part, ...]
 
 
 class Manifest(NamedTuple):
@@ -70,7 +94,7 @@ class Manifest(NamedTuple):
     at_end_ms: int
     # When the manifest was written.
     created_ms: int
-    # ``spark`` or ``local``.
+    # ``spark``, ``local`` or ``delta``.
     engine: str
     # Id of the snapshot that was extended; empty if the whole log was read.
     base: str
@@ -78,12 +102,26 @@ class Manifest(NamedTuple):
     counts: Mapping[str, int]
     # Digest of all rows, see registry.domain.rows.digest.
     digest: int
-    # In the order of their keys.
+    # In the order of their keys; with deltas, those of the snapshot ``full``.
     parts: tuple[Part, ...]
     # Lineage of the log up to ``offset``; empty in manifests of older versions.
     lineage: Lineage = NOTHING
     # The keyset of encrypted metadata, itself encrypted; empty if no row needs one.
     keyset: str = ""
+    # Id of the full snapshot that has the parts; empty for this one.
+    full: str = ""
+    # What changes the rows of the parts, in this order.
+    deltas: tuple[Delta, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """The folder of the parts."""
+        return self.full or self.id
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Ids of the other snapshots whose files this one refers to."""
+        return frozenset({self.folder, *(delta.snapshot for delta in self.deltas)} - {self.id})
 
     @property
     def rows(self) -> int:
@@ -92,8 +130,13 @@ class Manifest(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Size of all parts' files in bytes."""
-        return sum(part.size for part in self.parts)
+        """Size of all files of rows in bytes, also of those of other snapshots."""
+        return sum(part.size for part in self.parts) + self.delta_bytes
+
+    @property
+    def delta_bytes(self) -> int:
+        """Size of the deltas' files in bytes."""
+        return sum(part.size for delta in self.deltas for part in delta.parts)
 
     @property
     def sha256(self) -> str:
@@ -106,11 +149,14 @@ class Manifest(NamedTuple):
         fields["counts"] = dict(sorted(self.counts.items()))
         fields["digest"] = f"{self.digest:0{DIGEST_DIGITS}x}"
         fields["lineage"] = self.lineage.pack().hex()
-        fields["parts"] = [
-            part._asdict() | {"first": part.first.hex(), "last": part.last.hex()} for part in self.parts
+        fields["parts"] = _described(self.parts)
+        fields["deltas"] = [
+            {"snapshot": delta.snapshot, "parts": _described(delta.parts)} for delta in self.deltas
         ]
         if not self.keyset:
             del fields["keyset"]
+        if self.format == FORMAT:
+            del fields["full"], fields["deltas"]
         head = json.dumps(fields, indent=1).encode().removesuffix(b"\n}")
         return head + _HASH_BEGINS + hashlib.sha256(head).hexdigest().encode() + _HASH_ENDS
 
@@ -122,9 +168,9 @@ class Manifest(NamedTuple):
             raise BadManifest("its content does not match the hash at its end: damaged or truncated")
         try:
             fields: dict[str, Any] = json.loads(head + b"}")
-            if fields.get("format") != FORMAT:
-                raise BadManifest(
-                    f"it has the format {fields.get('format')!r}; this version reads {FORMAT!r}"
+            if fields.get("format") not in FORMATS:
+                raise UnknownFormat(
+                    f"it has the format {fields.get('format')!r}; this version reads {FORMATS_TEXT}"
                 )
             manifest = _manifest(fields)
             problem = next(_problems(manifest), "")
@@ -155,12 +201,25 @@ def part_name(sha256: str) -> str:
     return f"part-{sha256[:16]}.arrow"
 
 
+def delta_name(sha256: str) -> str:
+    """Return the name of the file of a delta that has this hash."""
+    return f"delta-{sha256[:16]}.arrow"
+
+
+def _described(parts: Iterable[Part]) -> list[dict[str, Any]]:
+    return [part._asdict() | {"first": part.first.hex(), "last": part.last.hex()} for part in parts]
+
+
 def _manifest(fields: dict[str, Any]) -> Manifest:
     parts = tuple(_part(each) for each in fields["parts"])
     lineage = Lineage.unpack(bytes.fromhex(fields.get("lineage", "")))
-    optional = {"lineage", "keyset"}
-    known = {name: fields[name] for name in Manifest._fields if name not in optional}
+    known = {name: fields[name] for name in Manifest._fields if name not in Manifest._field_defaults}
     known["keyset"] = fields.get("keyset", "")
+    if fields["format"] == DELTA_FORMAT:
+        known["full"] = fields["full"]
+        known["deltas"] = tuple(
+            Delta(each["snapshot"], tuple(_part(part) for part in each["parts"])) for each in fields["deltas"]
+        )
     return Manifest(**known | {"digest": int(fields["digest"], 16), "parts": parts, "lineage": lineage})
 
 
@@ -185,9 +244,18 @@ def _problems(manifest: Manifest) -> Iterator[str]:
         yield "its digest is invalid"
     if not is_id(manifest.id):
         yield f"{manifest.id!r} is not the id of a snapshot"
+    yield from _part_problems(manifest.parts, _PART_NAME)
+    held = sum(part.rows for part in manifest.parts)
+    if manifest.format == DELTA_FORMAT:
+        yield from _delta_problems(manifest)
+    elif held != manifest.rows:
+        yield "its parts and its tables have different numbers of rows"
+
+
+def _part_problems(parts: Iterable[Part], names: re.Pattern[str]) -> Iterator[str]:
     previous = b""
-    for part in manifest.parts:
-        if not (_PART_NAME.fullmatch(part.name) and _SHA256.fullmatch(part.sha256)):
+    for part in parts:
+        if not (names.fullmatch(part.name) and _SHA256.fullmatch(part.sha256)):
             yield f"{part.name!r} is not the name of a part"
         if not all(type(number) is int and number > 0 for number in (part.rows, part.size)):
             yield f"the numbers of {part.name} are invalid"
@@ -196,5 +264,15 @@ def _problems(manifest: Manifest) -> Iterator[str]:
         elif not previous < part.first <= part.last:
             yield f"{part.name} does not follow the part before it"
         previous = part.last
-    if sum(part.rows for part in manifest.parts) != manifest.rows:
-        yield "its parts and its tables have different numbers of rows"
+
+
+def _delta_problems(manifest: Manifest) -> Iterator[str]:
+    ids = [manifest.full, *(delta.snapshot for delta in manifest.deltas)]
+    if not all(type(each) is str and is_id(each) for each in ids) or len({*ids}) < len(ids):
+        yield "it does not say which snapshots have its files"
+    if manifest.full == manifest.id:
+        yield "its deltas are upon itself"
+    if not 0 < len(manifest.deltas) <= DELTAS_MAX:
+        yield f"it has {len(manifest.deltas)} deltas"
+    for delta in manifest.deltas:
+        yield from _part_problems(delta.parts, _DELTA_NAME)

@@ -20,6 +20,8 @@ from .files import BadLocation, LocationUnreachable, MissingFile
 _ATOMIC = ("s3", "gcs")
 # Stores that list a bucket or container that does not exist like an empty one.
 _WITH_BUCKETS = ("s3", "gcs", "abfs")
+# Stores that copy a file themselves; Arrow moves the bytes of others through this process.
+_COPYING = ("s3", "gcs", "abfs")
 # Stores in which a folder exists, and is listed, as soon as a file in it does.
 _IMPLICIT_FOLDERS = ("s3", "abfs")
 _SHOWN_CHARACTERS = 500
@@ -64,6 +66,35 @@ class ObjectStore:
                 self._check_bucket()
                 raise MissingFile(path) from error
         return content
+
+    def read_range(self, path: str, begin: int, length: int) -> bytes:
+        """Return some bytes of a file."""
+        if self._must_list_first:
+            self.names("", folders=True)
+        with _errors_translated(path):
+            try:
+                with self._system.open_input_file(self._at(path)) as file:
+                    content: bytes = file.read_at(length, begin)
+            except FileNotFoundError as error:
+                self._check_bucket()
+                raise MissingFile(path) from error
+        return content
+
+    def copy(self, path: str, new: str) -> bool:
+        """Have the store copy a file."""
+        if self._system.type_name not in _COPYING:
+            return False
+        with _errors_translated(path):
+            try:
+                self._system.copy_file(self._at(path), self._at(new))
+            except ArrowNotImplementedError:
+                return False
+            except OSError as error:
+                # S3's error for a file that does not exist has no type of its own.
+                if self._system.get_file_info(self._at(path)).type == fs.FileType.NotFound:
+                    raise MissingFile(path) from error
+                raise
+        return True
 
     def write(self, path: str, data: bytes) -> None:
         """Write in place where the store does so atomically (S3, Google); elsewhere write aside and rename.

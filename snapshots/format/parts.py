@@ -73,7 +73,7 @@ def cut(batches: Iterable[Sequence[Row]]) -> Iterator[list[Row]]:
 
 def part_of(rows: list[Row]) -> tuple[Part, bytes]:
     """Return the part that holds these rows, and the content of its file."""
-    content = _encode(rows)
+    content = encoded(rows)
     sha256 = hashlib.sha256(content).hexdigest()
     return Part(part_name(sha256), len(rows), len(content), sha256, rows[0][0], rows[-1][0]), content
 
@@ -83,17 +83,19 @@ def read_rows(data: bytes) -> Iterator[list[Row]]:
     return (list(rows_of(batch)) for batch in read_batches(data))
 
 
-def read_batches(data: bytes, *, only_keys: bool = False) -> Iterator[pa.RecordBatch]:
+def read_batches(
+    data: bytes | bytearray, *, only_keys: bool = False, changes: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a part before their rows become Python objects, for :func:`rows_of`.
 
-    Another thread may decompress them. With ``only_keys``, values are not decompressed. Whatever ``data`` is,
-    batches have rows, in key order and with keys that a store accepts, and need bounded memory. Raises
-    :class:`BadPart`.
+    Another thread may decompress them. With ``only_keys``, values are not decompressed. ``changes``: of the
+    file of a delta, where a value may be null (:mod:`.deltas`). Whatever ``data`` is, batches have rows, in
+    key order and with keys that a store accepts, and need bounded memory. Raises :class:`BadPart`.
     """
-    import pyarrow as pa  # noqa: PLC0415 - as in _schema
+    import pyarrow as pa  # noqa: PLC0415 - as in schema_of
 
     _check_unpacked(data)
-    schema, options, previous = _schema(), None, b""
+    schema, options, previous = schema_of(changes=changes), None, b""
     if only_keys:
         schema, options = pa.schema([schema.field(0)]), pa.ipc.IpcReadOptions(included_fields=[0])
     try:
@@ -102,7 +104,8 @@ def read_batches(data: bytes, *, only_keys: bool = False) -> Iterator[pa.RecordB
                 raise BadPart(f"its columns are {reader.schema.names}, not those of a part")
             for batch in reader:
                 batch.validate(full=True)
-                if any(column.null_count for column in batch.columns):
+                columns = batch.columns[:1] if changes else batch.columns
+                if any(column.null_count for column in columns):
                     raise BadPart("it has rows without a key or value")
                 if not 0 < batch.num_rows <= BATCH_ROWS:
                     raise BadPart(f"it has a batch of {batch.num_rows} rows")
@@ -112,7 +115,7 @@ def read_batches(data: bytes, *, only_keys: bool = False) -> Iterator[pa.RecordB
         raise BadPart(f"it cannot be read: {error}") from error
 
 
-def _check_unpacked(data: bytes) -> None:
+def _check_unpacked(data: bytes | bytearray) -> None:
     """Raise :class:`BadPart` if unpacking would take more memory than any part needs."""
     total = 0
     try:
@@ -126,7 +129,7 @@ def _check_unpacked(data: bytes) -> None:
 
 def _check_keys(keys: pa.BinaryArray, previous: bytes) -> bytes:
     """Return the last key. Raises :class:`BadPart` for keys out of order, and those no store accepts."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - as in _schema
+    import pyarrow.compute as pc  # noqa: PLC0415 - as in schema_of
 
     lengths = pc.min_max(pc.binary_length(keys)).as_py()
     if not 0 < lengths["min"] <= lengths["max"] <= KEY_BYTES_MAX:
@@ -145,30 +148,35 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[Row]:
 
 
 @cache
-def _schema() -> Any:
+def schema_of(*, changes: bool) -> Any:
+    """Return the columns of a part, or of the file of a delta."""
     # Imported late: a process that neither reads nor writes parts saves half a second and 60 MB.
     import pyarrow as pa  # noqa: PLC0415
 
-    return pa.schema([pa.field(name, pa.binary(), nullable=False) for name in ("key", "value")])
+    return pa.schema([
+        pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=changes)
+    ])  # fmt: skip
 
 
-def _encode(rows: list[Row]) -> bytes:
+def encoded(rows: Sequence[tuple[bytes, bytes | None]], *, changes: bool = False) -> bytes:
+    """Return the content of the file of a part, or of a delta."""
     import pyarrow as pa  # noqa: PLC0415
 
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
-    columns = tuple(zip(*rows, strict=True))
-    with pa.ipc.new_stream(sink, _schema(), options=options) as writer:
+    schema, columns = schema_of(changes=changes), tuple(zip(*rows, strict=True))
+    with pa.ipc.new_stream(sink, schema, options=options) as writer:
         for begun, end in _batches(*columns):
             batch = [pa.array(column[begun:end], pa.binary()) for column in columns]
-            writer.write_batch(pa.record_batch(batch, schema=_schema()))
+            writer.write_batch(pa.record_batch(batch, schema=schema))
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
-def _batches(keys: Sequence[bytes], values: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+def _batches(keys: Sequence[bytes], values: Sequence[bytes | None]) -> Iterator[tuple[int, int]]:
     """Yield where each batch begins and ends."""
-    ends = list(accumulate(map(add, map(len, keys), map(len, values)), initial=0))
+    sizes = (len(value or b"") for value in values)
+    ends = list(accumulate(map(add, map(len, keys), sizes), initial=0))
     begun = 0
     while begun < len(keys):
         full = bisect_left(ends, ends[begun] + BATCH_BYTES, begun + 1)

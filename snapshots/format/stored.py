@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from .files import MissingFile
 from .location import Location
-from .manifest import MANIFEST, BadManifest, Manifest, Part, is_id
+from .manifest import MANIFEST, BadManifest, Manifest, Part, UnknownFormat, is_id
 from .signature import SIGNATURE, SIGNATURE_BYTES_MAX
 
 LATEST = "latest"
@@ -80,6 +80,19 @@ def read_part(location: Location, id: str, part: Part) -> bytes:
     return content
 
 
+def copy_part(location: Location, id: str, part: Part, new_id: str) -> None:
+    """Make a part a part of another snapshot, too; its bytes move only where the location cannot copy them.
+
+    Raises as :func:`read_manifest`.
+    """
+    old, new = f"{id}/{part.name}", f"{new_id}/{part.name}"
+    try:
+        if not location.copy(old, new):
+            location.write(new, read_part(location, id, part))
+    except MissingFile as error:
+        raise UnusableSnapshot(f"{part.name} is missing") from error
+
+
 def names(location: Location) -> list[str]:
     """Return the folders that are, were or will be snapshots, the newest first.
 
@@ -122,6 +135,23 @@ def find(location: Location, name: str) -> Manifest:
     return max(found, key=lambda manifest: (manifest.offset, manifest.id))
 
 
+def holder_of(location: Location, id: str) -> str:
+    """Return the id of another snapshot that needs this one's files, or may need them; empty if none does.
+
+    Raises as :func:`names`.
+    """
+    for name in names(location):
+        if name == id:
+            continue
+        try:
+            if id in read_manifest(location, name).needs:
+                return name
+        except UnusableSnapshot as error:
+            if isinstance(error.__cause__, UnknownFormat):
+                return name
+    return ""
+
+
 def sweep(location: Location, building: Collection[str], failed: Collection[str], now_ms: int) -> list[str]:
     """Delete what ended builds left behind: folders without a manifest; return their names.
 
@@ -133,6 +163,8 @@ def sweep(location: Location, building: Collection[str], failed: Collection[str]
         old = now_ms - _began_ms(name) > _DAY_MS
         if name in building or not (old or name in failed) or MANIFEST in location.files(name):
             continue
+        if holder_of(location, name):
+            continue  # Another release, or a person, has deleted its manifest alone.
         location.delete(name)
         deleted.append(name)
     return deleted

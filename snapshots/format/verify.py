@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from registry.domain.rows import digest
+from registry.domain.rows.view import Change
 
+from .deltas import ChangeMerger, changes_between, read_changes
 from .files import MissingFile
 from .location import Location
-from .manifest import MANIFEST, BadManifest, Manifest, Part, part_name
-from .parts import BadPart, read_rows
-from .stored import NOT_ANNOUNCED, UnusableSnapshot, reason_not_trusted
+from .manifest import MANIFEST, BadManifest, Delta, Manifest, Part, delta_name, part_name
+from .parts import BadPart, Row, read_rows
+from .stored import NOT_ANNOUNCED, UnusableSnapshot, read_part, reason_not_trusted
 
 # Called with the number of rows seen so far, and of all rows.
 RowProgress = Callable[[int, int], None]
@@ -39,23 +42,42 @@ def verify(location: Location, id: str, progress: RowProgress, announced: str = 
         return
     if manifest.id != id:
         yield f"{MANIFEST} is that of the snapshot {manifest.id}"
-    totals = Totals()
+    findings = [finding for delta in manifest.deltas for finding in check_delta(location, delta)]
+    yield from findings
+    totals = Totals(() if findings else changes_between(manifest, partial(read_part, location)))
+    totals.damaged = bool(findings)
     for part in manifest.parts:
-        yield from check_part(location, id, part, totals)
-        progress(totals.rows, manifest.rows)
+        yield from check_part(location, manifest.folder, part, totals)
+        progress(totals.rows, sum(part.rows for part in manifest.parts))
+    totals.finish()
     if not totals.damaged:
         yield from _check_whole(manifest, totals)
 
 
 class Totals:
-    """Totals over the files of the parts checked so far."""
+    """Totals over the files of the parts checked so far, with changes merged into their rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, changes: Iterable[Change] = ()) -> None:
+        self._merger = ChangeMerger(changes)
         # As the parts' descriptions say; the others are of the rows in the files.
         self.rows = 0
         self.counts: Counter[bytes] = Counter()
         self.digest = digest.EMPTY
         self.damaged = False
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add the next rows of a file."""
+        for changed in self._merger.changed(rows):
+            self._add(changed)
+
+    def finish(self) -> None:
+        """Add the rows that follow those of all files."""
+        for rows in self._merger.rest():
+            self._add(rows)
+
+    def _add(self, rows: Sequence[Row]) -> None:
+        self.digest = (self.digest + digest.total(rows)) % digest.MODULUS
+        self.counts.update([key[:1] for key, _ in rows])
 
     @property
     def tables(self) -> dict[str, int]:
@@ -93,7 +115,40 @@ def check_part(location: Location, id: str, part: Part, totals: Totals) -> Itera
         yield f"{part.name} {finding}"
 
 
+def check_delta(location: Location, delta: Delta) -> Iterator[str]:
+    """Yield what is wrong with the files of a delta."""
+    for part in delta.parts:
+        try:
+            content = location.read(f"{delta.snapshot}/{part.name}", part.size)
+        except MissingFile:
+            findings = ["is missing"]
+        else:
+            findings = list(_file_findings(part, content, delta_name))
+            findings = findings or list(_change_findings(part, content))
+        for finding in findings:
+            yield f"{part.name} of {delta.snapshot} {finding}"
+
+
+def _change_findings(part: Part, content: bytes) -> Iterator[str]:
+    try:
+        keys = [key for changes in read_changes(content) for key, _ in changes]
+    except BadPart as error:
+        yield f"cannot be read: {error}"
+    else:
+        yield from _key_findings(part, keys)
+
+
 def _findings(part: Part, content: bytes, totals: Totals) -> Iterator[str]:
+    found = list(_file_findings(part, content, part_name))
+    yield from found
+    if not found:
+        try:
+            yield from _row_findings(part, content, totals)
+        except BadPart as error:
+            yield f"cannot be read: {error}"
+
+
+def _file_findings(part: Part, content: bytes, name: Callable[[str], str]) -> Iterator[str]:
     if len(content) > part.size:
         yield f"has more bytes than the {part.size} that the manifest says"
         return
@@ -103,20 +158,19 @@ def _findings(part: Part, content: bytes, totals: Totals) -> Iterator[str]:
     if found != part.sha256:
         yield f"has the SHA-256 {found}, which is not the one in the manifest"
         return
-    if part.name != part_name(found):
+    if part.name != name(found):
         yield "has a name that does not match its content"
-    try:
-        yield from _row_findings(part, content, totals)
-    except BadPart as error:
-        yield f"cannot be read: {error}"
 
 
 def _row_findings(part: Part, content: bytes, totals: Totals) -> Iterator[str]:
     keys: list[bytes] = []
     for rows in read_rows(content):
         keys += [key for key, _ in rows]
-        totals.digest = (totals.digest + digest.total(rows)) % digest.MODULUS
-    totals.counts.update([key[:1] for key in keys])
+        totals.add(rows)
+    yield from _key_findings(part, keys)
+
+
+def _key_findings(part: Part, keys: Sequence[bytes]) -> Iterator[str]:
     if len(keys) != part.rows:
         yield f"has {len(keys)} rows, but the manifest says {part.rows}"
     if keys and (keys[0], keys[-1]) != (part.first, part.last):

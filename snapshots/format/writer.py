@@ -17,8 +17,9 @@ from typing import NamedTuple, Self
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows import digest
 
+from .files import MissingFile
 from .location import Location
-from .manifest import FORMAT, MANIFEST, Manifest, Part
+from .manifest import DELTA_FORMAT, FORMAT, MANIFEST, Delta, Manifest, Part
 from .parts import Row, cut, part_of
 from .signature import SIGNATURE
 from .verify import RowProgress, read_back
@@ -57,15 +58,20 @@ class OverlappingRuns(Exception):
 
 
 def write_run(
-    location: Location, id: str, rows: Iterable[Sequence[Row]], progress: RowProgress | None = None
+    location: Location,
+    id: str,
+    rows: Iterable[Sequence[Row]],
+    progress: RowProgress | None = None,
+    base: Manifest | None = None,
 ) -> WrittenRows:
     """Write the parts of rows in key order, given in batches. Repeatable: the files are the same.
 
+    Parts that are parts of the full snapshot ``base``, too, are copied from there within the location.
     Counts and digest are those of the rows that the files hold: they are read again at the end, which
     ``progress`` reports. Raises :class:`.files.LocationUnreachable`, and :class:`.stored.UnusableSnapshot` if
     a file is not what was written.
     """
-    with _PartWriter(location, id) as writer:
+    with _PartWriter(location, id, base) as writer:
         for part in cut(rows):
             writer.put(part)
     held = read_back(location, id, writer.parts, progress)
@@ -75,9 +81,10 @@ def write_run(
 class _PartWriter:
     """Encodes and writes parts in threads while further rows arrive; all are written when its block ends."""
 
-    def __init__(self, location: Location, id: str) -> None:
+    def __init__(self, location: Location, id: str, base: Manifest | None) -> None:
         self.parts: list[Part] = []
         self._location, self._id = location, id
+        self._base, self._known = (base.folder, frozenset(base.parts)) if base else ("", frozenset[Part]())
         self._threads = ThreadPoolExecutor(_PARTS_AT_ONCE, "write")
         self._pending: deque[Future[Part]] = deque()
 
@@ -89,8 +96,16 @@ class _PartWriter:
 
     def _write(self, rows: list[Row]) -> Part:
         part, content = part_of(rows)
-        self._location.write(f"{self._id}/{part.name}", content)
+        name = f"{self._id}/{part.name}"
+        if part not in self._known or not self._copied(part, name):
+            self._location.write(name, content)
         return part
+
+    def _copied(self, part: Part, name: str) -> bool:
+        try:
+            return self._location.copy(f"{self._base}/{part.name}", name)
+        except MissingFile:
+            return False
 
     def _finish_first(self) -> None:
         self.parts.append(self._pending.popleft().result())
@@ -122,17 +137,25 @@ def merge_runs(runs: Iterable[WrittenRows]) -> WrittenRows:
     return WrittenRows(parts, dict(counts), digest.united(digests))
 
 
-def publish(location: Location, header: ManifestHeader, written: WrittenRows) -> Manifest:
+def publish(
+    location: Location,
+    header: ManifestHeader,
+    written: WrittenRows,
+    full: str = "",
+    deltas: Sequence[Delta] = (),
+) -> Manifest:
     """Write the manifest of parts that are already written, and its signature if the location has a key.
 
-    Raises :class:`.files.LocationUnreachable`.
+    With ``deltas``, the parts are those of the snapshot ``full``. Raises :class:`.files.LocationUnreachable`.
     """
     manifest = Manifest(
         **header._asdict(),
-        format=FORMAT,
+        format=DELTA_FORMAT if deltas else FORMAT,
         counts=dict(sorted(written.counts.items())),
         digest=written.digest,
         parts=tuple(written.parts),
+        full=full,
+        deltas=tuple(deltas),
     )
     content = manifest.dumps()
     if location.keys.current:

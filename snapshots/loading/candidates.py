@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.lineage import too_long
-from snapshots.format.manifest import FORMAT
+from snapshots.format.manifest import FORMATS, FORMATS_TEXT
 
 # Records that a node replays and rows that it loads in a second, measured on two cores (bench/start.py).
 REPLAYED_PER_S = 30_000
@@ -89,8 +89,8 @@ def reason_unusable(snapshot: SnapshotDescription, target: TargetLog) -> str:
 
     The text ends a sentence that begins with the snapshot's name.
     """
-    if snapshot.format != FORMAT:
-        return f"it has the format {snapshot.format!r}, and this version reads {FORMAT!r}"
+    if snapshot.format not in FORMATS:
+        return f"it has the format {snapshot.format!r}, and this version reads {FORMATS_TEXT}"
     if snapshot.log != target.log:
         return f"it is of another log, {snapshot.log}"
     if snapshot.fold != FOLD_VERSION:

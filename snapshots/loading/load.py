@@ -1,15 +1,16 @@
 """Loading a snapshot into a new environment of the store.
 
 Some threads read parts and check their hashes, another decompresses them, and the caller's thread writes the
-rows, which bounds the pace. Either everything in the manifest is loaded or nothing: the environment becomes
-complete only with its last row. The rows' digest is checked later (:mod:`registry.store.check`).
+rows, which bounds the pace; deltas are merged into them on the way. Either everything in the manifest is
+loaded or nothing: the environment becomes complete only with its last row. The rows' digest is checked later
+(:mod:`registry.store.check`).
 """
 
 from __future__ import annotations
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from registry.store.create import NewStore, Origin, OutOfOrder
 from registry.store.layout import State
+from snapshots.format.deltas import ChangeMerger, changes_between
 from snapshots.format.files import LocationUnreachable
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, Part
-from snapshots.format.parts import BadPart, read_batches, rows_of
+from snapshots.format.parts import BadPart, Row, read_batches, rows_of
 from snapshots.format.stored import UnusableSnapshot, read_part
 
 if TYPE_CHECKING:
@@ -66,15 +68,55 @@ def load(manifest: Manifest, location: Location, folder: Path, *, map_bytes: int
 
 def _append_all(store: NewStore, manifest: Manifest, location: Location, on_step: OnStep) -> tuple[int, int]:
     """Append all rows; return the number of rows and of bytes of files."""
+    with (
+        closing(_contents(manifest, location)) as contents,
+        closing(_unpacked(contents)) as unpacked,
+        closing(_ahead(unpacked)) as ahead,
+    ):
+        batches = _reported(ahead, on_step)
+        if not manifest.deltas:
+            for batch in batches:
+                store.append(rows_of(batch), batch.num_rows)
+            return manifest.rows, manifest.size
+        held = 0
+        with closing(_changed(batches, manifest, location)) as changed:
+            for rows in changed:
+                store.append(rows, len(rows))
+                held += len(rows)
+    if held != manifest.rows:
+        raise UnusableSnapshot(f"its files hold {held} rows, but its manifest says {manifest.rows}")
+    return held, manifest.size
+
+
+def _reported(each: Iterator[pa.RecordBatch | Part], on_step: OnStep) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, and report each part that has ended."""
     rows = size = 0
-    with closing(_contents(manifest, location)) as contents, closing(_unpacked(contents)) as unpacked:
-        for one in _ahead(unpacked):
-            if isinstance(one, Part):
-                rows, size = rows + one.rows, size + one.size
-                on_step("part", rows, size)
-            else:
-                store.append(rows_of(one), one.num_rows)
-    return rows, size
+    for one in each:
+        if isinstance(one, Part):
+            rows, size = rows + one.rows, size + one.size
+            on_step("part", rows, size)
+        else:
+            yield one
+
+
+def _changed(
+    batches: Iterator[pa.RecordBatch], manifest: Manifest, location: Location
+) -> Generator[Sequence[Row]]:
+    """Yield the rows of the batches with the changes of the deltas."""
+    thread = ThreadPoolExecutor(1, "deltas")
+
+    def read(id: str, part: Part) -> bytes:
+        return _in_time(part, thread.submit(_read, location, id, part))
+
+    try:
+        merger = ChangeMerger(changes_between(manifest, read))
+        for batch in batches:
+            yield from merger.changed(list(rows_of(batch)))
+        yield from merger.rest()
+    except BadPart as error:
+        raise UnusableSnapshot(f"a delta is damaged: {error}") from error
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)  # As for the parts.
 
 
 def _contents(manifest: Manifest, location: Location) -> Generator[tuple[Part, bytes]]:
@@ -88,7 +130,7 @@ def _contents(manifest: Manifest, location: Location) -> Generator[tuple[Part, b
             while waiting and (not reading or ahead + waiting[0].size <= _BYTES_AHEAD):
                 part = waiting.popleft()
                 ahead += part.size
-                reading.append((part, threads.submit(_read, location, manifest.id, part)))
+                reading.append((part, threads.submit(_read, location, manifest.folder, part)))
             part, content = reading.popleft()
             ahead -= part.size
             yield part, _in_time(part, content)
@@ -128,7 +170,7 @@ def _unpacked(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatc
         yield part
 
 
-def _ahead(each: Iterator[_T]) -> Iterator[_T]:
+def _ahead(each: Iterator[_T]) -> Generator[_T]:
     """Yield the items of ``each``, which a thread produces a little ahead."""
     with ThreadPoolExecutor(1, "unpack") as thread:
         try:

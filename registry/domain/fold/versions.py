@@ -122,6 +122,17 @@ def _index(
     return index
 
 
+def index_rows(key: bytes, value: bytes) -> list[tuple[bytes, bytes]]:
+    """Return all rows that the fold has derived from a version row, which point to it."""
+    row = VersionRow.unpack(value)
+    context = key[1 : key.index(b"\0") + 1]
+    name = layout.unpart(context[:-1])
+    if name is None:
+        name = Subject.parse(orjson.loads(row.head + b"}")["subject"]).context
+    parts = RowParts(name, context, key[1 + len(context) :], row.head)
+    return [(index, packed) for index, packed in _index_of(parts, row) if packed is not None]
+
+
 def _index_of(parts: RowParts, row: VersionRow) -> list[Change]:
     listed = orjson.loads(row.references[_REFERENCES:]) if row.references else ()
     referenced = [(each["subject"], each["version"]) for each in listed]

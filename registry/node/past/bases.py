@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.history.replay import Row, prefixes
@@ -12,14 +12,16 @@ from registry.domain.lru import Lru
 from registry.domain.rows.layout import after
 from registry.log.contract import Log
 from snapshots.catalogue.catalogue import Entry
+from snapshots.format.deltas import rows_between
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
-from snapshots.format.manifest import FORMAT, Manifest, Part
-from snapshots.format.parts import BadPart, read_batches, rows_of
+from snapshots.format.manifest import FORMATS, Manifest, Part
+from snapshots.format.parts import BadPart
 from snapshots.format.signature import ManifestKeys
 from snapshots.format.stored import UnusableSnapshot, read_manifest, read_part
 
-_MANIFESTS_MAX, _PARTS_MAX = 4, 4
+# A snapshot may have several deltas.
+_MANIFESTS_MAX, _PARTS_MAX = 4, 12
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +41,7 @@ class Bases:
         found = [
             each
             for each in self._entries()
-            if each.state == "ready" and each.format == FORMAT and each.fold == FOLD_VERSION
+            if each.state == "ready" and each.format in FORMATS and each.fold == FOLD_VERSION
             and each.log == self._log.identity and each.id not in self._refused
         ]  # fmt: skip
         return sorted(found, key=lambda each: each.offset)
@@ -82,15 +84,8 @@ class Bases:
 
     def _under(self, location: Location, manifest: Manifest, prefix: bytes) -> Iterator[Row]:
         """Yield the rows whose key begins with ``prefix``."""
-        end = after(prefix)
-        parts = manifest.parts
-        for part in parts[bisect_left(parts, prefix, key=lambda each: each.last) :]:
-            if part.first >= end:
-                return
-            for batch in read_batches(self._content(location, manifest.id, part)):
-                keys = batch.column(0)
-                if keys[-1].as_py() >= prefix and keys[0].as_py() < end:
-                    yield from (row for row in rows_of(batch) if row[0].startswith(prefix))
+        for rows in rows_between(manifest, partial(self._content, location), prefix, after(prefix)):
+            yield from rows
 
     def _content(self, location: Location, id: str, part: Part) -> bytes:
         content = self._parts.get(part.name)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part
-from snapshots.format.stored import read_part
+from snapshots.format.stored import copy_part
 
 from .chunks import merged
 from .columns import Columns, ColumnWriter, KeysOf, columns_of_part
@@ -92,7 +92,9 @@ def write_range(
         if first or not _whole(unit):
             parts += _merge(location, plan, unit, _chained(first, ahead), tally)
         else:
-            parts += (_copy(location, plan, part) for part in unit.parts)
+            for part in unit.parts:
+                copy_part(location, plan.base, part, plan.id)
+            parts += unit.parts
     return WrittenRange(parts, tally.dumps())
 
 
@@ -105,11 +107,6 @@ def _whole(unit: Unit) -> bool:
     """Return whether the parts lie within the unit, so that without changes they stay as they are."""
     inside = (unit.low <= part.first and (unit.high is None or part.last < unit.high) for part in unit.parts)
     return all(inside)
-
-
-def _copy(location: Location, plan: Plan, part: Part) -> Part:
-    location.write(f"{plan.id}/{part.name}", read_part(location, plan.base, part))
-    return part
 
 
 def _merge(

@@ -22,6 +22,7 @@ from tests.running import ROOT, free_port
 from tests.sample_snapshots import rows_in, sealed
 
 ID = "20261121T205911Z-000000012345-3f9a1c"
+OTHER = "20260921T141320Z-000000000901-000002"
 
 
 @pytest.fixture(params=["path", "file:", "s3:"])
@@ -45,6 +46,23 @@ def test_what_is_written_is_read_and_listed(location: Location) -> None:
     assert location.read(f"{ID}/{MANIFEST}") == b""
     assert location.folders() == [ID]
     assert location.files(ID) == [MANIFEST, "part-1.arrow"]
+
+
+def test_parts_of_a_file_are_read_and_files_are_copied_in_place(location: Location) -> None:
+    content = bytes(range(256)) * 1000
+    location.write(f"{ID}/part-1.arrow", content)
+    assert location.read_range(f"{ID}/part-1.arrow", 1000, 50) == content[1000:1050]
+    assert location.read_range(f"{ID}/part-1.arrow", len(content) - 3, 50) == content[-3:]
+    for _ in range(2):
+        assert location.copy(f"{ID}/part-1.arrow", f"{OTHER}/part-1.arrow")
+    assert location.files(OTHER) == ["part-1.arrow"]
+    location.delete(ID)
+    assert location.read(f"{OTHER}/part-1.arrow") == content
+    with pytest.raises(MissingFile):
+        location.read_range(f"{ID}/part-1.arrow", 0, 1)
+    with pytest.raises(MissingFile):
+        location.copy(f"{ID}/part-1.arrow", f"{OTHER}/part-2.arrow")
+    assert location.files(OTHER) == ["part-1.arrow"]
 
 
 def test_a_folder_is_deleted_and_again(location: Location) -> None:

@@ -25,7 +25,7 @@ from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
 from snapshots.catalogue.embedded import EmbeddedCatalogue
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest, Part, part_name
-from snapshots.format.parts import _encode
+from snapshots.format.parts import encoded
 from snapshots.format.stored import UnusableSnapshot, read_manifest
 from snapshots.format.verify import verify
 from snapshots.format.writer import WrittenRows, merge_runs, publish, write_run
@@ -209,7 +209,7 @@ def test_parts_that_are_not_what_the_manifest_says_are_refused_though_their_hash
     said: tuple[int, bytes, bytes],
     why: str,
 ) -> None:
-    manifest = _with_part(location, _encode(rows), *said)
+    manifest = _with_part(location, encoded(rows), *said)
     with pytest.raises(UnusableSnapshot, match=why):
         load(manifest, location, tmp_path / "store-1", map_bytes=MAP, on_step=quiet)
     assert not (tmp_path / "store-1").exists()

@@ -43,6 +43,16 @@ def test_failures_go_as_snapshots_do() -> None:
     assert ids([*FOUR, *failed]) == [1, 2, 11]
 
 
+def test_what_the_kept_ones_and_the_base_of_a_build_need_is_kept() -> None:
+    two, four = ready(2, needs=(ready(1).id,)), ready(4, needs=(ready(1).id, ready(2).id))
+    assert ids([ready(1), two, ready(3), four, ready(5)], keep=1) == [4, 2, 1, 3], (
+        "users before what they use"
+    )
+    assert ids([ready(1), two, ready(3), four, ready(5)], keep=2) == [3]
+    building = entry("b", state="building", builder="x", offset=9, base=two.id)
+    assert ids([ready(1), two, ready(3), four, ready(5), building], keep=1) == [4, 3]
+
+
 def test_each_log_has_its_own() -> None:
     assert ids([*FOUR, ready(5, log="b"), ready(6, log="b"), ready(7, log="b")]) == [1, 2, 5]
 
@@ -103,4 +113,14 @@ def test_why_a_deletion_must_wait() -> None:
         reason_not_deletable(entries, old.id, NOW) == "the snapshot b is being built and may be built upon it"
     )
     assert reason_not_deletable(entries, new.id, NOW) == ""
+    upon = ready(3, needs=(new.id,))
+    assert (
+        reason_not_deletable(entries | {upon.id: upon}, new.id, NOW)
+        == f"the snapshot {upon.id} needs its files"
+    )
+    based = entries | {
+        upon.id: upon.in_state("deleting", NOW),
+        "b": building.in_state("building", NOW, base=upon.id),
+    }
+    assert "may be built upon it" in reason_not_deletable(based, new.id, NOW)
     assert reason_not_deletable(entries, "b", NOW + SILENT_MS + 1) == ""

@@ -41,7 +41,7 @@ def test_one_that_fits_is_used() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"format": "registrar-snapshot 2"}, "it has the format 'registrar-snapshot 2'"),
+        ({"format": "registrar-snapshot 3"}, "it has the format 'registrar-snapshot 3'"),
         ({"log": "another"}, "it is of another log, another"),
         ({"fold": FOLD_VERSION + 1}, f"its rows are of fold {FOLD_VERSION + 1}"),
         ({"offset": 1001}, "it needs the log up to offset 1001, but the log ends at 1000"),

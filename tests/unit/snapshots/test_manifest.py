@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapshots.format.manifest import FORMAT, BadManifest, Manifest, Part, is_id, new_id, part_name
+from snapshots.format.manifest import (
+    DELTA_FORMAT,
+    FORMAT,
+    BadManifest,
+    Delta,
+    Manifest,
+    Part,
+    delta_name,
+    is_id,
+    new_id,
+    part_name,
+)
 
 HASHES = [hashlib.sha256(each).hexdigest() for each in (b"a", b"b")]
 PARTS = (
@@ -64,8 +75,8 @@ def test_a_manifest_that_was_cut_is_noticed(length: int) -> None:
 
 
 def test_a_newer_format_is_named() -> None:
-    with pytest.raises(BadManifest, match="registrar-snapshot 2"):
-        Manifest.loads(said(MANIFEST, format="registrar-snapshot 2"))
+    with pytest.raises(BadManifest, match="registrar-snapshot 3"):
+        Manifest.loads(said(MANIFEST, format="registrar-snapshot 3"))
 
 
 @pytest.mark.parametrize(
@@ -95,6 +106,54 @@ def test_a_newer_format_is_named() -> None:
 def test_a_manifest_that_contradicts_itself_is_refused(other: dict[str, object], why: str) -> None:
     with pytest.raises(BadManifest, match=why):
         Manifest.loads(said(MANIFEST, **other))
+
+
+OLDER, UPON = (new_id(offset, 1_795_296_000_000, offset) for offset in (5, 9))
+CHANGES = Part(delta_name(HASHES[1]), 4, 700, HASHES[1], b"A\0", b"V\xff")
+DELTAS = (
+    Delta(UPON, (CHANGES,)),
+    Delta(MANIFEST.id, (CHANGES._replace(size=1), CHANGES._replace(first=b"W", last=b"X"))),
+)
+WITH_DELTAS = MANIFEST._replace(format=DELTA_FORMAT, full=OLDER, deltas=DELTAS, counts={"A": 2, "V": 7})
+
+
+def test_one_with_deltas_says_whose_files_it_needs() -> None:
+    assert Manifest.loads(WITH_DELTAS.dumps()) == WITH_DELTAS
+    assert (WITH_DELTAS.folder, WITH_DELTAS.needs) == (OLDER, {OLDER, UPON})
+    assert (WITH_DELTAS.rows, WITH_DELTAS.size, WITH_DELTAS.delta_bytes) == (9, 1900 + 1401, 1401)
+
+
+def test_a_full_one_is_what_releases_without_deltas_read() -> None:
+    assert MANIFEST.format == "registrar-snapshot 1"
+    assert (MANIFEST.folder, MANIFEST.needs) == (MANIFEST.id, frozenset())
+    assert {*json.loads(MANIFEST.dumps())} == {
+        "id", "format", "fold", "log", "offset", "comparable_from", "at_end_ms", "created_ms", "engine",
+        "base", "counts", "digest", "parts", "lineage", "sha256",
+    }  # fmt: skip
+    assert json.loads(WITH_DELTAS.dumps())["format"] == "registrar-snapshot 2", "which they refuse"
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"full": ""}, "which snapshots have its files"),
+        ({"full": "../x"}, "which snapshots have its files"),
+        ({"full": 7}, "which snapshots have its files"),
+        ({"full": UPON}, "which snapshots have its files"),
+        ({"full": MANIFEST.id}, "which snapshots have its files"),
+        ({"full": MANIFEST.id, "deltas": DELTAS[:1]}, "upon itself"),
+        ({"deltas": ()}, "0 deltas"),
+        ({"deltas": tuple(Delta(new_id(each, 0, 1), (CHANGES,)) for each in range(101))}, "101 deltas"),
+        ({"deltas": (DELTAS[0], DELTAS[0])}, "which snapshots have its files"),
+        ({"deltas": (Delta(UPON, PARTS),)}, "name of a part"),
+        ({"deltas": (Delta(UPON, (CHANGES, CHANGES)),)}, "does not follow"),
+        ({"deltas": (Delta(UPON, (CHANGES._replace(size=1 << 40),)),)}, "more than any part"),
+        ({"parts": (CHANGES,)}, "name of a part"),
+    ],
+)
+def test_deltas_that_contradict_themselves_are_refused(other: dict[str, object], why: str) -> None:
+    with pytest.raises(BadManifest, match=why):
+        Manifest.loads(said(WITH_DELTAS, **other))
 
 
 @pytest.mark.parametrize(

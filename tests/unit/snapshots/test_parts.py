@@ -22,12 +22,12 @@ from snapshots.format.parts import (
     KEY_BYTES_MAX,
     BadPart,
     Row,
-    _schema,
     begins_part,
     cut,
     part_of,
     read_batches,
     read_rows,
+    schema_of,
 )  # fmt: skip
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs
 
@@ -137,7 +137,7 @@ LONG = sorted((b"V%03d" % number, b"x" * 997) for number in range(100))
 
 def encoded(*batches: list[tuple[bytes, bytes]]) -> bytes:
     """Return a stream of these batches, compressed like a part, whatever rows they have."""
-    schema, sink = _schema(), pa.BufferOutputStream()
+    schema, sink = schema_of(changes=False), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         for rows in batches:
             columns = [pa.array([row[at] for row in rows], pa.binary()) for at in (0, 1)]

@@ -27,6 +27,7 @@ from snapshots.format.writer import WrittenRows, merge_runs, write_run
 from snapshots.spark import shipping
 from snapshots.spark.ranges import ChunkSummary, plan_ranges
 from snapshots.spark.tasks import base_rows, chunks, columns, folding, tallying, writing
+from snapshots.spark.tasks.verifying import WrongPart, parts_table, tally_files
 from tests.unit.random_logs import fold, logs, rows_of
 
 MASK, BOUND, BATCH = 3, 600, 3
@@ -226,8 +227,10 @@ def test_a_part_of_the_base_that_was_changed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnusableSnapshot, match="damaged"):
         list(base_rows.pick(wish, [numbers]))
     plan = writing.Plan(location.uri, "new", "base", plan_ranges([], [part], 1))
-    with pytest.raises(UnusableSnapshot, match="damaged"):
-        writing.write_range(location, plan, plan.ranges[0], [])
+    # The location copies it; reading all parts again before they are announced finds it.
+    assert writing.write_range(location, plan, plan.ranges[0], []).parts == [part]
+    with pytest.raises(WrongPart, match="SHA-256"):
+        list(tally_files(location.uri, "new", parts_table([part]).to_batches()))
     gone = Part("part-0000000000000000.arrow", 1, 1, "0" * 64, b"V", b"V")
     with pytest.raises(UnusableSnapshot, match="missing"):
         writing.write_range(location, plan, plan_ranges([], [gone], 1)[0], [])
