@@ -23,6 +23,7 @@ from .security.client_address import TrustedProxies
 from .security.exposure import warnings
 from .security.gate import OPEN_GATE, WatchedGate
 from .security.policies_file import PoliciesFile
+from .security.setting_files import FileChecks, names_files
 from .security.sign_in import Oidc, SignIn
 from .tracing.configured import is_wanted, obstacle
 from .tracing.contract import NO_TRACING, Tracing
@@ -152,6 +153,11 @@ def certificate_gauges(settings: Settings) -> ExpiryGauges | None:
     from .security.tls.expiry import ExpiryGauges  # noqa: PLC0415 (its library costs time and memory)
 
     return ExpiryGauges(settings)
+
+
+def file_checks(settings: Settings) -> FileChecks | None:
+    """Return the checks of the files that settings name; ``None`` if they name none."""
+    return FileChecks(settings) if names_files(settings) else None
 
 
 def observing(settings: Settings) -> Observed:

@@ -171,6 +171,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             ((f"sum by (status) ({_rate(_REQUESTS, 'status=~' + repr('401|403|429'))})", "{{status}}"),),
             "reqps",
         ),
+        _each("Valid files of settings", "registrar_file_valid", legend="{{setting}}"),
         _each("Certificates expire in", "registrar_certificate_expiry_seconds", "s", "{{file}}"),
     ),
     "Processes": (

@@ -65,6 +65,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     metadata_encoder: str = ""  # why sensitive metadata cannot be decrypted or written; empty: no problem
     peer_problems: list[str] = []  # why other nodes are refused, or the primary is not reached
     start: SnapshotStart | None = None  # set if the node started from a snapshot, or tried to
+    invalid_files: list[str] = []  # files that settings name and the next start would refuse, with reasons
     history_from: int | None = None  # from this offset on its history lacks nothing; ``None``: it keeps none
 
 
@@ -94,6 +95,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     ready_for_writes: bool = False
     reasons_for_writes: list[str] = []
     log_error: str = ""  # why the node cannot reach the log; empty if it can
+    invalid_files: list[str] = []  # as in `NodeStatus`
     quarantined: int = 0
     store_rows: int = 0
     store_bytes: int = 0

@@ -166,7 +166,12 @@ SCHEMAS: dict[str, Json] = {
         history_from={
             **nullable(LONG), "description": "From this offset on the history of this node lacks nothing",
         },
-        warnings={**list_of(TEXT), "description": "Ports that are reachable and not protected"},
+        invalid_files={
+            **list_of(TEXT), "description": "Files that settings name and the next start would refuse",
+        },
+        warnings={
+            **list_of(TEXT), "description": "Ports that are reachable and not protected, and invalid files",
+        },
     ),
     "Webhook": _WEBHOOK,
     "Webhooks": list_of(ref("Webhook")),
@@ -219,7 +224,7 @@ SCHEMAS: dict[str, Json] = {
     "NodeReport": object_of(
         "node url role epoch applied end digest ready age_s",
         node=TEXT, url=TEXT, version=TEXT, role=TEXT, digest=TEXT, ready=BOOL, reasons=list_of(TEXT),
-        ready_for_writes=BOOL, reasons_for_writes=list_of(TEXT),
+        ready_for_writes=BOOL, reasons_for_writes=list_of(TEXT), invalid_files=list_of(TEXT),
         log_error={**TEXT, "description": "Why the node cannot reach the log; empty if it can"},
         **dict.fromkeys(
             ("started_ms", "epoch", "applied", "end", "quarantined", "store_rows", "store_bytes",

@@ -105,7 +105,9 @@ def _health(word: str, status: int, reasons: list[str], more: Mapping[str, objec
 
 async def node(call: Call, backend: Backend) -> Answer:
     """``GET /node``: role, epoch, offsets and digest of this host's node, and warnings about its settings."""
-    found = {**msgspec.structs.asdict(await backend.status()), "warnings": call.settings.warnings}
+    status = await backend.status()
+    warnings = [*call.settings.warnings, *status.invalid_files]
+    found = {**msgspec.structs.asdict(status), "warnings": warnings}
     return Answer(msgspec.json.encode(found), headers=_NO_STORE)
 
 

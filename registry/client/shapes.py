@@ -133,6 +133,7 @@ class Node(TypedDict):
     peer_problems: NotRequired[list[str]]
     quarantined: NotRequired[int]
     warnings: NotRequired[list[str]]
+    invalid_files: NotRequired[list[str]]
 
 
 class LevelVerdict(TypedDict):

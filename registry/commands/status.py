@@ -48,7 +48,8 @@ def status(connection: Connection, *, as_json: bool) -> int:
 def _asked(client: RegistryClient) -> dict[str, Any]:
     """Return the state of one node; of another registry only if it answers."""
     unknown = dict.fromkeys(("ready_for_writes", "role", "epoch", "applied", "end", "digest", "primary"))
-    why: dict[str, list[str]] = {"reasons": [], "reasons_for_writes": [], "peer_problems": []}
+    lists = ("reasons", "reasons_for_writes", "peer_problems", "invalid_files")
+    why: dict[str, list[str]] = {name: [] for name in lists}
     node: dict[str, Any] = {"url": client.url, "ready": False, **unknown, **why}
     node |= {"error": None, "httpStatus": None}
     try:
@@ -74,7 +75,7 @@ def _problems(nodes: list[dict[str, Any]]) -> list[str]:
     found += [
         f"{each['url']}: {problem}"
         for each in nodes
-        for problem in each["peer_problems"]
+        for problem in (*each["peer_problems"], *each["invalid_files"])
         if problem not in each["reasons_for_writes"]
     ]
     states = [each for each in nodes if each["digest"]]

@@ -12,6 +12,7 @@ from pathlib import Path
 from registry.config.loading import Settings
 from registry.processes import file_lock
 from registry.security import exposure
+from registry.security.setting_files import file_errors
 from registry.security.tls import expiry
 from registry.store.layout import read_current
 
@@ -33,6 +34,7 @@ def examine_host(settings: Settings) -> Iterator[Finding]:
         # A folder of another user, or a file that a running node has just removed.
         text = f"{problem.filename or settings.data} cannot be examined: {problem.strerror}"
         yield unknown("data", text, "run this as the user of the node")
+    yield from _files(settings)
     yield from _certificates(settings)
     for text in exposure.warnings(settings):
         yield warning("access", text)
@@ -127,9 +129,17 @@ def _disk(folder: Path, used: int) -> Iterator[Finding]:
         yield fine("disk", text)
 
 
+def _files(settings: Settings) -> Iterator[Finding]:
+    errors = file_errors(settings)
+    for text in filter(None, errors.values()):
+        yield error(
+            "files", text, "correct it: a running node keeps the last valid content, but the next start fails"
+        )
+    if errors and not any(errors.values()):
+        yield fine("files", f"a start would accept the files of {', '.join(errors)}")
+
+
 def _certificates(settings: Settings) -> Iterator[Finding]:
-    for text in expiry.problems(settings):
-        yield error("certificates", text)
     for text in expiry.warnings(settings):
         yield warning("certificates", text, "renew it; nodes read changed files again within seconds")
     known = list(expiry.expiries(settings))

@@ -72,7 +72,7 @@ class ClusterView:
             role=state.role, epoch=state.epoch, applied=state.applied, end=state.end, digest=state.digest,
             ready=state.ready, reasons=state.reasons, ready_for_writes=state.ready_for_writes,
             reasons_for_writes=state.reasons_for_writes, log_error=node.following.log_error,
-            quarantined=state.quarantined,
+            invalid_files=state.invalid_files, quarantined=state.quarantined,
             store_rows=sizes.rows, store_bytes=sizes.bytes_used, store_map_bytes=sizes.map_bytes,
             requests=answered.requests, failed=answered.failed, request_s=answered.seconds,
             writes=writer.commands, waiting=writer.waiting, primacies=self._primacies.listed(),

@@ -1,4 +1,4 @@
-"""Periodic maintenance: compaction, verification, release of dead readers' slots, counts, and history."""
+"""Periodic maintenance: compaction, verification, readers' slots, counts, history, and checks of files."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from registry.config.loading import Settings
 from registry.log.contract import Fencing, Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
+from registry.security.setting_files import FileChecks
 from registry.store.folder import remove_rebuilt
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
@@ -51,7 +52,16 @@ class Topic(Protocol):
 class Maintenance:
     """Maintenance in small steps with pauses between them, so that requests never wait long for a step."""
 
-    def __init__(self, log: Log, store: Store, following: FollowLoop, settings: Settings) -> None:
+    def __init__(
+        self,
+        log: Log,
+        store: Store,
+        following: FollowLoop,
+        settings: Settings,
+        files: FileChecks | None = None,
+    ) -> None:
+        """``files``: checks of the files that settings name."""
+        self._files = files
         # The log, if this node is responsible for compacting and verifying it.
         self._log = log
         self._own = log if isinstance(log, EmbeddedLog) else None
@@ -78,6 +88,8 @@ class Maintenance:
                 self._readers_gone.clear()
                 self._store.reader_check()
                 readers_at = now + _READERS_EVERY_S
+            if self._files is not None:
+                self._files.refresh()
             if not self._following.started:
                 continue
             if not proven:

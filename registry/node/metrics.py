@@ -33,6 +33,8 @@ def metrics(node: Node, audit_lost: int) -> bytes:
         *node.snapshots.entries.samples(), *node.webhooks.samples(), *host_processes.samples(os.getppid()),
     ]  # fmt: skip
     samples.append(Sample("registrar_audit_lost", total.audit_lost + audit_lost))
+    if node.files is not None:
+        samples += node.files.samples()
     if node.certificates is not None:
         samples += node.certificates.samples()
     return text(total, samples)

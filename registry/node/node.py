@@ -27,7 +27,7 @@ from registry.observe.metrics import Processes
 from registry.observe.pulse import Pulse
 from registry.store.lmdb import Store
 from registry.tracing.contract import NO_TRACING, Tracing
-from registry.wiring import certificate_gauges, defaults, destinations
+from registry.wiring import certificate_gauges, defaults, destinations, file_checks
 from registry.workers.pool import Pool
 from snapshots.catalogue.open_location import manifest_keys
 
@@ -106,6 +106,7 @@ class Node:
             stuck=lambda: bool(self.following.store_error),
         )  # fmt: skip
         self.certificates = certificate_gauges(settings)
+        self.files = file_checks(settings)
         # Workers that parse and compare large schemas, for the writer and for requests served here.
         self.pool = Pool(settings.compatibility_budget_s)
         self.writer = Writer(
@@ -132,7 +133,7 @@ class Node:
             follower=self.follower, following=self.following, writer=self.writer, standalone=self.standalone,
             claimed=self._claimed, role_changed=callbacks.role_changed,
         )  # fmt: skip
-        self.maintenance = Maintenance(self.log, self.store, self.following, settings)
+        self.maintenance = Maintenance(self.log, self.store, self.following, settings, self.files)
         self.snapshots = SnapshotCoordinator(
             settings, self.store, self.log.identity,
             situation=self, submit=self.writer.submit, soon=callbacks.soon, now=now_ms,

@@ -43,6 +43,7 @@ def status(node: Node) -> NodeStatus:
         metadata_encoder=node.encoder_error(),
         peer_problems=node.peer_problems(),
         start=None if node.starting is None else node.starting.snapshot,
+        invalid_files=[] if node.files is None else node.files.problems(),
         history_from=node.maintenance.history_from(),
     )
 

@@ -112,6 +112,10 @@ _OWN = (
         "Seconds until the first certificate of a file expires; negative after that", ("file",),
         "if settings name certificates",
     ),
+    Metric(
+        "registrar_file_valid", GAUGE, "1 if a start would accept the file that the setting names",
+        ("setting",), "if settings name such files",
+    ),
     Metric("registrar_audit_lost", COUNTER, "Audit entries that could not be written"),
     Metric("registrar_restarts", COUNTER, "Restarts of a process that ended", ("process",)),
 )  # fmt: skip

@@ -58,6 +58,8 @@ def parse_keys(content: bytes) -> SigningKeys:
     """
     try:
         document = json.loads(content)
+    except json.JSONDecodeError as error:
+        raise FileError(f"is not JSON: {error.msg}", error.lineno) from None
     except (ValueError, RecursionError):
         raise FileError("is not JSON") from None
     listed = document.get("keys") if isinstance(document, dict) else None

@@ -52,7 +52,7 @@ class ExpiryGauges:
 
 def expiries(settings: Settings) -> Iterator[Expiry]:
     """Yield when each file of certificates expires; unreadable files are left out."""
-    for tls in _endpoints(settings):
+    for tls in endpoints(settings):
         for file in tls.files():
             try:
                 found = WatchedFile(file.path, partial(tls.certificates_in, file)).value
@@ -61,8 +61,19 @@ def expiries(settings: Settings) -> Iterator[Expiry]:
             yield Expiry(file, min(each.not_valid_after_utc for each in found))
 
 
+def endpoints(settings: Settings) -> Iterator[TlsSettings]:
+    """Yield the files of each endpoint, and of connections to Kafka."""
+    if settings.https:
+        yield tls_settings(settings)
+    yield _of_peers(settings)
+    yield TlsSettings(
+        FileSetting("kafka_ssl_certificate_location", settings.kafka_ssl_certificate_location),
+        authorities=FileSetting("kafka_ssl_ca_location", settings.kafka_ssl_ca_location),
+    )
+
+
 def problems(settings: Settings) -> list[str]:
-    """Return why certificates, keys and rules cannot be used; empty if all can."""
+    """Return why certificates, keys and rules cannot be used, each after its setting; empty if all can."""
     found = []
     checks: tuple[tuple[bool, Callable[[], object]], ...] = (
         (settings.https, lambda: ServerTls(settings)),
@@ -85,16 +96,6 @@ def warnings(settings: Settings) -> list[str]:
         for each in expiries(settings)
         if each.left() < _SOON
     ]
-
-
-def _endpoints(settings: Settings) -> Iterator[TlsSettings]:
-    if settings.https:
-        yield tls_settings(settings)
-    yield _of_peers(settings)
-    yield TlsSettings(
-        FileSetting("kafka_ssl_certificate_location", settings.kafka_ssl_certificate_location),
-        authorities=FileSetting("kafka_ssl_ca_location", settings.kafka_ssl_ca_location),
-    )
 
 
 def _of_peers(settings: Settings) -> TlsSettings:

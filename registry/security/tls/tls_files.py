@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from cryptography import x509
@@ -55,6 +56,12 @@ class TlsSettings(NamedTuple):
         if file == self.keystore:
             return keystore(content, self.keystore_password()).certificates
         return certificates(content)
+
+    def parsers(self) -> Iterator[tuple[FileSetting, Callable[[bytes], object]]]:
+        """Yield every file with the function that reads it, which raises :class:`FileError`."""
+        yield from ((each, partial(self.certificates_in, each)) for each in self.files())
+        if self.key.path:
+            yield self.key, lambda content: private_key(content, self.key_password())
 
 
 class TlsFiles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,8 @@ from tests.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
 ADMIN, ALICE = ("admin", "secret"), ("alice", "secret")
 STRING = json.dumps({"schema": '"string"'})
+# Until a node has looked at its files again, on a busy machine.
+CHECKED_S = 60.0
 
 
 class Site(NamedTuple):
@@ -131,7 +134,17 @@ def test_a_broken_file_of_users_changes_nothing(site: Site) -> None:
     )
     until(lambda: reason in site.registry.output, 10.0, "the broken line to be logged")
     assert site.status(auth=ADMIN) == 200
+    until(lambda: valid_files(site).get("users") == 0, CHECKED_S, "the node to warn")
+    warning = f"users: {reason.partition(';')[0]}; the next start would fail"
+    assert warning in httpx.get(f"{site.url}/node", auth=ADMIN, timeout=PATIENT).json()["warnings"]
     site.users.write_text(valid)
+    until(lambda: valid_files(site) == {"users": 1, "policies": 1}, CHECKED_S, "the warning to end")
+
+
+def valid_files(site: Site) -> dict[str, float]:
+    text = httpx.get(f"{site.url}/metrics", timeout=PATIENT).text
+    found = re.findall(r'^registrar_file_valid\{setting="(\w+)"\} (\S+)$', text, re.MULTILINE)
+    return {name: float(value) for name, value in found}
 
 
 def test_tokens_of_others_and_of_the_past_are_refused(site: Site) -> None:

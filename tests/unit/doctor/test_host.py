@@ -88,7 +88,7 @@ def test_certificates_that_expire_soon_or_cannot_be_used_are_found(tmp_path: Pat
     assert soon.startswith("certificates: ")
     assert "a certificate expires on" in soon
     [unusable] = found(Settings(data=tmp_path, **https, tls_key=str(certificate)), Severity.ERROR)
-    assert unusable.startswith("certificates: ")
+    assert unusable.startswith("files: ")
 
 
 def test_ports_that_others_can_reach_unprotected_are_a_warning(tmp_path: Path) -> None:

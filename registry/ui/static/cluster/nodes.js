@@ -68,6 +68,7 @@ function Role({ node }) {
   return html`
     <${Badge} tone=${node.role === "primary" ? "accent" : node.role === "secondary" ? "plain" : "warn"}>${node.role}<//>
     ${!node.ready && html`<${Unready} word="not ready" reasons=${node.reasons} />`}
+    ${node.invalid_files.length > 0 && html`<${Unready} word="would not start again" reasons=${node.invalid_files} />`}
     ${node.ready && !node.ready_for_writes && html`<${Unready} word="not ready for writes" reasons=${node.reasons_for_writes} />`}`;
 }
 

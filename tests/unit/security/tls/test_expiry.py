@@ -48,11 +48,11 @@ def test_check_config_refuses_certificates_that_cannot_be_used(
 ) -> None:
     given = flags(tmp_path, 365, Authority(days=400))
     _, other = Authority().issue().write(tmp_path, "other")
-    assert check(given | {"tls_key": str(other)}) == 1
+    assert check(given | {"tls_key": str(other)}) == 2
     printed = capsys.readouterr()
     assert "does not belong to the certificate" in printed.err
     assert "tls_client_auth" in printed.out
-    assert check(flags(tmp_path, -1, Authority())) == 1
+    assert check(flags(tmp_path, -1, Authority())) == 2
     assert "the certificate expired on" in capsys.readouterr().err
 
 

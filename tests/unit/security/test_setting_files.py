@@ -1,0 +1,124 @@
+"""Files that settings name: which a start would refuse, in ``registrar check-config``, doctor and metrics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from registry.__main__ import main
+from registry.config.loading import load
+from registry.doctor.findings import Severity
+from registry.doctor.host import examine_host
+from registry.security.setting_files import LOOK_EVERY_S, FileChecks, file_errors
+from tests.certificates import DAY, Authority
+from tests.token_issuer import IssuerKey
+
+SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
+USERS = f"# people\nada:{SECRET}\n"
+RULES = '[[allow]]\nprincipal = "ada"\nrole = "admin"\nsubjects = "*"\n'
+POLICIES = '[[policy]]\nsubjects = ["*"]\nversions_max = 5\n'
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> dict[str, str]:
+    """Return settings that name a valid file of each kind, in a folder."""
+    certificate, key = Authority(days=400).issue(ends=365 * DAY).write(tmp_path, "server")
+    keys = json.dumps({"keys": [IssuerKey("one").public()]})
+    contents = {"users": USERS, "rules": RULES, "policies": POLICIES, "jwt_jwks": keys}
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
+    named = {name: str(tmp_path / name) for name in contents}
+    return named | {
+        "listeners": "https://127.0.0.1:8443", "tls_certificate": str(certificate), "tls_key": str(key),
+        "jwt_issuer": "https://issuer", "jwt_audience": "registrar", "data": str(tmp_path / "data"),
+    }  # fmt: skip
+
+
+# The setting of the broken file, its content, and what is said of it.
+BROKEN = [
+    ("users", USERS + "bob:secret\n", "users: {path}, line 3: "),
+    ("rules", RULES + "\n[[allow]]\nprincipal = 1\n", "rules: {path}, line 6: "),
+    ("rules", "[[allow]\n", "rules: {path}, line 1: is not TOML"),
+    ("policies", POLICIES + "versions_max = 6\n", "policies: {path}, line 4: not TOML"),
+    (
+        "policies",
+        POLICIES + "\n[[policy]]\nsubjects = []\n",
+        "policies: {path}, line 5: policy 2: subjects is empty",
+    ),
+    ("jwt_jwks", '{"keys": [\n}', "jwt_jwks: {path}, line 2: is not JSON"),
+    ("tls_certificate", "nothing", 'tls_certificate = "{path}": holds no valid certificates in PEM'),
+    ("tls_key", "nothing", 'tls_key = "{path}": holds no valid private key in PEM'),
+]
+
+
+def flags(given: dict[str, str]) -> list[str]:
+    return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+
+@pytest.mark.parametrize(("setting", "content", "said"), BROKEN)
+def test_a_broken_file_is_found_before_the_start_with_its_line(
+    given: dict[str, str], setting: str, content: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(given[setting]).write_text(content)
+    expected = said.format(path=given[setting])
+    assert main(["check-config", *flags(given)]) == 2
+    assert f"registrar: {expected}" in capsys.readouterr().err
+    errors = [each for each in examine_host(load(flags=given).settings) if each.severity is Severity.ERROR]
+    assert [each.about for each in errors] == ["files"]
+    assert errors[0].text.startswith(expected)
+    assert errors[0].advice
+
+
+def test_valid_files_are_fine(given: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-config", *flags(given)]) == 0
+    assert "line" not in capsys.readouterr().err
+    assert not any(file_errors(load(flags=given).settings).values())
+    assert not file_errors(load(flags={}).settings)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_gauge_follows_a_file_that_changes(given: dict[str, str]) -> None:
+    clock = Clock()
+    checks = FileChecks(load(flags=given).settings, clock)
+
+    def invalid() -> set[str]:
+        clock.now += LOOK_EVERY_S
+        checks.refresh()
+        samples = checks.samples()
+        assert {each.labels[0] for each in samples} == {
+            "users", "rules", "policies", "jwt_jwks", "tls_certificate", "tls_key"
+        }  # fmt: skip
+        return {each.labels[0] for each in samples if not each.value}
+
+    assert invalid() == set()
+    assert checks.problems() == []
+    Path(given["rules"]).write_text("[[allow]\n")
+    checks.refresh()
+    assert checks.problems() == [], "it looks every few seconds"
+    assert invalid() == {"rules"}
+    (problem,) = checks.problems()
+    assert problem.startswith(f"rules: {given['rules']}, line 1: ")
+    assert problem.endswith("; the next start would fail")
+    Path(given["rules"]).write_text(RULES)
+    Path(given["users"]).unlink()
+    assert invalid() == {"users"}
+    Path(given["users"]).write_text(USERS)
+    assert invalid() == set()
+
+
+def test_a_long_reason_is_cut(given: dict[str, str]) -> None:
+    Path(given["jwt_jwks"]).write_text(json.dumps({"keys": []}))
+    long = "x" * 5000
+    Path(given["rules"]).write_text(f'[[allow]]\nprincipal = "a"\nsubjects = "*"\n{long} = 1\n')
+    checks = FileChecks(load(flags=given).settings)
+    checks.refresh()
+    assert all(len(each) < 400 for each in checks.problems())
+    assert len(checks.problems()) == 2
