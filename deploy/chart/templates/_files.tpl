@@ -27,8 +27,10 @@ tls:
 {{- if or .existingSecret .secret }}
 encoder:
   secret: {{ default $own .existingSecret }}
-  items: { {{ ternary "encoder-secret" .key (empty .existingSecret) }}: encoder-secret }
-  contents: {encoder-secret: {{ .secret | quote }}}
+  {{- $old := ternary .oldSecret .oldKey (empty .existingSecret) }}
+  items: { {{ ternary "encoder-secret" .key (empty .existingSecret) }}: encoder-secret
+    {{- if $old }}, {{ ternary "encoder-old-secret" .oldKey (empty .existingSecret) }}: encoder-old-secret{{ end }} }
+  contents: {encoder-secret: {{ .secret | quote }}{{ if $old }}, encoder-old-secret: {{ .oldSecret | quote }}{{ end }}}
   own: {{ empty .existingSecret }}
 {{- end }}
 {{- end }}

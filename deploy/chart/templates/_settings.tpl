@@ -19,6 +19,9 @@
 {{- end }}
 {{- if hasKey $files "encoder" }}
   {{- $_ := set $chosen "metadata_encoder_secret_file" (printf "%s/encoder/encoder-secret" $at) }}
+  {{- if has "encoder-old-secret" (values $files.encoder.items) }}
+    {{- $_ := set $chosen "metadata_encoder_old_secret_file" (printf "%s/encoder/encoder-old-secret" $at) }}
+  {{- end }}
 {{- end }}
 {{- with .Values.snapshots.location }}{{ $_ := set $chosen "snapshots" . }}{{ end }}
 {{- if eq (include "registrar.builds" .) "true" }}{{ $_ := set $chosen "snapshots_builder" "none" }}{{ end }}

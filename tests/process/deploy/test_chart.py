@@ -38,7 +38,7 @@ SECRETS: Json = {
     "users": {"existingSecret": "people", "key": "passwords"},
     "rules": {"existingSecret": "people"},
     "policies": {"existingSecret": "people"},
-    "encoder": {"existingSecret": "encoder"},
+    "encoder": {"existingSecret": "encoder", "oldKey": "former"},
 }
 CONTENTS: Json = {
     **KAFKA,
@@ -47,7 +47,7 @@ CONTENTS: Json = {
     "users": {"content": "ada:hash"},
     "rules": {"content": "# none"},
     "policies": {"content": "# none"},
-    "encoder": {"secret": "fedcba9876543210"},
+    "encoder": {"secret": "fedcba9876543210", "oldSecret": "0123456789012345"},
 }
 OPTIONS: Json = {
     **KAFKA,
@@ -271,14 +271,28 @@ def test_a_secret_of_its_own_is_made_only_of_given_contents(rendered: dict[str, 
         if "secret" in each
     }
     assert used == {"kafka-ca", "kafka-login", "peers", "https", "people", "encoder"}
-    assert len(rendered["contents"].one("Secret")["data"]) == 7
+    assert len(rendered["contents"].one("Secret")["data"]) == 8
     # Without one, Helm makes up the secret of the nodes.
     assert list(rendered["kafka"].one("Secret")["data"]) == ["peer-secret"]
 
 
+def test_nodes_restart_for_a_given_secret_that_is_only_read_at_their_start() -> None:
+    def annotations(**values: Json) -> Json:
+        (case,) = render([CONTENTS | values])
+        assert not case.error
+        found: Json = case.one("StatefulSet")["spec"]["template"]["metadata"]["annotations"]
+        return found
+
+    before = annotations()
+    assert annotations(peer={"secret": "a new one of nodes"}, users={"content": "bob:hash"}) == before
+    assert annotations(encoder={"secret": "0123456789fedcba"}) != before
+    both = {"secret": "0123456789fedcba", "oldSecret": CONTENTS["encoder"]["secret"]}
+    assert annotations(encoder=both) != annotations(encoder={"secret": "0123456789fedcba"})
+
+
 def test_secrets_are_in_no_other_object(rendered: dict[str, Rendered]) -> None:
     others = [each for each in rendered["contents"].objects if each["kind"] != "Secret"]
-    for secret in ("0123456789abcdef", "fedcba9876543210", "a key", "ada:hash"):
+    for secret in ("0123456789abcdef", "fedcba9876543210", "0123456789012345", "a key", "ada:hash"):
         assert secret not in json.dumps(others)
 
 
