@@ -129,6 +129,14 @@ class TestRecords:
         api.backend.lag()
         assert listed(api)["createTs"] == created
 
+    def test_a_resource_of_the_same_name_and_another_id_keeps_the_time_of_creation(self, api: Api) -> None:
+        post(api, weak())
+        first = api.backend.log[-1]
+        assert post(api, weak(), resourceId="other").status == 200
+        assert api.backend.log[-1].key == first.key
+        replaced = listed(api, "other")
+        assert replaced["createTs"] == first.ts < replaced["updateTs"]
+
     def test_guids_carry_a_time(self) -> None:
         guid = new_guid(1_700_000_000_123, bytes(range(10)))
         assert (uuid.UUID(guid).version, uuid.UUID(guid).variant) == (7, uuid.RFC_4122)

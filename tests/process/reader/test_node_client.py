@@ -9,9 +9,19 @@ import pytest
 
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused, Register
 from registry.domain.errors import RegistryError
+from registry.domain.history.moment import Moment
 from registry.domain.pending_command import Origin
 from registry.domain.principal import CheckedNames
-from registry.ipc.messages import PIECE_BYTES, Decided, Framed, State, Submit, decode_from_reader
+from registry.ipc.messages import (
+    PIECE_BYTES,
+    AskPast,
+    Decided,
+    Framed,
+    Past,
+    State,
+    Submit,
+    decode_from_reader,
+)
 from registry.reader.node_client import NodeClient
 from tests.running import until_async
 
@@ -244,3 +254,35 @@ def test_large_commands_too_many_are_refused_and_small_ones_are_not(tmp_path: Pa
             each.cancel()
 
     asyncio.run(submit())
+
+
+class Forgetful(Framed):
+    """A node that has no past, and notes who asks for it."""
+
+    askers: list[str]
+
+    def on_message(self, message: bytes) -> None:
+        said = decode_from_reader(message)
+        if isinstance(said, AskPast):
+            self.askers.append(said.asker)
+            self.send(Past(said.number, None, Refused(410, "forgotten")))
+
+
+def test_a_node_learns_who_asks_for_the_past(tmp_path: Path) -> None:
+    Forgetful.askers = []
+
+    async def ask() -> None:
+        server = await asyncio.get_running_loop().create_unix_server(Forgetful, tmp_path / "node")
+        client = NodeClient(
+            tmp_path / "node", timeout_s=30, wait_s=30, confirm_s=1, calls_max=10, changed=lambda _: None
+        )
+        client.start()
+        try:
+            with pytest.raises(RegistryError, match="forgotten"):
+                await client.past(Moment(1), [b"."], "token:ann")
+        finally:
+            client.stop()
+            server.close()
+
+    asyncio.run(asyncio.wait_for(ask(), 30))
+    assert Forgetful.askers == ["token:ann"]
