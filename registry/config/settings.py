@@ -627,6 +627,12 @@ class Settings:
         "Who builds requested snapshots: the primary's host, by Spark where PySpark and Java are installed, "
         "else by the built-in fold (auto); by the built-in fold (local); by Spark; or none of the nodes",
     )
+    snapshots_build_timeout_s: float = _setting(
+        21_600.0,
+        seconds(1, 30 * _DAY),
+        "snapshots",
+        "Time that a build may take; then it fails, and its request is free for another builder",
+    )
     snapshots_every: str = _setting(
         "",
         SCHEDULE,
@@ -656,6 +662,12 @@ class Settings:
     )
     snapshots_spark_master: str = _setting(
         "local[*]", text(r"[^\0\s]{1,500}", "a master URL of Spark"), "snapshots", "URL of the Spark master"
+    )
+    snapshots_spark_start_timeout_s: float = _setting(
+        300.0,
+        seconds(1, _DAY),
+        "snapshots",
+        "Time until Spark has its first executor; later the build fails, or auto takes the built-in fold",
     )
     snapshots_spark_packages: str = _setting(
         "",

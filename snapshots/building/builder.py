@@ -34,7 +34,7 @@ from .delta import DeltaLimits, TooMuchChanged, is_full, reason_for_full
 from .engines import AUTO, LOCAL, choose, engine_named
 from .heartbeat import BuildHeartbeat
 from .sources import Source, open_source, time_before
-from .task import BuildFailed, Engine, EngineUnavailable, Progress, Task, WrongRows
+from .task import BuildFailed, Engine, EngineFailed, EngineUnavailable, Progress, Task, WrongRows
 
 # Errors of a build; their texts are for the user.
 FAILURES = (BuildFailed, LogError, StoreError, BadLocation, LocationUnreachable, UnusableSnapshot, OSError)
@@ -89,7 +89,7 @@ def build_now(
             id=task.id, state="building", log=source.log.identity, offset=offset, uri=task.location.uri,
             requested_ms=asked_ms, updated_ms=asked_ms, builder=builder_name(os.getpid()), attempts=1,
         )  # fmt: skip
-        heartbeat = BuildHeartbeat.first(catalogue, entry)
+        heartbeat = BuildHeartbeat.first(catalogue, entry, settings.snapshots_build_timeout_s)
         try:
             return _recorded(
                 heartbeat, lambda: _build(task, engine, progress, heartbeat, extend=extend, limits=limits)
@@ -118,7 +118,8 @@ def build_request(
                 f"this process cannot build {entry.id}: another one does, or the request is gone"
             )
         entry = claimed
-    heartbeat = BuildHeartbeat(catalogue, entry, known=True)
+    limit_s = settings.snapshots_build_timeout_s
+    heartbeat = BuildHeartbeat(catalogue, entry, known=True, limit_s=limit_s)
     try:
         return _recorded(heartbeat, lambda: _requested(settings, entry, engine, progress, heartbeat))[0]
     except FAILURES as error:
@@ -193,11 +194,11 @@ def _build(
               task.id, task.source.log.identity, task.end, begin, chosen)  # fmt: skip
     try:
         return _build_with(engine_named(chosen.name), task, base, progress)
-    except EngineUnavailable as error:
+    except (EngineUnavailable, EngineFailed) as error:
         if engine != AUTO or chosen.name == LOCAL:
             raise
         _log.warning("%s; building by the engine %s instead", error, LOCAL)
-        return _build_with(engine_named(LOCAL), task, base, progress)
+        return _build_with(engine_named(LOCAL), _restarted(task), base, progress)
 
 
 def _build_delta(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from .task import Engine, EngineUnavailable
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 _PACKAGES = ("pyspark", "numpy", "pandas")
+_PYSPARK_MIN = 4
 
 
 class ChosenEngine(NamedTuple):
@@ -42,6 +44,8 @@ def engine_named(name: str) -> Engine:
     """Return the engine. Raises :class:`.task.EngineUnavailable` if it is not installed."""
     if name == LOCAL:
         return local.build
+    if find_spec("pyspark") is not None and (old := reason_too_old(version("pyspark"))):
+        raise EngineUnavailable(f"{old}, which the engine spark needs; --engine local does not")
     try:
         # Imported by name, because PySpark is optional.
         build: Engine = import_module("snapshots.spark.engine").build
@@ -51,6 +55,14 @@ def engine_named(name: str) -> Engine:
             "--engine local does not"
         ) from error
     return build
+
+
+def reason_too_old(version: str) -> str:
+    """Return why this version of PySpark cannot be used; empty if it can.
+
+    Before 4.0, it has no data sources in Python, no checkpoints on two executors, and no Arrow tables.
+    """
+    return f"PySpark {version} is older than 4.0" if int(version.partition(".")[0]) < _PYSPARK_MIN else ""
 
 
 def find_java() -> str | None:
@@ -66,4 +78,4 @@ def _missing_for_spark() -> str:
             return f"there is no Python package {package}"
     if find_java() is None:
         return "there is no Java"
-    return ""
+    return reason_too_old(version("pyspark"))

@@ -23,8 +23,12 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 
 from .task import BuildFailed, Progress
+from .time_limit import time_limit
 
 _log = logging.getLogger(__name__)
+# How much later than the build itself its claim ends, if the build cannot be interrupted.
+GRACE_S = 60.0
+_DAY_S = 86_400.0
 
 
 class SnapshotDeleted(BuildFailed):
@@ -37,8 +41,19 @@ class BuildHeartbeat:
     A catalogue that cannot be reached does not stop the build; it may be ``None``.
     """
 
-    def __init__(self, catalogue: Catalogue | None, entry: Entry, *, known: bool) -> None:
-        """``known``: whether the catalogue held the entry when the build began."""
+    def __init__(
+        self,
+        catalogue: Catalogue | None,
+        entry: Entry,
+        *,
+        known: bool,
+        limit_s: float = _DAY_S,
+    ) -> None:
+        """``known``: whether the catalogue held the entry when the build began.
+
+        ``limit_s``: how long it may take.
+        """
+        self._limit_s = limit_s
         self.catalogue = catalogue
         self.entry = entry
         # Identity of the catalogue that held the entry last; empty while none does.
@@ -47,18 +62,25 @@ class BuildHeartbeat:
         self._progress: BuildProgress | None = None
 
     @classmethod
-    def first(cls, catalogue: Catalogue | None, entry: Entry) -> Self:
+    def first(cls, catalogue: Catalogue | None, entry: Entry, limit_s: float = _DAY_S) -> Self:
         """Enter a build that was not requested into the catalogue."""
-        return cls(catalogue, entry, known=_put(catalogue, entry))
+        return cls(catalogue, entry, known=_put(catalogue, entry), limit_s=limit_s)
 
     @contextmanager
     def beating(self) -> Iterator[None]:
-        """Send heartbeats for a ``with`` block."""
-        over = threading.Event()
+        """Send heartbeats for a ``with`` block, and end it when its time is over.
+
+        Raises :class:`.task.BuildFailed` then.
+        """
+        over, began = threading.Event(), time.monotonic()
+        late = f"it took longer than {self._limit_s:g} s (snapshots_build_timeout_s)"
 
         def run() -> None:
-            sent = time.monotonic()
+            sent = began
             while not over.wait(PROGRESS_S):
+                if time.monotonic() - began > self._limit_s + GRACE_S:
+                    self.failed(late)
+                    return
                 if self._got_further or time.monotonic() - sent >= HEARTBEAT_S:
                     self.beat()
                     sent = time.monotonic()
@@ -66,7 +88,8 @@ class BuildHeartbeat:
         thread = threading.Thread(target=run, name="heartbeat", daemon=True)
         thread.start()
         try:
-            yield
+            with time_limit(self._limit_s, BuildFailed(late)):
+                yield
         finally:
             over.set()
             thread.join()

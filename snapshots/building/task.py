@@ -49,6 +49,10 @@ class EngineUnavailable(BuildFailed):
     """The engine cannot run here; nothing was built. Another one may."""
 
 
+class EngineFailed(BuildFailed):
+    """The engine failed while it built, for a reason of its own. Another one may succeed."""
+
+
 class WrongRows(BuildFailed):
     """The files do not hold the rows that were folded: the base is wrong, or something disturbed the build.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +18,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
 from registry.domain.rows.digest import MODULUS, text
-from snapshots.building.task import BuildFailed, Progress, Task, WrongRows, with_keyset
+from snapshots.building.task import EngineFailed, Progress, Task, WrongRows, with_keyset
 from snapshots.format.manifest import Manifest, Part
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs, publish
@@ -30,6 +29,7 @@ from snapshots.spark.tasks.tallying import loads
 from snapshots.spark.tasks.verifying import WrongPart
 
 from . import records
+from .failures import reason
 from .ranges import ChunkSummary, plan_ranges
 from .reading import records_of, tasks_for
 from .session import open_session
@@ -46,8 +46,6 @@ BRIEF = 300_000
 # Errors of tasks, and of Spark, after which the log may be folded once more.
 _FOLDED_AGAIN = (BadChunk.__name__, WrongPart.__name__)
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
-_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.)(\w+\.)*[A-Z]\w*: ")
-_SHOWN_CHARACTERS = 500
 # Numbers tried for each partition, so that hardly any partition gets none.
 _NUMBERS_TRIED = 20
 _EVERY_S = 0.5
@@ -240,8 +238,8 @@ def _plain_errors(task: Task) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        reason = _reason(str(error))
-        name, _, said = reason.partition(": ")
+        why = reason(str(error))
+        name, _, said = why.partition(": ")
         if _LOST in str(error):
             raise WrongRows(
                 "Spark has lost rows that it had folded: an executor or its disk is gone"
@@ -250,16 +248,9 @@ def _plain_errors(task: Task) -> Iterator[None]:
             raise WrongRows(said) from error
         if task.base and name.endswith(UnusableSnapshot.__name__):
             raise UnusableSnapshot(said) from error
-        raise BuildFailed(f"Spark failed: {reason}") from error
+        raise EngineFailed(f"Spark failed: {why}") from error
     except (ConnectionError, EOFError) as error:
-        raise BuildFailed(f"Spark has ended: {error}") from error
-
-
-def _reason(text: str) -> str:
-    """Return the most informative line: the Python error, if there is one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = [line for line in lines if _PYTHON_ERROR.match(line)]
-    return (found or lines or ["it gave no reason"])[0][:_SHOWN_CHARACTERS]
+        raise EngineFailed(f"Spark has ended: {error}") from error
 
 
 @contextmanager
@@ -292,7 +283,9 @@ def report_progress(context: SparkContext, step: str, group: str, progress: Prog
         over.set()
         thread.join()
         if not finished:
-            with suppress(Py4JError):
+            # An interrupted call still waits for its answer on this connection.
+            _disconnect(context)
+            with suppress(Py4JError, OSError):
                 context.cancelJobGroup(group)
     _, total = _tasks(context, group)
     progress(step, max(1, total), max(1, total))

@@ -12,16 +12,20 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from registry.config.settings import Settings
 from snapshots.building.engines import find_java
 from snapshots.building.task import BuildFailed, EngineUnavailable
+from snapshots.building.time_limit import time_limit
 
 from . import connector, shipping
+from .failures import reason
 
 HERE = Path(__file__).parent
 _TRIES = 3
@@ -61,8 +65,8 @@ def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSe
     ``brief``: for little work, without Java's optimising compiler. Raises :class:`..task.BuildFailed` if
     there is no Java, no connector or no such Spark.
     """
-    # It logs every connection that it closes.
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    # It logs every connection that it closes, and traces of those that Java closes.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     _ended.wait()
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -71,21 +75,57 @@ def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSe
         return
     conf = session_conf(settings, brief=brief)
     _set_environment(conf)
-    with _started(conf) as session, _prepared(session, _sql(settings, brief=brief)):
+    with (
+        _started(conf, settings.snapshots_spark_start_timeout_s) as session,
+        _prepared(session, _sql(settings, brief=brief)),
+    ):
         yield session
 
 
 @contextmanager
-def _started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
+def _started(conf: Mapping[str, str], limit_s: float) -> Iterator[SparkSession]:
     threading.Thread(target=_load_ahead, name="ahead", daemon=True).start()
     try:
-        session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
-    except (PySparkException, RuntimeError, OSError) as error:
-        raise EngineUnavailable(f"Spark did not start: {error}") from error
+        with time_limit(limit_s, EngineUnavailable(_not_started(conf, limit_s))):
+            session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
+            if not _runs_here(conf["spark.master"]):
+                # It waits for the first executor.
+                session.range(1, numPartitions=1).count()
+    except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+        why = reason(str(error))  # asks Java
+        _kill_java()
+        raise EngineUnavailable(f"Spark did not start: {why}") from error
+    except BaseException:
+        _kill_java()
+        raise
     try:
         yield session
     finally:
         _end(session)
+
+
+def _not_started(conf: Mapping[str, str], limit_s: float) -> str:
+    if _runs_here(conf["spark.master"]):
+        return f"Spark did not start within {limit_s:g} s (snapshots_spark_start_timeout_s)"
+    return (
+        f"Spark had no executor within {limit_s:g} s (snapshots_spark_start_timeout_s): check that "
+        f"{conf['spark.master']} answers, that a worker has free cores and memory, and that it reaches this "
+        "machine"
+    )
+
+
+def _runs_here(where: str) -> bool:
+    return where.startswith("local")
+
+
+def _kill_java() -> None:
+    """End the Java that this process has started, if any, so that the next session starts another one."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 (there is no other way)
+    if (process := getattr(gateway, "proc", None)) is not None:
+        process.kill()
+        process.wait()
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+        SparkSession._instantiatedSession = None  # noqa: SLF001
 
 
 def _end(session: SparkSession) -> None:
@@ -124,9 +164,10 @@ def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
         "spark.redaction.regex": _SECRETS,
+        "spark.driver.extraJavaOptions": _QUIET,
     }
     given = given_conf(settings.snapshots_spark_conf)
-    if where.startswith("local"):
+    if _runs_here(where):
         conf |= _on_this_machine(where, _BRIEF if brief else _LONG)
     if settings.kafka and not {"spark.jars", "spark.jars.packages"} & given.keys():
         conf |= connector.conf(settings)
@@ -158,6 +199,7 @@ def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
     tried = f"{where[:-1]},{_TRIES}]" if where.endswith("]") and "," not in where and "[" in where else where
     return {
         "spark.master": tried,
+        "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
@@ -178,6 +220,11 @@ def _set_environment(conf: Mapping[str, str]) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if conf["spark.master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if conf["spark.master"].startswith("sc:") or "SPARK_REMOTE" in os.environ:
+        raise EngineUnavailable(
+            "Spark Connect cannot build snapshots, because they need a driver of their own: set "
+            "snapshots_spark_master to the cluster's URL, and unset SPARK_REMOTE"
+        )
     if find_java() is None:
         raise EngineUnavailable(
             "Spark needs Java 17 or newer: install the package default-jre-headless, or set JAVA_HOME"

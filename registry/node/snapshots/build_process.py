@@ -19,6 +19,8 @@ from snapshots.format.manifest import is_id
 
 PAUSE_S = 2.0  # Seconds before the second attempt at a request; four times as long before each further one.
 _END_S = 2.0
+# How much later than its own limit a builder is killed.
+_LATE_S = 120.0
 _log = logging.getLogger(__name__)
 
 
@@ -32,6 +34,7 @@ class Build:
         self._not_before: dict[str, float] = {}
         self._begun: Entry
         self._builder: str
+        self._deadline = 0.0
 
     @property
     def runs(self) -> bool:
@@ -64,6 +67,7 @@ class Build:
                 raise
         with suppress(OSError):
             ours.sendall(len(message).to_bytes(4, "big") + message)
+        self._deadline = time.monotonic() + self._settings.snapshots_build_timeout_s + _LATE_S
         self._line, self._begun, self._builder = ours, entry, builder_name(self._process.pid)
         pause_s = PAUSE_S * 4**entry.attempts
         self._not_before = {entry.id: time.monotonic() + pause_s}
@@ -74,8 +78,11 @@ class Build:
         if self._process is None:
             return False
         code = self._process.poll()
-        if code is None:
+        if code is None and time.monotonic() < self._deadline:
             return False
+        if code is None:
+            self._settle(catalogue, now_ms, "its builder did not end in time (snapshots_build_timeout_s)")
+            return True
         how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
         self._settle(catalogue, now_ms, f"its builder ended ({how})" if code else "")
         return True

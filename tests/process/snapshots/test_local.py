@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -253,6 +254,43 @@ def test_a_request_that_cannot_be_built_says_why(tmp_path: Path) -> None:
         catalogue.put(entry := requested(known, 21))
         failed = builder.build_request(known, catalogue, entry, "local", silent)
     assert (failed.state, "ends at 20" in failed.reason) == ("failed", True)
+
+
+def test_a_build_that_takes_too_long_fails_and_another_builder_may_claim_it(tmp_path: Path) -> None:
+    known = replace(embedded(tmp_path, 20), snapshots_build_timeout_s=1.0)
+
+    def hang(step: str, done: int, total: int) -> None:
+        threading.Event().wait(600)
+
+    with closing(open_catalogue(known)) as catalogue:
+        catalogue.put(entry := requested(known, 12))
+        failed = builder.build_request(known, catalogue, entry, "local", hang)
+        assert failed.state == "failed"
+        assert failed.reason == "it took longer than 1 s (snapshots_build_timeout_s)"
+        assert failed.is_free(now_ms())
+        with pytest.raises(BuildFailed, match="longer than 1 s"):
+            builder.build_now(known, catalogue, "local", hang)
+        assert set(catalogue.entries()) == {entry.id}
+
+
+def test_the_claim_ends_even_if_the_build_cannot_be_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a build in a thread, which no alarm interrupts."""
+    monkeypatch.setattr(heartbeat, "PROGRESS_S", 0.01)
+    monkeypatch.setattr(heartbeat, "GRACE_S", 0.01)
+    known = replace(embedded(tmp_path, 20), snapshots_build_timeout_s=0.01)
+    over = threading.Event()
+    with closing(open_catalogue(known)) as catalogue, ThreadPoolExecutor(1) as thread:
+        catalogue.put(entry := requested(known, 12))
+        built = thread.submit(
+            builder.build_request, known, catalogue, entry, "local", lambda *_: bool(over.wait(600))
+        )
+        try:
+            until(lambda: catalogue.entries()[entry.id].state == "failed", 60, "the end of the claim")
+        finally:
+            over.set()
+        assert built.result().state == "ready", "its files are no worse for being late"
 
 
 def test_what_is_deleted_while_it_is_built_does_not_come_back(tmp_path: Path) -> None:

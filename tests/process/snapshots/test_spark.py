@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -473,6 +474,29 @@ def test_killed_python_workers_are_replaced(
     assert killed
     plain = local.build(opened(None, "", 20_000), silent)
     assert files_of(at.location, made) == files_of(at.location, plain)
+
+
+@pytest.mark.long
+def test_a_build_whose_workers_hang_ends_in_time_and_the_next_one_succeeds(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    embedded(tmp_path, [entry(number) for number in range(20_000)])
+    known = Settings(data=tmp_path, snapshots_build_timeout_s=45.0)
+    stopped: list[int] = []
+
+    def stop(step: str, done: int, total: int) -> None:
+        for worker in python_workers() if step == engine.FOLDING and done < total else ():
+            os.kill(worker, signal.SIGSTOP)
+            stopped.append(worker)
+
+    with pytest.raises(BuildFailed, match="it took longer than 45 s"):
+        builder.build_now(known, None, "spark", stop)
+    assert stopped
+    for worker in stopped:
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+    made = builder.build_now(replace(known, snapshots_build_timeout_s=3_600.0), None, "spark", silent)
+    assert made.offset == 20_000
 
 
 def python_workers() -> list[int]:
