@@ -15,6 +15,7 @@ from snapshots.building.task import EngineUnavailable
 from .jars import Jars, NotAvailable
 
 SPARK = "4.0."
+_ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _log = logging.getLogger(__name__)
 
 
@@ -30,19 +31,19 @@ CONNECTOR = Jars(Path(__file__).parent, "connector-4.0.0", _java, _log.info)
 
 
 def conf(settings: Settings) -> dict[str, str]:
-    """Return the settings that give Spark the connector. Raises :class:`EngineUnavailable`."""
+    """Return the settings that give Spark the connector. Raises :class:`EngineUnavailable`.
+
+    Of another Spark than 4.0, Spark itself fetches the connector of the same version, for each build.
+    """
     if settings.snapshots_spark_packages:
         return {"spark.jars.packages": settings.snapshots_spark_packages}
-    return {"spark.jars": ",".join(map(str, jars(pyspark.__version__)))}
+    if not pyspark.__version__.startswith(SPARK):
+        return {"spark.jars.packages": f"{_ARTIFACT}:{pyspark.__version__}"}
+    return {"spark.jars": ",".join(map(str, jars()))}
 
 
-def jars(spark_version: str) -> list[Path]:
+def jars() -> list[Path]:
     """Return the jars, fetched if they are not in the cache. Raises :class:`EngineUnavailable`."""
-    if not spark_version.startswith(SPARK):
-        raise EngineUnavailable(
-            f"this is Spark {spark_version}: name its Kafka connector, for example snapshots_spark_packages ="
-            f" org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
-        )
     try:
         return CONNECTOR.here()
     except NotAvailable as error:

@@ -44,7 +44,7 @@ def test_a_cluster_builds_what_the_plain_fold_builds(tmp_path: Path, kafka: Brok
     command = [
         str(HOME / "bin" / "spark-submit"),
         *("--master", cluster, "--executor-memory", "512m"),
-        *("--jars", ",".join(map(str, connector.jars(pyspark.__version__)))),
+        *("--jars", ",".join(map(str, connector.jars()))),
         *("--conf", "spark.ui.enabled=false"),
         str(ROOT / "snapshots" / "spark" / "submit.py"),
         *("--kafka", kafka.address, "--topic", topic, "--data", str(tmp_path / "data")),

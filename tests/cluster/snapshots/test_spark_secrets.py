@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from snapshots.spark import connector
@@ -54,7 +53,7 @@ def command(starter: str, cluster: str, conf: dict[str, str]) -> list[str]:
         return [*words, "--snapshots-spark-master", cluster, "--snapshots-spark-conf", more]
     return [
         *(str(HOME / "bin" / "spark-submit"), "--master", cluster),
-        *("--jars", ",".join(map(str, connector.jars(pyspark.__version__)))),
+        *("--jars", ",".join(map(str, connector.jars()))),
         *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
         str(ROOT / "snapshots" / "spark" / "submit.py"),
     ]

@@ -130,7 +130,7 @@ def test_what_is_no_pair_is_refused(text: str) -> None:
 
 
 def test_the_connector_is_held_to_its_checksums(tmp_path: Path) -> None:
-    found = connector.jars("4.0.1")
+    found = connector.jars()
     assert [jar.name for jar in found] == [
         "commons-pool2-2.12.0.jar",
         "kafka-clients-3.9.0.jar",
@@ -143,8 +143,20 @@ def test_the_connector_is_held_to_its_checksums(tmp_path: Path) -> None:
     (tmp_path / found[0].name).write_bytes(b"other")
     with pytest.raises(NotAvailable, match=found[0].name):
         connector.CONNECTOR.check(tmp_path)
-    with pytest.raises(BuildFailed, match="snapshots_spark_packages"):
-        connector.jars("4.1.0")
+
+
+def test_of_another_spark_the_connector_has_the_same_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.1.2")
+    conf = session_conf(Settings(kafka="broker:9092"))
+    assert conf["spark.jars.packages"] == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2"
+    assert "spark.jars" not in conf
+
+
+def test_the_ui_is_off_on_one_machine_unless_it_is_wanted() -> None:
+    assert session_conf(Settings())["spark.ui.enabled"] == "false"
+    wanted = session_conf(Settings(snapshots_spark_conf="spark.ui.enabled=true"))
+    assert wanted["spark.ui.enabled"] == "true"
+    assert "spark.ui.enabled" not in session_conf(Settings(snapshots_spark_master="spark://host:7077"))
 
 
 def test_a_log_is_read_by_as_many_tasks_as_it_is_worth() -> None:
