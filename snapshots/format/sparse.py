@@ -48,15 +48,16 @@ class SparsePart:
         self._known: list[tuple[int, int]] = []
         self._values = Lru[int, Any](_VALUES_MAX)
         try:
-            self._schema, *extents = self._extents()
+            extents = list(self._extents())
         except BadStream as error:
             raise BadPart(f"it cannot be read: {error}") from error
         batches = list(read_batches(self._content, only_keys=True, changes=changes))
         self.keys: Sequence[bytes] = [key for batch in batches for key in batch.column(0).to_pylist()]
-        if (len(self.keys), self.keys[0], self.keys[-1]) != (part.rows, part.first, part.last):
+        if [len(self.keys), *self.keys[:1], *self.keys[-1:]] != [part.rows, part.first, part.last]:
             raise BadPart("it does not have the rows in its manifest")
+        self._schema, *others = extents
         self._batches, rows = list[_Batch](), 0
-        for extent, batch in zip(extents, batches, strict=True):
+        for extent, batch in zip(others, batches, strict=True):
             self._batches.append(_Batch(extent, rows))
             rows += batch.num_rows
 

@@ -8,11 +8,12 @@ import struct
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
+from hashlib import shake_128
 from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snapshots.format import parts
@@ -29,6 +30,7 @@ from snapshots.format.parts import (
     read_rows,
     schema_of,
 )  # fmt: skip
+from snapshots.format.sparse import SparsePart
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs
 
 
@@ -132,9 +134,6 @@ def test_a_part_that_was_cut_or_changed_is_refused_or_differs() -> None:
         list(read_rows(content[: len(content) // 2]))
 
 
-LONG = sorted((b"V%03d" % number, b"x" * 997) for number in range(100))
-
-
 def encoded(*batches: list[tuple[bytes, bytes]]) -> bytes:
     """Return a stream of these batches, compressed like a part, whatever rows they have."""
     schema, sink = schema_of(changes=False), pa.BufferOutputStream()
@@ -143,6 +142,54 @@ def encoded(*batches: list[tuple[bytes, bytes]]) -> bytes:
             columns = [pa.array([row[at] for row in rows], pa.binary()) for at in (0, 1)]
             writer.write_batch(pa.record_batch(columns, schema=schema))
     return bytes(sink.getvalue())
+
+
+# Two batches, of values that do not compress.
+INCOMPRESSIBLE = [(b"V%05d" % each, shake_128(each.to_bytes(4)).digest(300)) for each in range(9_000)]
+SPARSE = part_of(INCOMPRESSIBLE)
+
+
+@settings(max_examples=10)
+@given(st.data())
+def test_a_row_is_found_without_reading_the_whole_file(data: st.DataObject) -> None:
+    (part, content), rows = SPARSE, INCOMPRESSIBLE
+    read: list[int] = []
+
+    def read_range(begin: int, length: int) -> bytes:
+        read.append(length)
+        return content[begin : begin + length]
+
+    found = SparsePart(part, read_range)
+    assert list(found.keys) == [key for key, _ in rows]
+    assert sum(read) < len(content) / 5, "only the keys"
+    index = data.draw(st.integers(0, len(rows) - 1))
+    assert found.find(rows[index][0]) == index
+    assert found.value(index) == rows[index][1]
+    assert found.find(b"W") == len(rows)
+
+
+@settings(max_examples=40)
+@given(st.binary(min_size=1, max_size=8), st.integers(0, 1 << 40))
+def test_damage_of_a_part_that_is_read_in_ranges_is_nothing_but_a_bad_part(new: bytes, at: int) -> None:
+    part, content = SPARSE
+    at %= len(content)
+    damaged = content[:at] + new + content[at + len(new) :]
+    with suppress(BadPart):
+        found = SparsePart(part, lambda begin, length: damaged[begin : begin + length])
+        for index in (0, part.rows - 1):
+            found.value(index)
+    with pytest.raises(BadPart):
+        SparsePart(part, lambda begin, length: content[begin : min(begin + length, part.size // 2)])
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 4 + bytes(4), encoded()])
+def test_a_part_without_batches_is_a_bad_part(content: bytes) -> None:
+    part = SPARSE[0]._replace(size=max(1, len(content)))
+    with pytest.raises(BadPart):
+        SparsePart(part, lambda begin, length: content[begin : begin + length])
+
+
+LONG = sorted((b"V%03d" % number, b"x" * 997) for number in range(100))
 
 
 def saying(size: int) -> bytes:
