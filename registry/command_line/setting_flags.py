@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from .exit_status import FAILED, REFUSED, Failure, Refusal
 from .verb import SectionOption
 
 ALL_GROUPS = tuple(GROUP_TITLES)
+# The section of the options that name files with settings.
+_FILES = "Settings"
 # Keeps a flag's value apart from an option of the same name.
 _KEPT_AS = "setting_"
 
@@ -37,6 +40,10 @@ class SettingOption(SectionOption):
             **bare,
         )
         self._setting = setting
+
+    def word(self, value: str) -> str:
+        """Return a value as a word of a shell; of a secret, the variable that may hold it."""
+        return f'"${self._setting.variable}"' if self._setting.kind.secret else shlex.quote(value)
 
     def rare_text(self) -> str:
         """Return everything that there is to know about the setting."""
@@ -84,12 +91,30 @@ def with_settings(
     return decorate
 
 
+def with_same_settings(command: str) -> str:
+    """Return a command line with the settings that the flags of the running verb gave it.
+
+    It works in the same folder and environment. Secrets are not repeated: their variables take their places.
+    """
+    context = click.get_current_context()
+    words = [command]
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        if value is None or not isinstance(option, SectionOption):
+            continue
+        if isinstance(option, SettingOption):
+            words += [option.opts[0], option.word(str(value))]
+        elif option.section == _FILES:
+            words += [option.opts[0], shlex.quote(str(value))]
+    return " ".join(words)
+
+
 def _file_options() -> list[SectionOption]:
     path = click.Path(path_type=Path)
     return [
         SectionOption(
             ["--config"],
-            section="Settings",
+            section=_FILES,
             type=path,
             metavar="FILE.toml",
             help=f"File with settings [environment: {CONFIG_VARIABLE}]. "
@@ -97,7 +122,7 @@ def _file_options() -> list[SectionOption]:
         ),
         SectionOption(
             ["--properties"],
-            section="Settings",
+            section=_FILES,
             rare=True,
             type=path,
             metavar="FILE.properties",

@@ -11,6 +11,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from registry.command_line.setting_flags import with_same_settings
 from registry.config.settings import Settings
 from registry.domain.queries.sensitive_metadata import has_encoded
 from registry.encoder.keyset_storage import KeysetFile, carry
@@ -55,7 +56,7 @@ def _log_reseed(settings: Settings, *, dry_run: bool, name: str, empty: bool) ->
             if not dry_run:
                 _carry_keyset(settings, store)
             if publish_state(store, plan, topic_target(settings, log), dry_run=dry_run):
-                _say_what_is_next(settings, plan, store.state.applied)
+                _say_what_is_next(plan, store.state.applied)
 
 
 def _check_that_it_is_the_only_one(store: OfflineStore) -> None:
@@ -91,10 +92,10 @@ def _carry_keyset(settings: Settings, store: OfflineStore) -> None:
         print(f"not included: the keyset of encrypted metadata; neither {place.name} nor {copy.name} has one")
 
 
-def _say_what_is_next(settings: Settings, plan: ReseedPlan, applied: int) -> None:
+def _say_what_is_next(plan: ReseedPlan, applied: int) -> None:
     print(
-        f"Done: {plan.records} records were written. Next, start the nodes:\n  registrar serve --kafka "
-        f"{settings.kafka} --topic {settings.topic} --data {settings.data} …\nA node that still has a store "
+        f"Done: {plan.records} records were written. Next, start the nodes:\n"
+        f"  {with_same_settings('registrar serve')}\nA node that still has a store "
         "of the former topic notices, and builds it again from this one.\nWrites to the former topic from "
         f"offset {applied} on are lost, and their ids may be assigned again.\nIf there are several stores, "
         "only the last primary's is sure to hold every acknowledged write."

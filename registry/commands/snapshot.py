@@ -9,7 +9,7 @@ import click
 
 from registry.command_line.exit_status import FAILED, REFUSED, Failure, Refusal
 from registry.command_line.registry_flags import with_connection
-from registry.command_line.setting_flags import with_settings
+from registry.command_line.setting_flags import with_same_settings, with_settings
 from registry.command_line.verb import Verb
 from registry.command_line.verbs import VerbGroup
 from registry.config.loading import Loaded
@@ -104,7 +104,8 @@ def _restore(loaded: Loaded, **options: Any) -> int:
     Subjects, versions, ids, deletions, configs and modes will be as they were. If interrupted, run it
     again to resume.
     """
-    return run_command("restore", loaded, options)
+    again = with_same_settings("")
+    return run_command("restore", loaded, {**options, "settings": again})
 
 
 @_verb("Exit status: 0 identical, 1 different, 2 comparison failed.", FAILED)

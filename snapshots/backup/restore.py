@@ -41,10 +41,12 @@ def restore(
     *,
     dry_run: bool,
     empty: bool,
+    flags: str = "",
 ) -> None:
     """Write the snapshot's state to the configured log; with ``dry_run``, print what would be done.
 
-    An empty state is only written if ``empty`` is true.
+    An empty state is only written if ``empty`` is true. ``flags``: those of the settings, for the commands
+    that are printed at the end.
 
     Raises :class:`snapshots.backup.reseed_publish.ReseedRefused`,
     :class:`snapshots.format.stored.UnusableSnapshot`, and the errors of the log, the store and the location.
@@ -62,7 +64,7 @@ def restore(
                 # The keyset must be there before the records that need it.
                 carry(manifest.keyset.encode(), keyset_store(settings))
             if publish_state(store, plan, target, dry_run=dry_run, conflicts=conflicts):
-                _say_what_is_next(settings, manifest, plan)
+                _say_what_is_next(manifest, plan, flags)
 
 
 @contextmanager
@@ -102,11 +104,13 @@ def _name(settings: Settings) -> str:
     return f"the topic {settings.topic}" if settings.kafka else f"the log in {settings.data / 'log'}"
 
 
-def _say_what_is_next(settings: Settings, manifest: Manifest, plan: ReseedPlan) -> None:
-    where = f"--kafka {settings.kafka} --topic {settings.topic} " if settings.kafka else ""
+def _say_what_is_next(manifest: Manifest, plan: ReseedPlan, flags: str) -> None:
     print(
         f"Done: {plan.records} records were restored. Next, start the registry:\n"
-        f"  registrar serve {where}--data {settings.data} …\n"
+        f"  registrar serve{flags}\n"
+        "Its digest differs from the snapshot's, because the timestamps of versions are new. To prove that "
+        "the contents are the same, compare them, with the address of the registry:\n"
+        f"  registrar snapshot diff {manifest.id} http://127.0.0.1:8081{flags}\n"
         f"What was written after the snapshot {manifest.id} (from offset {manifest.offset} of the former log "
         "on) is not in it."
     )

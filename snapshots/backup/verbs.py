@@ -102,8 +102,9 @@ def _restore(settings: Settings, options: dict[str, Any]) -> int:
     manifest = stored.find(location, options["snapshot"])
     with _rows_make_sense(manifest.id), Steps() as steps:
         restore.restore(
-            settings, location, manifest, steps, dry_run=options["dry_run"], empty=options["empty"]
-        )
+            settings, location, manifest, steps, dry_run=options["dry_run"], empty=options["empty"],
+            flags=options["settings"],
+        )  # fmt: skip
     return 0
 
 

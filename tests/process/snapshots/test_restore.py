@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -111,19 +112,27 @@ def filled(registry: Registry) -> None:
 def test_a_registry_that_was_restored_says_what_the_first_one_said(tmp_path: Path) -> None:
     first = Registry(tmp_path / "first", "--readers", "0").wait()
     filled(first)
-    said = said_by(first)
+    said, digest = said_by(first), asked(first, "/node")[1]["digest"]
     # The node continues: the snapshot is the state at one offset of its log.
     flags = ("--data", str(first.data), "--snapshots", str(tmp_path / "kept"))
     built = registrar("snapshot", "build", *flags)
     assert built.returncode == 0, built.stderr
     assert first.stop() == 0
-    done = run(tmp_path / "second", tmp_path / "kept")
+    data = tmp_path / "the second's"
+    done = run(data, tmp_path / "kept")
     assert done.returncode == 0, done.stderr
     assert "verified: the log has the same" in done.stdout
+    printed = [line.strip() for line in done.stdout.splitlines() if line.startswith("  registrar")]
     for internal in ("marker", "fence", "claim", "reseed", "row", "fold", "NOOP", "SCHEMA"):
         assert internal not in done.stdout
-    second = Registry(tmp_path / "second", "--readers", "0").wait()
+    serve, diff = (shlex.split(line) for line in printed)
+    assert serve[:2] == ["registrar", "serve"]
+    assert sorted(serve[2:]) == sorted(["--data", str(data), "--snapshots", str(tmp_path / "kept")])
+    second = Registry(data, "--readers", "0").wait()
     assert said_by(second) == said
+    assert asked(second, "/node")[1]["digest"] != digest, "timestamps are new"
+    compared = registrar(*diff[1:4], second.url, *diff[5:])
+    assert (diff[4], compared.returncode, compared.stdout) == ("http://127.0.0.1:8081", 0, "no differences\n")
     answer = httpx.post(f"{second.url}/subjects/new/versions", json={"schema": '"bytes"'}, timeout=60)
     assert answer.json()["id"] > 5, "no id is given twice, not even that of a schema that is gone"
     assert second.stop() == 0

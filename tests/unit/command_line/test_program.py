@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ import pytest
 
 from registry.__main__ import main
 from registry.command_line.output import printable
+from registry.command_line.setting_flags import with_same_settings, with_settings
 from registry.command_line.verb import Verb
 from registry.command_line.verbs import LazyVerbs
 from registry.commands.table import VERBS
+from registry.config.loading import Loaded
 from tests.running import ROOT
 
 # Lines of 100 columns on a usual screen.
@@ -105,6 +108,21 @@ def test_wrong_usage_is_told_with_a_suggestion(
     printed = capsys.readouterr()
     assert said in printed.err
     assert not printed.out
+
+
+def test_a_next_command_repeats_the_settings_and_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    @click.command("v", cls=Verb)
+    @with_settings("where", "cluster", "security", "storage")
+    def verb(loaded: Loaded) -> int:
+        assert loaded.settings.peer_secret
+        print(with_same_settings("registrar serve"))
+        return 0
+
+    words = ["--kafka", "k:9092", "--data", "a b", "--peer-secret", "long enough, and not to be shown"]
+    assert verb.main(words, standalone_mode=False) == 0
+    printed = capsys.readouterr().out
+    given = ["--kafka", "k:9092", "--data", "a b", "--peer-secret", "$REGISTRAR_PEER_SECRET"]
+    assert sorted(shlex.split(printed)) == sorted(["registrar", "serve", *given])
 
 
 @pytest.mark.parametrize("words", [["--help"], ["serve", "--help"], ["snapshot", "build", "--help"]])
