@@ -13,8 +13,15 @@ from .errors import BadAddress
 
 # Endings of the variables for the first and the second registry of a command.
 FROM, TO = "_FROM", "_TO"
+# In front of a profile's name where a URL may stand.
+PROFILE = "@"
 _NETRC_BYTES_MAX = 1 << 20
 _UNQUOTED = ": the port is a number, and / ? # @ in a password are written as %2F %3F %23 %40"
+
+
+def is_profile(text: str) -> bool:
+    """Return true if a text names a profile instead of a URL."""
+    return text.startswith(PROFILE)
 
 
 class Credentials(NamedTuple):
@@ -32,28 +39,30 @@ class Address(NamedTuple):
     side: str = ""  # the ending of the variables with its credentials
 
 
-def parse_addresses(text: str, environment: Mapping[str, str], side: str = "") -> list[Address]:
+def parse_addresses(
+    text: str, environment: Mapping[str, str], side: str = "", own: Credentials | None = None
+) -> list[Address]:
     """Parse URLs that are separated by commas; find the credentials for each.
 
     They are, in this order, those in the URL, ``REGISTRAR_TOKEN`` or ``REGISTRAR_USER``, and the entry of
     the host in the file that ``NETRC`` names, by default ``~/.netrc``.
 
     ``side``: :data:`FROM` or :data:`TO` if a command names two registries. Then the variables end in it, and
-    those without an ending are only meant for the addresses in ``REGISTRAR_URL``. Raises :class:`BadAddress`.
+    those without an ending are only meant for the addresses in ``REGISTRAR_URL``. ``own``: credentials that
+    come before all others. Raises :class:`BadAddress`.
     """
-    addresses = [_address(each.strip(), environment, side) for each in text.split(",") if each.strip()]
+    addresses = [_address(each.strip(), environment, side, own) for each in text.split(",") if each.strip()]
     if not addresses:
         raise BadAddress("no URL of a registry is given: use --url or REGISTRAR_URL")
     return addresses
 
 
-def _address(text: str, environment: Mapping[str, str], side: str) -> Address:
+def _address(text: str, environment: Mapping[str, str], side: str, own: Credentials | None) -> Address:
     parts, url = _split(text)
+    found = own
     if parts.username is not None:
-        found: Credentials | None = _basic(
-            unquote(parts.username), unquote(parts.password or ""), "in the URL"
-        )
-    else:
+        found = basic(unquote(parts.username), unquote(parts.password or ""), "in the URL")
+    elif own is None:
         found = _of_environment(environment, side)
         if found is None and side and _is_usual(url, environment):
             found = _of_environment(environment, "")
@@ -64,6 +73,8 @@ def _address(text: str, environment: Mapping[str, str], side: str) -> Address:
 def _is_usual(url: str, environment: Mapping[str, str]) -> bool:
     """Return true for an address in ``REGISTRAR_URL``."""
     usual = environment.get("REGISTRAR_URL", "").split(",")
+    if is_profile(usual[0]):
+        return False
     return url in [_split(each.strip())[1] for each in usual if each.strip()]
 
 
@@ -92,9 +103,17 @@ def _hidden(text: str) -> str:
     return repr(f"{head.partition('://')[0]}://…@{tail}" if at and "://" in head else tail)
 
 
-def _basic(user: str, password: str, origin: str) -> Credentials:
+def basic(user: str, password: str, origin: str) -> Credentials:
+    """Return a name and a password; ``origin`` says where they are from."""
     pair = base64.b64encode(f"{user}:{password}".encode()).decode()
     return Credentials(f"Basic {pair}", f"the password of {user!r} {origin}")
+
+
+def bearer(token: str, origin: str) -> Credentials:
+    """Return a token; ``origin`` says where it is from. Raises :class:`BadAddress`."""
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise BadAddress(f"the token {origin} holds characters that no token has, or nothing")
+    return Credentials(f"Bearer {token}", f"the token {origin}")
 
 
 def _of_environment(environment: Mapping[str, str], side: str) -> Credentials | None:
@@ -105,9 +124,7 @@ def _of_environment(environment: Mapping[str, str], side: str) -> Credentials | 
     if token and user:
         raise BadAddress(f"{token_name} and {user_name} are both set: unset one of them")
     if token:
-        if not token.isascii() or not token.isprintable() or " " in token:
-            raise BadAddress(f"{token_name} holds characters that no token has")
-        return Credentials(f"Bearer {token}", f"the token in {token_name}")
+        return bearer(token, f"in {token_name}")
     if not user:
         return None
     name, colon, password = user.partition(":")
@@ -115,7 +132,7 @@ def _of_environment(environment: Mapping[str, str], side: str) -> Credentials | 
         password = environment.get(password_name, "")
         if not password:
             raise BadAddress(f"{user_name} has no password: write NAME:PASSWORD, or set {password_name}")
-    return _basic(name, password, f"in {user_name}")
+    return basic(name, password, f"in {user_name}")
 
 
 def _of_netrc(host: str, environment: Mapping[str, str]) -> Credentials | None:
@@ -134,4 +151,4 @@ def _of_netrc(host: str, environment: Mapping[str, str]) -> Credentials | None:
         raise BadAddress(f"{path} cannot be read: {error}") from None
     except netrc.NetrcParseError as error:
         raise BadAddress(f"{path}, line {error.lineno}: {error.msg}") from None
-    return _basic(found[0], found[2], f"in {path}") if found else None
+    return basic(found[0], found[2], f"in {path}") if found else None

@@ -44,14 +44,19 @@ def with_connection(*, url: bool = True) -> Callable[[Callable[..., int]], Calla
     def decorate(run: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(run)
         def with_made(*more: Any, ca: str, certificate: str, key: str, timeout: float, **given: Any) -> int:
-            from registry.client.connect import Connection  # noqa: PLC0415 - the help needs no client
+            from registry.client.addresses import PROFILE  # noqa: PLC0415 - the help needs no client
+            from registry.client.connect import Connection  # noqa: PLC0415 - as above
 
             named = given.pop("url") if url else ""
+            if url and (profile := given.pop("registry")):
+                if named:
+                    raise click.UsageError("give --url or --registry, not both", click.get_current_context())
+                named = f"{PROFILE}{profile}"
             return run(Connection(named, ca, certificate, key, timeout), *more, **given)
 
         # In this list, click keeps the options of a function that is decorated, the last one first.
         parameters: list[click.Parameter] = with_made.__dict__.setdefault("__click_params__", [])
-        parameters[:0] = reversed([*([_url_option()] if url else []), *_options()])
+        parameters[:0] = reversed([*(_names() if url else []), *_options()])
         return with_made
 
     return decorate
@@ -70,14 +75,22 @@ def errors_told() -> Iterator[None]:
         raise Failure(str(error)) from None
 
 
-def _url_option() -> SectionOption:
-    return SectionOption(
+def _names() -> Iterator[SectionOption]:
+    yield SectionOption(
         ["--url"],
         section=_SECTION,
         default="",
         metavar="URL,URL…",
         help="The registry, by one or more of its addresses [environment: REGISTRAR_URL; default: "
         "http://127.0.0.1:8081]. Credentials: REGISTRAR_USER=NAME:PASSWORD, REGISTRAR_TOKEN, or ~/.netrc.",
+    )
+    yield SectionOption(
+        ["--registry"],
+        section=_SECTION,
+        default="",
+        metavar="NAME",
+        help="The registry, by its name in ~/.config/registrar/registries.toml. "
+        "Where a URL is expected, write @NAME.",
     )
 
 

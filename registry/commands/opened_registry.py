@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from registry.client.addresses import PROFILE
 from registry.client.connect import Connection
 from registry.client.errors import RegistryError
 from registry.command_line.exit_status import Failure
@@ -30,5 +31,5 @@ def opened(connection: Connection, source: str, side: str = "") -> Iterator[Regi
 
 
 def is_url(source: str) -> bool:
-    """Return true if a source is a running registry."""
-    return source.lower().startswith(("http://", "https://"))
+    """Return true if a source is a running registry, by its URL or as a profile."""
+    return source.lower().startswith(("http://", "https://", PROFILE))

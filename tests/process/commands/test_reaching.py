@@ -132,6 +132,37 @@ def test_credentials_come_from_the_url_the_environment_or_netrc(site: Site, tmp_
     assert verb_process("subjects", REGISTRAR_USER="alice:secret", NETRC=str(named), **url).out == public
 
 
+def test_registries_have_names_and_credentials_of_their_own(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "registrar" / "registries.toml"
+    file.parent.mkdir()
+    file.write_text(
+        f'[prod]\nurl = "{site.secure}"\nca = "{site.ca}"\nuser_file = "prod.user"\n'
+        f'[weak]\nurl = "{site.plain}"\ntoken_file = "token"\n[bare]\nurl = "{site.plain}"\n'
+    )
+    for name, secret in (("prod.user", "admin:secret\n"), ("token", site.issuer.token())):
+        (file.parent / name).write_text(secret)
+        (file.parent / name).chmod(0o600)
+    known = {"XDG_CONFIG_HOME": str(tmp_path)}
+    both, public = "private-b\npublic-a\n", "public-a\n"
+    assert verb_process("subjects", "--registry", "prod", **known).out == both
+    assert (
+        verb_process("subjects", "--registry", "weak", **known, REGISTRAR_USER="admin:secret").out == public
+    )
+    assert verb_process("subjects", REGISTRAR_URL="@prod", **known).out == both
+    assert verb_process("subjects", "--registry", "bare", **known, REGISTRAR_USER="admin:secret").out == both
+    same = verb_process("snapshot", "diff", "@prod", site.plain, "--data", str(tmp_path / "data"), **known,
+                        REGISTRAR_USER_TO="admin:secret")  # fmt: skip
+    assert (same.status, same.out) == (0, "no differences\n")
+    promoted = ("promote", "--from", "@prod", "--to", "@prod", "--subjects", "*", "--json")
+    assert verb_process(*promoted, **known).json["steps"] == []
+    unknown = verb_process("subjects", "--registry", "prd", "--json", **known)
+    assert (unknown.status, unknown.json["error"]["status"]) == (2, 2)
+    assert "there is no registry 'prd'" in unknown.err
+    assert "known registries: bare, prod, weak" in unknown.err
+    twice = verb_process("subjects", "--registry", "prod", "--url", site.plain, **known)
+    assert (twice.status, "give --url or --registry, not both" in twice.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
