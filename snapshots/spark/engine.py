@@ -14,23 +14,24 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from registry.domain.rows.digest import MODULUS, text
 from snapshots.building.task import EngineFailed, Progress, Task, WrongRows, with_keyset
-from snapshots.format.manifest import Manifest, Part
+from snapshots.format.manifest import Manifest
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs, publish
 from snapshots.spark.tasks.base_rows import BaseQuery, may_be_asked, pick
 from snapshots.spark.tasks.chunks import BadChunk
 from snapshots.spark.tasks.folding import fold
+from snapshots.spark.tasks.summaries import SummaryMessage, decode
 from snapshots.spark.tasks.tallying import loads
 from snapshots.spark.tasks.verifying import WrongPart
 
 from . import records
 from .failures import reason
-from .ranges import ChunkSummary, plan_ranges
+from .ranges import plan_ranges
 from .reading import records_of, tasks_for
 from .session import open_session
 from .tasks import chunks, verifying, writing
@@ -89,21 +90,15 @@ class _Job:
                 return _Job(self._session, replace(task, base=None), self._progress).run()
             log = records.with_rows(log, self._base_rows(owners, task.base))
         with self._folded(records.latest(log, self._partitions)) as (folded, found):
-            seen = [
-                ChunkSummary(bytes(each.first), each.size, _all_bytes(each.begins), _all_bytes(each.gone))
-                for each in found
-            ]
-            put = [WrittenRows([], *loads(bytes(each.tally))) for each in found if each.tally]
-            parts = task.base.parts if task.base else ()
-            written = self._write(folded, self._plan(seen, parts), put)
+            written = self._write(folded, self._plan(found), found)
         self._verify(written)
         # Asking for the end proves that the log is still the one that was opened.
         task.source.end()
         return publish(task.location, with_keyset(task, task.about(ENGINE), written), written)
 
     @contextmanager
-    def _folded(self, log: DataFrame) -> Iterator[tuple[DataFrame, list[Row]]]:
-        """Fold the records, and keep the chunks for the block; yield them, and all about them but their data.
+    def _folded(self, log: DataFrame) -> Iterator[tuple[DataFrame, list[SummaryMessage]]]:
+        """Fold the records, and keep the chunks for the block; yield them, and a summary of each task.
 
         A chunk that is lost is not folded again, because the log may have been compacted since: the job that
         needs it fails. On a cluster, two executors keep each chunk, so losing one of them does no harm.
@@ -113,9 +108,9 @@ class _Job:
         before = set(_kept_by(self._context))
         try:
             with self._reported(FOLDING):
-                folded = log.mapInArrow(fold, chunks.FIELDS).localCheckpoint(storageLevel=level)
-                found = folded.select("first", "size", "begins", "gone", "tally").collect()
-            yield folded, found
+                folded = log.mapInArrow(fold, chunks.FOLDED).localCheckpoint(storageLevel=level)
+                found = folded.where("summary is not null").select("summary").collect()
+            yield folded.where("summary is null"), [decode(bytes(each.summary)) for each in found]
         finally:
             with suppress(Py4JError, OSError):  # Spark has ended.
                 for number, kept in _kept_by(self._context).items():
@@ -136,22 +131,23 @@ class _Job:
         numbers = self._session.range(0, len(parts), 1, max(1, tasks))
         wanted = BaseQuery(self._task.location.uri, base.id, tuple(parts), tuple(owners))
         schema = "owner binary, key binary, offset bigint, ts bigint, value binary"
-        return numbers.mapInArrow(partial(pick, wanted), schema)
+        return numbers.mapInArrow(partial(pick, self._context.broadcast(wanted)), schema)
 
-    def _plan(self, seen: list[ChunkSummary], parts: tuple[Part, ...]) -> writing.Plan:
+    def _plan(self, found: list[SummaryMessage]) -> writing.Plan:
         task = self._task
-        base = task.base.id if task.base else ""
-        ranges = plan_ranges(seen, parts, 4 * self._context.defaultParallelism)
+        base, parts = (task.base.id, task.base.parts) if task.base else ("", ())
+        ranges = plan_ranges(found, parts, 4 * self._context.defaultParallelism)
         return writing.Plan(task.location.uri, task.id, base, ranges)
 
-    def _write(self, folded: DataFrame, plan: writing.Plan, put: list[WrittenRows]) -> WrittenRows:
+    def _write(self, folded: DataFrame, plan: writing.Plan, found: list[SummaryMessage]) -> WrittenRows:
         with self._reported(WRITING):
-            lines = self._lines(folded, plan)
+            write = partial(writing.write, self._context.broadcast(plan))
             answers = [
                 writing.decode(bytes(each.answer))
-                for each in lines.mapInArrow(partial(writing.write, plan), writing.FIELDS).collect()
+                for each in self._pieces(folded, plan).mapInArrow(write, writing.FIELDS).collect()
             ]
-        written = [WrittenRows(each.parts, *loads(each.gone)) for each in answers] + put
+        written = [WrittenRows(each.parts, *loads(each.gone)) for each in answers]
+        written += [WrittenRows([], *summary.tally.value) for summary in found]
         if base := self._task.base:
             written.append(WrittenRows([], dict(base.counts), base.digest))
         try:
@@ -178,25 +174,19 @@ class _Job:
                 f"but folding gave {sum(written.counts.values())} with {text(written.digest)}"
             )
 
-    def _lines(self, folded: DataFrame, plan: writing.Plan) -> DataFrame:
-        """Return the chunks of each range, in order; a chunk in two ranges is in both."""
+    def _pieces(self, folded: DataFrame, plan: writing.Plan) -> DataFrame:
+        """Return the chunks, cut where ranges begin, with those of a range in order and in one partition."""
         count = len(plan.ranges)
-        lows = [units[0].low for units in plan.ranges]
-        columns = {
-            "range": pa.array(range(count), pa.int32()),
-            "place": pa.array(self._places(count), pa.int64()),
-            "low": pa.array(lows, pa.binary()),
-            "high": pa.array([*lows[1:], None], pa.binary()),
-        }
-        # From Python rows, Spark would start Python workers once more.
-        ranges = self._session.createDataFrame(pa.table(columns))
-        within = (sql.col("last") >= sql.col("low")) & (
-            sql.col("high").isNull() | (sql.col("first") < sql.col("high"))
-        )
-        found = folded.join(sql.broadcast(ranges), within).select("place", "range", "first", "data")
+        lows, places = [units[0].low for units in plan.ranges], self._places(count)
+        cut = partial(chunks.cut, self._context.broadcast(chunks.Cuts(lows, places)))
+        found = folded.select("first", "last", "data").mapInArrow(cut, chunks.PIECES)
         # A range without changes is written too.
+        # From Python rows, Spark would start Python workers once more.
+        columns = {"place": pa.array(places, pa.int64()), "range": pa.array(range(count), pa.int32())}
         none = sql.lit(None).cast("binary")
-        every = ranges.select("place", "range", none.alias("first"), none.alias("data"))
+        every = self._session.createDataFrame(pa.table(columns)).select(
+            "place", "range", none.alias("first"), none.alias("data")
+        )
         lines = found.unionByName(every).repartition(count, "place").sortWithinPartitions("range", "first")
         return lines.select("range", "first", "data")
 
@@ -215,10 +205,6 @@ class _Job:
         name = f"{step} of snapshot {self._task.id}"
         with report_progress(self._context, step, name, self._progress):
             yield
-
-
-def _all_bytes(raw: list[bytearray]) -> list[bytes]:
-    return [bytes(each) for each in raw]
 
 
 def _without_zeros(rows: WrittenRows) -> WrittenRows:

@@ -12,6 +12,7 @@ from registry.domain.rows import layout
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part
 
+from .chunks import Shared
 from .columns import KeysOf, keys_of_part
 from .folding import BASE_ROW
 
@@ -41,8 +42,9 @@ class BaseQuery(NamedTuple):
     owners: tuple[bytes, ...]
 
 
-def pick(wanted: BaseQuery, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pick(shared: Shared[BaseQuery], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn numbers of parts into their rows that belong to the owners, in the fold's format."""
+    wanted = shared.value
     location = Location.parse(wanted.uri)
     for batch in batches:
         for number in batch.column(0).to_pylist():

@@ -1,10 +1,14 @@
-"""Chunks: pieces of sorted runs of changes, on their way from tasks that fold to tasks that write."""
+"""Chunks: pieces of sorted runs of changes, on their way from tasks that fold to tasks that write.
+
+A run spans all keys, so its chunks overlap with many ranges. Before they travel, each is cut where the ranges
+begin: a range gets its own rows and no others, and each row travels once.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,28 +16,35 @@ import pyarrow as pa
 from snapshots.format.parts import begins_part
 
 from .columns import Columns, KeysOf, columns_of, ordered, united
-from .tallying import Tally
+from .summaries import FoldSummary
 
 # Uncompressed bytes of a chunk's keys and values; the row that passes this bound is the last.
 CHUNK_BYTES = 256 << 10
-_MERGE_BYTES = 8 << 20
+_MERGE_BYTES = 32 << 20
 _CHANGE = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
-# Columns of a chunk in Spark, as :func:`table` writes them. ``begins`` and ``gone`` are the keys that begin a
-# part, of rows that are put and deleted.
-FIELDS = (
-    "first binary, last binary, size bigint, begins array<binary>, gone array<binary>, data binary,"
-    " tally binary"
+# What a task that folds returns to Spark: chunks, and at its end one row with its summary and no data.
+FOLDED = "first binary, last binary, data binary, summary binary"
+_FOLDED = pa.schema([(name, pa.binary()) for name in ("first", "last", "data", "summary")])
+# Pieces of chunks with the number of their range, and a number that Spark's hash puts into its partition.
+PIECES = "place bigint, range int, first binary, data binary"
+_PIECES = pa.schema(
+    [("place", pa.int64()), ("range", pa.int32()), ("first", pa.binary()), ("data", pa.binary())]
 )
-_TABLE = pa.schema([
-    ("first", pa.binary()), ("last", pa.binary()), ("size", pa.int64()),
-    ("begins", pa.list_(pa.binary())), ("gone", pa.list_(pa.binary())), ("data", pa.binary()),
-    ("tally", pa.binary()),
-])  # fmt: skip
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 class BadChunk(Exception):
     """A chunk was damaged on its way; it can only be made again."""
+
+
+class Shared(Protocol[_T_co]):
+    """A value that each executor gets once: Spark's broadcast variable."""
+
+    @property
+    def value(self) -> _T_co:
+        """The value."""
+        ...
 
 
 class Chunk(NamedTuple):
@@ -41,44 +52,75 @@ class Chunk(NamedTuple):
 
     first: bytes
     last: bytes
-    size: int
-    begins: list[bytes]
-    gone: list[bytes]
     data: bytes
-    # Tally of all rows that the run puts, in its first chunk (see .tallying); empty in others.
-    tally: bytes
 
 
-def chunks_of(changes: Mapping[bytes, bytes | None]) -> Iterator[Chunk]:
-    """Yield the chunks of a run of changes, in key order."""
-    tally = Tally()
-    tally.put_all(changes)
-    told = tally.dumps()
+class Cuts(NamedTuple):
+    """Where chunks are cut."""
+
+    # The first keys of the ranges, ascending; the first one is empty.
+    lows: Sequence[bytes]
+    # For each range, the number that its pieces carry.
+    places: Sequence[int]
+
+
+def chunks_of(changes: Mapping[bytes, bytes | None], summary: FoldSummary) -> Iterator[Chunk]:
+    """Yield the chunks of a run of changes, in key order, and add the run to the summary."""
+    summary.tally.put_all(changes)
+    for key in changes:
+        if begins_part(key):
+            summary.mark(key, begins=changes[key] is not None)
     columns = ordered(columns_of(changes))
-    marks = sorted((key, changes[key] is not None) for key in changes if begins_part(key))
-    mark_keys = [key for key, _ in marks]
     ends, keys, begun, done = columns.ends(), KeysOf(columns.keys), 0, 0
     while begun < len(keys):
         upto = min(int(np.searchsorted(ends, done + CHUNK_BYTES)) + 1, len(keys))
         first, last = keys[begun], keys[upto - 1]
-        within = marks[bisect_left(mark_keys, first) : bisect_right(mark_keys, last)]
-        yield Chunk(
-            first,
-            last,
-            int(ends[upto - 1]) - done,
-            [key for key, there in within if there],
-            [key for key, there in within if not there],
-            _packed(columns.slice(begun, upto)),
-            told,
-        )
-        begun, done, told = upto, int(ends[upto - 1]), b""
+        summary.weigh(first, int(ends[upto - 1]) - done)
+        yield Chunk(first, last, _packed(columns.slice(begun, upto)))
+        begun, done = upto, int(ends[upto - 1])
 
 
-def table(chunk: Chunk) -> pa.RecordBatch:
+def folded(chunk: Chunk) -> pa.RecordBatch:
     """Return a chunk in Spark's format."""
-    return pa.record_batch(
-        [pa.array([each], kind) for each, kind in zip(chunk, _TABLE.types, strict=True)], schema=_TABLE
-    )
+    return pa.record_batch([pa.array([each], pa.binary()) for each in (*chunk, None)], schema=_FOLDED)
+
+
+def summarized(summary: FoldSummary) -> pa.RecordBatch:
+    """Return the summary of a task in Spark's format."""
+    columns = (None, None, None, summary.dumps())
+    return pa.record_batch([pa.array([each], pa.binary()) for each in columns], schema=_FOLDED)
+
+
+def cut(cuts: Shared[Cuts], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Turn chunks (first and last key, data) into pieces, none of which is in two ranges."""
+    lows, places = cuts.value
+    for batch in batches:
+        columns = (column.to_pylist() for column in batch.columns)
+        found = [
+            (places[number], number, piece.first, piece.data)
+            for chunk in map(Chunk._make, zip(*columns, strict=True))
+            for number, piece in _pieces(chunk, lows)
+        ]
+        arrays = [
+            pa.array(column, kind)
+            for column, kind in zip(zip(*found, strict=True), _PIECES.types, strict=True)
+        ]
+        yield pa.record_batch(arrays, schema=_PIECES)
+
+
+def _pieces(chunk: Chunk, lows: Sequence[bytes]) -> Iterator[tuple[int, Chunk]]:
+    """Yield the pieces of a chunk with the numbers of their ranges."""
+    at, end = bisect_right(lows, chunk.first) - 1, bisect_right(lows, chunk.last)
+    if end == at + 1:
+        yield at, chunk
+        return
+    columns = unpacked(chunk.data)
+    keys, begin = KeysOf(columns.keys), 0
+    for number in range(at, end):
+        upto = len(keys) if number + 1 == end else bisect_left(keys, lows[number + 1], begin)
+        if upto > begin:
+            yield number, Chunk(keys[begin], keys[upto - 1], _packed(columns.slice(begin, upto)))
+        begin = upto
 
 
 def _packed(columns: Columns) -> bytes:
@@ -103,12 +145,13 @@ def unpacked(data: bytes) -> Columns:
 
 
 class _Run:
-    """The rest of a chunk."""
+    """The rest of a piece."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._keys = KeysOf(columns.keys)
         self._at = 0
+        self.size = columns.keys.nbytes + columns.values.nbytes
 
     def upto(self, bound: bytes | None) -> Columns:
         """Take the rows before ``bound``."""
@@ -121,24 +164,22 @@ class _Run:
         return self._at == len(self._keys)
 
 
-def merged(chunks: Iterable[tuple[bytes, bytes]], low: bytes, high: bytes | None) -> Iterator[Columns]:
-    """Yield the changes from ``low`` up to ``high`` in key order, in batches.
+def merged(pieces: Iterable[tuple[bytes, bytes]]) -> Iterator[Columns]:
+    """Yield the changes of a range in key order, in batches.
 
-    ``chunks``: first keys and data, ascending by first keys, with no key in two of them. Only chunks that
+    ``pieces``: first keys and data, ascending by first keys, with no key in two of them. Only pieces that
     overlap at one key, and a few more, are held in memory.
     """
     runs: list[_Run] = []
     held = 0
-    for first, data in chunks:
+    for first, data in pieces:
         if held >= _MERGE_BYTES:
-            yield from _merge(runs, min(first, high) if high is not None else first)
+            yield from _merge(runs, first)
             runs = [run for run in runs if not run.ended]
             held = 0
-        run = _Run(unpacked(data))
-        run.upto(low)
-        runs.append(run)
-        held += CHUNK_BYTES
-    yield from _merge(runs, high)
+        runs.append(_Run(unpacked(data)))
+        held += runs[-1].size
+    yield from _merge(runs, None)
 
 
 def _merge(runs: Sequence[_Run], bound: bytes | None) -> Iterator[Columns]:

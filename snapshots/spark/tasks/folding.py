@@ -13,7 +13,8 @@ from registry.domain.fold.fold import apply_all, owner
 from registry.domain.log_format.records import DeleteSubjectKey, Record, UnreadableKey, decode_key
 from registry.domain.rows.memory_views import DictView, OverlayView
 
-from .chunks import chunks_of, table
+from .chunks import chunks_of, folded, summarized
+from .summaries import FoldSummary
 
 # Bytes of changes, roughly, that are sorted at once.
 FLUSH_BYTES = 32 << 20
@@ -41,9 +42,11 @@ def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     # There are no reference cycles, and looking for some would take a fifth of the time.
     gc.disable()
     try:
+        summary = FoldSummary()
         for changes in _changes(batches):
-            for chunk in chunks_of(changes):
-                yield table(chunk)
+            for chunk in chunks_of(changes, summary):
+                yield folded(chunk)
+        yield summarized(summary)
     finally:
         gc.enable()
 

@@ -17,6 +17,11 @@ class TallyMessage(msgspec.Struct, frozen=True):
     # In hexadecimal.
     digest: str
 
+    @property
+    def value(self) -> tuple[dict[str, int], int]:
+        """The counts and the digest."""
+        return self.counts, int(self.digest, 16)
+
 
 _decode = msgspec.msgpack.Decoder(TallyMessage).decode
 _encode = msgspec.msgpack.Encoder().encode
@@ -39,12 +44,15 @@ class Tally:
         self.counts[chr(key[0])] -= 1
         self.digest -= digest.row_hash(key, value)
 
+    def message(self) -> TallyMessage:
+        """Return the tally as it travels."""
+        return TallyMessage(dict(self.counts), digest.text(self.digest % digest.MODULUS))
+
     def dumps(self) -> bytes:
         """Return the tally, for :func:`loads`."""
-        return _encode(TallyMessage(dict(self.counts), digest.text(self.digest % digest.MODULUS)))
+        return _encode(self.message())
 
 
 def loads(raw: bytes) -> tuple[dict[str, int], int]:
     """Return the counts and the digest of a tally."""
-    message = _decode(raw)
-    return message.counts, int(message.digest, 16)
+    return _decode(raw).value

@@ -15,7 +15,7 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Part
 from snapshots.format.stored import copy_part
 
-from .chunks import merged
+from .chunks import Shared, merged
 from .columns import Columns, ColumnWriter, KeysOf, columns_of_part
 from .merging import fresh, spliced
 from .tallying import Tally
@@ -62,15 +62,16 @@ decode = msgspec.msgpack.Decoder(WrittenRange).decode
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def write(plan: Plan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write ranges, given as sorted lines of range number, and first key and data of a chunk.
+def write(shared: Shared[Plan], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write ranges, given as sorted lines of range number, and first key and data of a piece.
 
-    A range without chunks has one line without data. Repeatable: the files are the same.
+    A range without changes has one line without data. Repeatable: the files are the same.
     """
+    plan = shared.value
     location = Location.parse(plan.uri)
     for number, lines in groupby(_lines(batches), key=itemgetter(0)):
-        chunks = ((first, data) for _, first, data in lines if data is not None)
-        answer = write_range(location, plan, plan.ranges[number], chunks)
+        pieces = ((first, data) for _, first, data in lines if data is not None)
+        answer = write_range(location, plan, plan.ranges[number], pieces)
         yield pa.record_batch([pa.array([_encode(answer)], pa.binary())], schema=_ANSWER)
 
 
@@ -80,10 +81,10 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes, byte
 
 
 def write_range(
-    location: Location, plan: Plan, units: Range, chunks: Iterable[tuple[bytes, bytes]]
+    location: Location, plan: Plan, units: Range, pieces: Iterable[tuple[bytes, bytes]]
 ) -> WrittenRange:
-    """Write the parts of one range; ``chunks`` as for :func:`.chunks.merged`."""
-    changes = _Feed(merged(chunks, units[0].low, units[-1].high))
+    """Write the parts of one range; ``pieces`` as for :func:`.chunks.merged`."""
+    changes = _Feed(merged(pieces))
     tally = Tally()
     parts: list[Part] = []
     for unit in units:

@@ -8,7 +8,7 @@ import sysconfig
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -25,8 +25,9 @@ from snapshots.format.manifest import Part
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import WrittenRows, merge_runs, write_run
 from snapshots.spark import shipping
-from snapshots.spark.ranges import ChunkSummary, plan_ranges
+from snapshots.spark.ranges import plan_ranges
 from snapshots.spark.tasks import base_rows, chunks, columns, folding, tallying, writing
+from snapshots.spark.tasks.summaries import SAMPLES_MAX, FoldSummary, decode
 from snapshots.spark.tasks.verifying import WrongPart, parts_table, tally_files
 from tests.unit.random_logs import fold, logs, rows_of
 
@@ -75,17 +76,62 @@ def test_columns_make_the_parts_that_rows_make(found: list[parts.Row], data: st.
         assert columns.read_keys(content) == again.keys
 
 
-@given(st.lists(some_rows, max_size=4), st.binary(max_size=2), st.binary(max_size=2))
-def test_chunks_are_merged_in_order_and_within_their_bounds(
-    found: list[list[parts.Row]], low: bytes, high: bytes
+def _chunk(chunk: chunks.Chunk) -> pa.RecordBatch:
+    """Return a chunk as Spark gives it to the task that cuts it."""
+    return chunks.folded(chunk).select(["first", "last", "data"])
+
+
+class Value(NamedTuple):
+    """A value that tasks share."""
+
+    value: Any
+
+
+@given(st.lists(some_rows, max_size=4), st.sets(st.binary(max_size=2), max_size=4))
+def test_chunks_are_cut_where_ranges_begin_and_merged_in_order(
+    found: list[list[parts.Row]], edges: set[bytes]
 ) -> None:
     runs = [[(b"%c%b" % (n, key), value) for key, value in run] for n, run in enumerate(found)]
     runs = [sorted((key[1:] + key[:1], value) for key, value in run) for run in runs]
-    made = sorted((chunk.first, chunk.data) for run in runs for chunk in chunks.chunks_of(dict(run)))
-    batches = list(chunks.merged(made, low, high or None))
-    listed = [row for batch in batches for row in _listed(batch)]
+    lows = sorted({b"", *edges})
+    cuts = Value(chunks.Cuts(lows, [7 * number for number in range(len(lows))]))
+    made = [_chunk(chunk) for run in runs for chunk in chunks.chunks_of(dict(run), FoldSummary())]
+    pieces = [piece for batch in chunks.cut(cuts, made) for piece in _tuples(batch)]
+    assert all(place == 7 * number for place, number, _, _ in pieces)
     expected = sorted(row for run in runs for row in run)
-    assert listed == [row for row in expected if row[0] >= low and (not high or row[0] < high)]
+    for number, (low, high) in enumerate(zip(lows, [*lows[1:], b"\xff" * 9], strict=True)):
+        mine = sorted((first, data) for _, each, first, data in pieces if each == number)
+        listed = [row for batch in chunks.merged(mine) for row in _listed(batch)]
+        assert listed == [row for row in expected if low <= row[0] < high]
+
+
+def test_what_travels_are_the_rows_once_however_many_ranges_there_are() -> None:
+    """Runs that span all keys give each range its own rows: the shuffle does not grow with the ranges."""
+    summary = FoldSummary()
+    runs = [{b"%06d" % (7 * at + run): b"v" * 20 for at in range(3_000)} for run in range(4)]
+    made = [_chunk(each) for run in runs for each in chunks.chunks_of(run, summary)]
+    sent = {}
+    for ranges in (2, 16, 128):
+        lows = [b"", *(b"%06d" % (21_000 * at // ranges) for at in range(1, ranges))]
+        cuts = Value(chunks.Cuts(lows, range(ranges)))
+        pieces = [piece for batch in chunks.cut(cuts, made) for piece in _tuples(batch)]
+        rows = [len(chunks.unpacked(data).keys) for *_, data in pieces]
+        sent[ranges] = sum(rows)
+        assert min(rows) > 0
+        # Each chunk gives a piece, and each beginning of a range cuts at most one chunk of each run.
+        assert len(pieces) <= len(made) + len(runs) * (ranges - 1)
+    assert set(sent.values()) == {12_000}
+
+
+def test_the_driver_gets_a_bounded_number_of_rows_from_a_task() -> None:
+    summary = FoldSummary()
+    run = {b"%06d" % at: b"v" * (5_000 if at < 100 else 20) for at in range(30_000)}
+    assert len(list(chunks.chunks_of(run, summary))) > 1_000
+    found = decode(summary.dumps())
+    assert 10 < len(found.samples) <= SAMPLES_MAX + 1
+    assert sum(size for _, size in found.samples) == sum(len(key) + len(value) for key, value in run.items())
+    before = sum(size for key, size in found.samples if key < b"000100")
+    assert 450_000 < before < 550_000, "where the bytes are"
 
 
 def _listed(batch: columns.Columns) -> list[Any]:
@@ -122,30 +168,29 @@ def _by_tasks(
         asked = [number for number, part in enumerate(base.parts) if base_rows.may_be_asked(part)]
         wish = base_rows.BaseQuery(location.uri, "base", tuple(base.parts), owners)
         numbers = pa.record_batch([pa.array(asked, pa.int64())], names=["id"])
-        for batch in base_rows.pick(wish, [numbers]):
+        for batch in base_rows.pick(Value(wish), [numbers]):
             said += [(own, offset, ts, key, value) for own, key, offset, ts, value in _tuples(batch)]
-    found: list[chunks.Chunk] = []
+    made: list[pa.RecordBatch] = []
     for number in range(partitions):
         mine = [each for each in said if hash(each[0]) % partitions == number]
         mine.sort(key=itemgetter(0))
-        found += [chunks.Chunk(*_tuples(batch)[0]) for batch in folding.fold(_batches(mine))]
-    seen = [ChunkSummary(chunk.first, chunk.size, chunk.begins, chunk.gone) for chunk in found]
-    plan = writing.Plan(location.uri, id, "base", plan_ranges(seen, base.parts, wanted))
-    lines: list[Any] = []
-    for number, units in enumerate(plan.ranges):
-        low, high = units[0].low, units[-1].high
-        lines.append((number, None, None))
-        within = (each for each in found if each.last >= low and (high is None or each.first < high))
-        lines += sorted((number, each.first, each.data) for each in within)
+        made += folding.fold(_batches(mine))
+    found = [decode(summary) for batch in made for *_, summary in _tuples(batch) if summary is not None]
+    plan = writing.Plan(location.uri, id, "base", plan_ranges(found, base.parts, wanted))
+    cuts = chunks.Cuts([units[0].low for units in plan.ranges], range(len(plan.ranges)))
+    lines: list[Any] = [(number, None, None) for number in range(len(plan.ranges))]
+    folded = [batch.select(["first", "last", "data"]) for batch in made if batch["data"].null_count == 0]
+    lines += [line[1:] for batch in chunks.cut(Value(cuts), folded) for line in _tuples(batch)]
+    lines.sort(key=lambda line: (line[0], line[1] or b""))
     types = (pa.int32(), BINARY, BINARY)
     arrays = [pa.array(column, kind) for column, kind in zip(zip(*lines, strict=True), types, strict=True)]
     answers = [
         writing.decode(answer)
-        for batch in writing.write(plan, [pa.record_batch(arrays, names=["range", "first", "data"])])
+        for batch in writing.write(Value(plan), [pa.record_batch(arrays, names=["range", "first", "data"])])
         for (answer,) in _tuples(batch)
     ]
     written = [WrittenRows(each.parts, *tallying.loads(each.gone)) for each in answers]
-    written += [WrittenRows([], *tallying.loads(chunk.tally)) for chunk in found if chunk.tally]
+    written += [WrittenRows([], *summary.tally.value) for summary in found]
     united = merge_runs([*written, base._replace(parts=[])])
     return united._replace(counts={table: count for table, count in united.counts.items() if count})
 
@@ -206,9 +251,10 @@ def test_the_fold_never_asks_for_index_rows(log: list[Record]) -> None:
 
 @given(st.lists(some_rows.filter(bool), max_size=3), st.integers(1, 9))
 def test_every_key_is_in_one_range(runs: list[list[parts.Row]], wanted: int) -> None:
-    made = [chunk for run in runs for chunk in chunks.chunks_of(dict(run))]
-    seen = [ChunkSummary(each.first, each.size, each.begins, each.gone) for each in made]
-    ranges = plan_ranges(seen, (), wanted)
+    summaries = [FoldSummary() for _ in runs]
+    for run, summary in zip(runs, summaries, strict=True):
+        assert list(chunks.chunks_of(dict(run), summary))
+    ranges = plan_ranges([decode(summary.dumps()) for summary in summaries], (), wanted)
     units = [unit for each in ranges for unit in each]
     assert all(ranges)
     assert units[0].low == b""
@@ -225,7 +271,7 @@ def test_a_part_of_the_base_that_was_changed_is_refused(tmp_path: Path) -> None:
     wish = base_rows.BaseQuery(location.uri, "base", tuple(written.parts), ())
     numbers = pa.record_batch([pa.array([0], pa.int64())], names=["id"])
     with pytest.raises(UnusableSnapshot, match="damaged"):
-        list(base_rows.pick(wish, [numbers]))
+        list(base_rows.pick(Value(wish), [numbers]))
     plan = writing.Plan(location.uri, "new", "base", plan_ranges([], [part], 1))
     # The location copies it; reading all parts again before they are announced finds it.
     assert writing.write_range(location, plan, plan.ranges[0], []).parts == [part]
