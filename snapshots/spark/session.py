@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,31 +60,43 @@ _ended.set()
 
 
 @contextmanager
-def open_session(settings: Settings, *, brief: bool = False) -> Iterator[SparkSession]:
-    """Open a session for a ``with`` block: that of ``spark-submit`` if there is one, else a new one.
+def open_session(settings: Settings, *, brief: bool = False, keep: bool = False) -> Iterator[SparkSession]:
+    """Open a session for a ``with`` block: one that runs, as that of ``spark-submit``, else a new one.
 
-    ``brief``: for little work, without Java's optimising compiler. Raises :class:`..task.BuildFailed` if
-    there is no Java, no connector or no such Spark.
+    ``brief``: for little work, without Java's optimising compiler. ``keep``: leave the session running for
+    the next call. Raises :class:`..task.BuildFailed` if there is no Java, no connector or no such Spark.
     """
     # It logs every connection that it closes, and traces of those that Java closes.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     _ended.wait()
-    running = SparkSession.getActiveSession()
+    running = _running()
     if running is not None:
         with _prepared(running, _sql(settings, brief=brief)):
             yield running
         return
-    conf = session_conf(settings, brief=brief)
+    conf = session_conf(settings, brief=brief and not keep)
     _set_environment(conf)
     with (
-        _started(conf, settings.snapshots_spark_start_timeout_s) as session,
+        _started(conf, settings.snapshots_spark_start_timeout_s, keep=keep) as session,
         _prepared(session, _sql(settings, brief=brief)),
     ):
         yield session
 
 
+def _running() -> SparkSession | None:
+    """Return the session that runs in this process; a kept one may have ended meanwhile."""
+    try:
+        running = SparkSession.getActiveSession()
+        if running is None or not running.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (there is no other way)
+            return running
+        running.stop()
+    except (Py4JError, OSError):
+        _kill_java()  # It has ended; PySpark would go on asking it.
+    return None
+
+
 @contextmanager
-def _started(conf: Mapping[str, str], limit_s: float) -> Iterator[SparkSession]:
+def _started(conf: Mapping[str, str], limit_s: float, *, keep: bool) -> Iterator[SparkSession]:
     threading.Thread(target=_load_ahead, name="ahead", daemon=True).start()
     try:
         with time_limit(limit_s, EngineUnavailable(_not_started(conf, limit_s))):
@@ -101,7 +114,8 @@ def _started(conf: Mapping[str, str], limit_s: float) -> Iterator[SparkSession]:
     try:
         yield session
     finally:
-        _end(session)
+        if not keep:
+            _end(session)
 
 
 def _not_started(conf: Mapping[str, str], limit_s: float) -> str:
@@ -231,6 +245,20 @@ def _set_environment(conf: Mapping[str, str]) -> None:
         )
 
 
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that exists until this process ends: executors that start later fetch from it, too."""
+    return tempfile.TemporaryDirectory()
+
+
+def _ship(context: SparkContext) -> None:
+    """Have executors import the tasks' modules; once for each context."""
+    archive = Path(_folder().name, shipping.ARCHIVE)
+    if not any(each.endswith(shipping.ARCHIVE) for each in context.listFiles):
+        shipping.write_archive(archive)
+        context.addPyFile(str(archive))
+
+
 @contextmanager
 def _prepared(session: SparkSession, sql: Mapping[str, str]) -> Iterator[SparkSession]:
     """Set ``sql`` in a session for the block, and restore its settings afterwards."""
@@ -238,12 +266,9 @@ def _prepared(session: SparkSession, sql: Mapping[str, str]) -> Iterator[SparkSe
     for name, value in sql.items():
         session.conf.set(name, value)
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            if not (session.sparkContext.master or "").startswith("local"):
-                archive = Path(folder, shipping.ARCHIVE)
-                shipping.write_archive(archive)
-                session.sparkContext.addPyFile(str(archive))
-            yield session
+        if not (session.sparkContext.master or "").startswith("local"):
+            _ship(session.sparkContext)
+        yield session
     finally:
         with suppress(Py4JError, OSError):  # Spark was killed
             for name, earlier in before.items():

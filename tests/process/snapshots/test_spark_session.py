@@ -30,3 +30,30 @@ def test_sessions_keep_what_the_user_sets_and_leave_nothing_in_the_home_folder(t
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == 2 * ["true NO_CODEGEN 3"]
     assert not list(tmp_path.iterdir())
+
+
+_KEPT = """
+import os, signal, sys
+from pyspark import SparkContext
+from registry.config.settings import Settings
+from snapshots.spark.session import open_session
+
+given = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf="spark.ui.enabled=false")
+for number in range(3):
+    with open_session(given, keep=True) as session:
+        print(session.range(3).count(), session.sparkContext.applicationId)
+    if number == 1:
+        java = SparkContext._gateway.proc
+        os.kill(java.pid, signal.SIGKILL)
+        java.wait()
+"""
+
+
+def test_a_kept_session_serves_the_next_build_and_is_replaced_if_java_was_killed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _KEPT], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    (one, first), (two, second), (three, third) = (line.split() for line in done.stdout.splitlines())
+    assert one == two == three == "3"
+    assert first == second != third
