@@ -16,6 +16,8 @@ from registry.log.embedded.reader import EmbeddedLogReader
 ASK_S = 30.0
 # How many records before an offset are searched for a time, in turn.
 _BACK = (1, 1_000, 1_000_000)
+# Places at which a log is read to estimate its size, and what is read at each.
+_LOOKS, _LOOK_RECORDS, _LOOK_BYTES = 16, 500, 256 << 10
 # Records before an offset from which its lineage is made.
 _LINEAGE_RECORDS = 64
 
@@ -47,6 +49,13 @@ class ReadableLog(Protocol):
     def close(self) -> None:
         """Release the log."""
         ...
+
+
+class LogSize(NamedTuple):
+    """About how many records a stretch of the log has, and their bytes."""
+
+    records: int
+    bytes: int
 
 
 class Source(NamedTuple):
@@ -113,6 +122,27 @@ def lineage_at(log: ReadableLog, offset: int) -> Lineage:
         lineage = lineage.extended(records, fetched.epoch if known else -1, fetched.epoch_end)
         start = fetched.next
     return lineage
+
+
+def estimate_size(log: ReadableLog, start: int, end: int) -> LogSize:
+    """Return about how much the log still has from ``start`` up to ``end``, after a few small reads.
+
+    Compaction leaves few records of many offsets. Raises :class:`registry.log.contract.LogError`.
+    """
+    share, records, size = (end - start) / _LOOKS, 0.0, 0.0
+    for look in range(_LOOKS):
+        at = start + round(share * look)
+        if at >= end or not log.wait(at, ASK_S):
+            continue
+        fetched = log.read(at, _LOOK_RECORDS, _LOOK_BYTES)
+        found = [record for record in fetched.records if record.offset < end]
+        stretch = min(fetched.next, end) - at
+        if stretch > 0:
+            records += len(found) * share / stretch
+            size += (
+                sum(len(record.key or b"") + len(record.value or b"") for record in found) * share / stretch
+            )
+    return LogSize(round(records), round(size))
 
 
 def _last_time(log: ReadableLog, start: int, end: int) -> int | None:

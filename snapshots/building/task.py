@@ -23,10 +23,14 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from snapshots.format.writer import ManifestHeader, WrittenRows
 
-from .sources import Source, lineage_at
+from .sources import LogSize, Source, estimate_size, lineage_at
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 0.2
+
+
+# An option: the engine may keep what it has started, for the next build of this process.
+KEEP = "keep"
 
 
 class Progress(Protocol):
@@ -84,12 +88,18 @@ class Task:
     began_ms: int
     # Further options of an engine.
     options: Mapping[str, str] = field(default_factory=dict)
+    # What the log has from ``start`` up to ``end``.
+    size: LogSize | None = None
     clock: Callable[[], int] = now_ms
 
     @property
     def start(self) -> int:
         """The offset from which the log is read."""
         return self.base.offset if self.base else 0
+
+    def log_size(self) -> LogSize:
+        """Return what there is to read. Raises :class:`registry.log.contract.LogError`."""
+        return self.size or estimate_size(self.source.log, self.start, self.end)
 
     def about(self, engine: str) -> ManifestHeader:
         """Return the manifest's header; call it when reading has finished, or later.

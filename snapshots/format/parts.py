@@ -46,6 +46,12 @@ def begins_part(key: bytes) -> bool:
     return not xxh3_64_intdigest(key) & _MASK
 
 
+def beginning(keys: Iterable[bytes]) -> list[int]:
+    """Return the places of the keys with which a part begins."""
+    mask = _MASK
+    return [at for at, key in enumerate(keys) if not xxh3_64_intdigest(key) & mask]
+
+
 def cut(batches: Iterable[Sequence[Row]]) -> Iterator[list[Row]]:
     """Yield the rows of each part, from rows in key order. Raises :class:`ValueError` if they are not.
 

@@ -8,23 +8,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark import SparkContext, StorageLevel
+from pyspark import Broadcast, SparkContext, StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from registry.domain.rows.digest import MODULUS, text
-from snapshots.building.task import EngineFailed, Progress, Task, WrongRows, with_keyset
+from snapshots.building.task import KEEP, EngineFailed, Progress, Task, WrongRows, with_keyset
 from snapshots.format.manifest import Manifest
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs, publish
 from snapshots.spark.tasks.base_rows import BaseQuery, may_be_asked, pick
 from snapshots.spark.tasks.chunks import BadChunk
 from snapshots.spark.tasks.folding import fold
+from snapshots.spark.tasks.owned_records import COLUMNS
 from snapshots.spark.tasks.summaries import SummaryMessage, decode
 from snapshots.spark.tasks.tallying import loads
 from snapshots.spark.tasks.verifying import WrongPart
@@ -51,6 +52,8 @@ _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 _NUMBERS_TRIED = 20
 _EVERY_S = 0.5
 
+T = TypeVar("T")
+
 
 def build(task: Task, progress: Progress) -> Manifest:
     """Build a snapshot; see :class:`..task.Engine`.
@@ -58,14 +61,18 @@ def build(task: Task, progress: Progress) -> Manifest:
     Raises :class:`..task.BuildFailed` for Spark's errors, :class:`..task.WrongRows`, and
     :class:`snapshots.format.stored.UnusableSnapshot` for a damaged base.
     """
-    brief = task.end - task.start < BRIEF
+    task = replace(task, size=task.log_size())
+    brief = task.log_size().records < BRIEF
     with ThreadPoolExecutor(1, "owners") as thread:
         few = brief and task.base
         owners = (
             thread.submit(records.find_owners_here, task.source.log, task.start, task.end) if few else None
         )
         progress(STARTING, 0, 1)
-        with open_session(task.settings, brief=brief) as session, _plain_errors(task):
+        with (
+            open_session(task.settings, brief=brief, keep=KEEP in task.options) as session,
+            _plain_errors(task),
+        ):
             progress(STARTING, 1, 1)
             return _Job(session, task, progress, owners).run()
 
@@ -78,23 +85,37 @@ class _Job:
     ) -> None:
         self._session, self._task, self._progress, self._found = session, task, progress, owners
         self._context = session.sparkContext
-        self._partitions = tasks_for(task.end - task.start, self._context.defaultParallelism)
+        self._broadcasts: list[Broadcast[Any]] = []
+        self._partitions = tasks_for(task.log_size(), self._context.defaultParallelism)
 
     def run(self) -> Manifest:
         """Fold the records, write the parts, verify them and publish the manifest."""
+        try:
+            return self._run()
+        finally:
+            with suppress(Py4JError, OSError):  # Spark has ended.
+                for each in self._broadcasts:
+                    each.destroy()
+
+    def _run(self) -> Manifest:
         task = self._task
         log = records.with_owner(records_of(self._session, task))
         if task.base:
             owners = self._owners(log)
             if len(owners) > OWNERS_MAX:
-                return _Job(self._session, replace(task, base=None), self._progress).run()
-            log = records.with_rows(log, self._base_rows(owners, task.base))
-        with self._folded(records.latest(log, self._partitions)) as (folded, found):
+                return _Job(self._session, replace(task, base=None, size=None), self._progress).run()
+            log = log.unionByName(self._base_rows(owners, task.base))
+        with self._folded(records.ordered(log, self._partitions)) as (folded, found):
             written = self._write(folded, self._plan(found), found)
         self._verify(written)
         # Asking for the end proves that the log is still the one that was opened.
         task.source.end()
         return publish(task.location, with_keyset(task, task.about(ENGINE), written), written)
+
+    def _shared(self, value: T) -> Broadcast[T]:
+        """Return a value that executors get once, rather than with each task."""
+        self._broadcasts.append(self._context.broadcast(value))
+        return self._broadcasts[-1]
 
     @contextmanager
     def _folded(self, log: DataFrame) -> Iterator[tuple[DataFrame, list[SummaryMessage]]]:
@@ -130,8 +151,7 @@ class _Job:
         tasks = min(len(parts), 4 * self._context.defaultParallelism)
         numbers = self._session.range(0, len(parts), 1, max(1, tasks))
         wanted = BaseQuery(self._task.location.uri, base.id, tuple(parts), tuple(owners))
-        schema = "owner binary, key binary, offset bigint, ts bigint, value binary"
-        return numbers.mapInArrow(partial(pick, self._context.broadcast(wanted)), schema)
+        return numbers.mapInArrow(partial(pick, self._shared(wanted)), COLUMNS)
 
     def _plan(self, found: list[SummaryMessage]) -> writing.Plan:
         task = self._task
@@ -141,7 +161,7 @@ class _Job:
 
     def _write(self, folded: DataFrame, plan: writing.Plan, found: list[SummaryMessage]) -> WrittenRows:
         with self._reported(WRITING):
-            write = partial(writing.write, self._context.broadcast(plan))
+            write = partial(writing.write, self._shared(plan))
             answers = [
                 writing.decode(bytes(each.answer))
                 for each in self._pieces(folded, plan).mapInArrow(write, writing.FIELDS).collect()
@@ -178,7 +198,7 @@ class _Job:
         """Return the chunks, cut where ranges begin, with those of a range in order and in one partition."""
         count = len(plan.ranges)
         lows, places = [units[0].low for units in plan.ranges], self._places(count)
-        cut = partial(chunks.cut, self._context.broadcast(chunks.Cuts(lows, places)))
+        cut = partial(chunks.cut, self._shared(chunks.Cuts(lows, places)))
         found = folded.select("first", "last", "data").mapInArrow(cut, chunks.PIECES)
         # A range without changes is written too.
         # From Python rows, Spark would start Python workers once more.

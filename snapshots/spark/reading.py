@@ -12,11 +12,12 @@ from pyspark.sql import functions as sql
 
 from registry.config.secret_files import current_secret
 from registry.config.settings import SECRET_FILE, Settings
+from snapshots.building.sources import LogSize
 from snapshots.building.task import EngineUnavailable, Task
 
 from .embedded_source import EmbeddedLogSource
 
-RECORDS_IN_TASK = 100_000
+RECORDS_IN_TASK, BYTES_IN_TASK = 100_000, 128 << 20
 _TASKS_MAX = 4_096
 _POLL_MS = 120_000
 _FETCH = {
@@ -33,16 +34,18 @@ _LOGIN = {
 }
 
 
-def tasks_for(records: int, least: int) -> int:
-    """Return how many tasks read or fold this many records."""
-    return max(least, min(_TASKS_MAX, -(-records // RECORDS_IN_TASK)))
+def tasks_for(size: LogSize, least: int) -> int:
+    """Return how many tasks read or fold so much. A compacted log has few records of many offsets."""
+    wanted = max(-(-size.records // RECORDS_IN_TASK), -(-size.bytes // BYTES_IN_TASK))
+    return max(least, min(_TASKS_MAX, wanted))
 
 
 def records_of(session: SparkSession, task: Task) -> DataFrame:
     """Return the log's records from the task's start up to its end."""
     least = session.sparkContext.defaultParallelism
     # The log is one partition, but several tasks can read it.
-    tasks = tasks_for(task.end - task.start, min(least, 1 + (task.end - task.start) // 1_000))
+    size = task.log_size()
+    tasks = tasks_for(size, min(least, 1 + size.records // 1_000))
     if not (task.settings.kafka or (session.sparkContext.master or "").startswith("local")):
         raise EngineUnavailable("the log is on this host: only a Spark that runs here (local) can read it")
     if task.settings.kafka:

@@ -28,7 +28,8 @@ _number, _offset, _SIGN = (
     struct.Struct(">Q").pack,
     1 << 31,
 )  # like rows.number, but faster
-_KINDS = {kind: b'","schemaType":"%b"' % kind.encode() for kind in ("AVRO", "JSON", "PROTOBUF")}
+# How a version row goes on after the guid, by type.
+KINDS = {kind: b'","schemaType":"%b"' % kind.encode() for kind in ("AVRO", "JSON", "PROTOBUF")}
 _GUID_BYTES = len(b',"guid":"00000000-0000-0000-0000-000000000000')
 _HEAD_BYTES = len(b'{"subject":"","version":')
 _SCHEMA_BYTES = len(b',"schema":')
@@ -62,13 +63,17 @@ def plain_key(raw: bytes) -> PlainKey | None:
     return PlainKey(name, digits, name + (_FIRST.get(digits) or b"\0" + number(int(digits))))
 
 
-def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change] | None:
-    """Return the rows of a version that has none yet; ``None`` if the value is not plain."""
+# Id, one of the values of KINDS, text, and whether it is deleted. A tuple, because each record makes one.
+PlainSchema = tuple[int, bytes, str, bool]
+
+
+def plain_schema(value: bytes) -> PlainSchema | None:
+    """Return the content of a record's value; ``None`` if it holds anything else, or nothing readable."""
     try:
         parsed = decode_schema(value)
     except (ValueError, RecursionError):
         return None
-    kind = _KINDS.get(parsed.schemaType or "AVRO")
+    kind = KINDS.get(parsed.schemaType or "AVRO")
     further = (
         parsed.references
         or parsed.md5 is not None
@@ -77,21 +82,30 @@ def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change
     )
     if further or kind is None:
         return None
+    return parsed.id, kind, parsed.schema, parsed.deleted or False
+
+
+def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change] | None:
+    """Return the rows of a version that has none yet; ``None`` if the value is not plain."""
+    plain = plain_schema(value)
+    if plain is None:
+        return None
     name, digits, end = key
-    content = md5(parsed.schema.encode(), usedforsecurity=False).digest()
-    guid, schema, deleted = hexlify(content, b"-", 2), dumps(parsed.schema), parsed.deleted
+    schema_id, kind, text, deleted = plain
+    content = md5(text.encode(), usedforsecurity=False).digest()
+    guid, schema = hexlify(content, b"-", 2), dumps(text)
     a = _HEAD_BYTES + len(name) + len(digits)
     b = a + _GUID_BYTES + len(kind)
     c = b + _SCHEMA_BYTES + len(schema)
     row = b"".join((
-        version_row.pack_header(parsed.id, _DELETED if deleted else 0, offset, ts, content, a, b, c, c, c, c),
+        version_row.pack_header(schema_id, _DELETED if deleted else 0, offset, ts, content, a, b, c, c, c, c),
         b'{"subject":"', name, b'","version":', digits,
         b',"guid":"', guid[:4], guid[5:29], guid[30:34], guid[35:], kind, b',"schema":', schema,
         (b',"ts":%d,"deleted":true}' if deleted else b',"ts":%d,"deleted":false}') % ts,
     ))  # fmt: skip
-    schema_id = _number(parsed.id | _SIGN)
+    packed_id = _number(schema_id | _SIGN)
     return [
-        (_GUIDS + content + end, schema_id),
-        (_IDS + schema_id + _offset(offset) + end, b""),
+        (_GUIDS + content + end, packed_id),
+        (_IDS + packed_id + _offset(offset) + end, b""),
         (_VERSIONS + end, row),
     ]

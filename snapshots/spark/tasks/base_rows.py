@@ -14,15 +14,15 @@ from snapshots.format.manifest import Part
 
 from .chunks import Shared
 from .columns import KeysOf, keys_of_part
-from .folding import BASE_ROW
+from .owned_records import BASE_ROW, version_of_row
 
 # Tables that the fold only writes: deletions from them follow from the rows that they point to.
 NEVER_ASKED = (
     layout.ENCODED, layout.GUID, layout.ID, layout.REFERRER, layout.RESOURCE_ID, layout.RESOURCE_NAME,
 )  # fmt: skip
 _ROW = pa.schema([
-    ("owner", pa.binary()), ("key", pa.binary()), ("offset", pa.int64()), ("ts", pa.int64()),
-    ("value", pa.binary()),
+    ("owner", pa.binary()), ("version", pa.int32()), ("offset", pa.int64()), ("ts", pa.int64()),
+    ("key", pa.binary()), ("value", pa.binary()),
 ])  # fmt: skip
 
 
@@ -95,6 +95,7 @@ def _versions_of(keys: KeysOf, begin: int, end: int, owners: Sequence[bytes]) ->
 
 def _answer(found: list[tuple[bytes, bytes, bytes]]) -> pa.RecordBatch:
     owners, keys, values = zip(*found, strict=True) if found else ((), (), ())
-    columns = (owners, keys, [BASE_ROW] * len(found), [0] * len(found), values)
+    versions = [version_of_row(key) for key in keys]
+    columns = (owners, versions, [BASE_ROW] * len(found), [0] * len(found), keys, values)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, _ROW.types, strict=True)]
     return pa.record_batch(arrays, schema=_ROW)

@@ -7,15 +7,13 @@ begin: a range gets its own rows and no others, and each row travels once.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from snapshots.format.parts import begins_part
-
-from .columns import Columns, KeysOf, columns_of, ordered, united
+from .columns import Columns, KeysOf, ordered, united
 from .summaries import FoldSummary
 
 # Uncompressed bytes of a chunk's keys and values; the row that passes this bound is the last.
@@ -64,13 +62,10 @@ class Cuts(NamedTuple):
     places: Sequence[int]
 
 
-def chunks_of(changes: Mapping[bytes, bytes | None], summary: FoldSummary) -> Iterator[Chunk]:
-    """Yield the chunks of a run of changes, in key order, and add the run to the summary."""
-    summary.tally.put_all(changes)
-    for key in changes:
-        if begins_part(key):
-            summary.mark(key, begins=changes[key] is not None)
-    columns = ordered(columns_of(changes))
+def chunks_of(run: Columns, summary: FoldSummary) -> Iterator[Chunk]:
+    """Yield the chunks of a run of changes, given in any order, and add the run to the summary."""
+    columns = ordered(run)
+    summary.add(columns.keys.to_pylist(), columns.values.to_pylist())
     ends, keys, begun, done = columns.ends(), KeysOf(columns.keys), 0, 0
     while begun < len(keys):
         upto = min(int(np.searchsorted(ends, done + CHUNK_BYTES)) + 1, len(keys))

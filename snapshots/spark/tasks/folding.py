@@ -1,108 +1,196 @@
-"""Grouping records by owner, and folding them over the owners' earlier rows into chunks of changes."""
+"""Folding records over their owners' earlier rows into chunks of changes, in bounded memory.
+
+Records and rows arrive by owner, then by version, then by offset, with the owner's other records and rows
+first (version 0). Versions do not depend on each other; what an owner's other records can change in them are
+marks of deletion. So a large owner is folded version by version, each with these marks.
+"""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from registry.domain.fold.fold import apply_all, owner
+from registry.domain.fold.fold import apply_all
 from registry.domain.log_format.records import DeleteSubjectKey, Record, UnreadableKey, decode_key
 from registry.domain.rows.memory_views import DictView, OverlayView
 
 from .chunks import chunks_of, folded, summarized
+from .columns import Columns, columns_of, united
+from .owned_records import BASE_ROW, OTHER, OwnedRecord, is_mark_row
+from .plain_batches import PAUSE, PlainBatches
 from .summaries import FoldSummary
 
 # Bytes of changes, roughly, that are sorted at once.
-FLUSH_BYTES = 32 << 20
-# The offset that marks a row of the base among records.
-BASE_ROW = -1
+FLUSH_BYTES = 64 << 20
+# Bytes of an owner's records and rows, roughly, above which it is folded version by version.
+OWNER_BYTES = 8 << 20
 # Bytes of a record's changes besides its value, roughly.
 _OVERHEAD_BYTES = 300
-# First byte of a record's group: only the key's last record counts, or every one.
-LAST, EVERY = b"\0", b"\1"
-# Records of owners without rows that are folded at once.
+# Records that are folded at once.
 TOGETHER = 256
 _EMPTY = DictView()
-_OWNER = _OFFSET = itemgetter(0)
+_OWNER, _VERSION = itemgetter(0), itemgetter(1)
+_OFFSET = itemgetter(0)
 
 Changes = dict[bytes, bytes | None]
-# Owner, offset, time, key and value of a record; or of a row, with the offset BASE_ROW.
-OwnedRecord = tuple[bytes, int, int, bytes | None, bytes | None]
 
 
 def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn records and rows of the base into chunks; those of one owner are adjacent.
-
-    An owner's rows are held in memory.
-    """
+    """Turn records and rows of the base into chunks, and a summary at the end."""
     # There are no reference cycles, and looking for some would take a fifth of the time.
     gc.disable()
     try:
         summary = FoldSummary()
-        for changes in _changes(batches):
-            for chunk in chunks_of(changes, summary):
+        for run in _runs(_changes(batches)):
+            for chunk in chunks_of(run, summary):
                 yield folded(chunk)
         yield summarized(summary)
     finally:
         gc.enable()
 
 
-def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[Changes]:
-    changes: Changes = {}
-    waiting: list[Record] = []
+def _runs(pieces: Iterable[Columns]) -> Iterator[Columns]:
+    """Unite changes until there are enough of them to be sorted at once."""
+    waiting: list[Columns] = []
     size = 0
-    for _, group in groupby(_records(batches), key=_OWNER):
-        records, base = [], []
-        for _, offset, ts, key, value in group:
-            if offset == BASE_ROW:
-                base.append((key or b"", value or b""))
-            else:
-                records.append(Record(offset, ts, key, value))
-                size += len(value or b"") + _OVERHEAD_BYTES
-        if base:
-            _fold(records, DictView(base), changes)
-        else:
-            # The order of owners does not matter, and folding many at once takes less time.
-            waiting += records
-        if len(waiting) >= TOGETHER or size >= FLUSH_BYTES:
-            _fold(waiting, _EMPTY, changes)
-            waiting = []
+    for piece in pieces:
+        waiting.append(piece)
+        size += piece.keys.nbytes + piece.values.nbytes
         if size >= FLUSH_BYTES:
+            yield united(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield united(waiting)
+
+
+def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[Columns]:
+    """Yield all changes; no key is in two of them."""
+    plain = PlainBatches(batches)
+    rest = _Fold()
+    # Rows of plain versions are handed on as soon as there are any, so that they do not pile up.
+    for owner, records in groupby(plain.others(), key=_OWNER):
+        if owner == PAUSE[0]:
+            for _ in records:
+                yield from plain.taken()
+            continue
+        for changes in rest.add(records):
             yield changes
-            changes, size = {}, 0
-    _fold(waiting, _EMPTY, changes)
-    if changes:
-        yield changes
+            yield from plain.taken()
+        yield from plain.taken()
+    yield from plain.taken()
+    yield from rest.finish()
 
 
-def _fold(records: list[Record], base: DictView, changes: Changes) -> None:
-    """Add the changes of whole owners' records."""
-    records.sort(key=_OFFSET)
-    own: Changes = {}
-    apply_all(OverlayView(base, own), records, own)
-    changes.update(own)
+class _Fold:
+    """Folds owners one by one, and small owners without rows together, which takes less time."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Record] = []
+        self._size = 0
+
+    def add(self, records: Iterator[OwnedRecord]) -> Iterator[Columns]:
+        """Fold the records and rows of one owner."""
+        begun, size = [], 0
+        for record in records:
+            begun.append(record)
+            size += _size(record)
+            if size >= OWNER_BYTES:
+                yield from _by_version(chain(begun, records))
+                return
+        base, own = _sorted_apart(begun)
+        if base:
+            yield from _columns(_folded(own, DictView(base)))
+            return
+        self._waiting += own
+        self._size += size
+        if len(self._waiting) >= TOGETHER or self._size >= OWNER_BYTES:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[Columns]:
+        """Fold the records that wait."""
+        changes = _folded(self._waiting, _EMPTY)
+        self._waiting, self._size = [], 0
+        yield from _columns(changes)
 
 
-def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[OwnedRecord]:
-    for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+def _by_version(records: Iterator[OwnedRecord]) -> Iterator[Columns]:
+    """Fold one owner version by version."""
+    marks, held = _Marks([], []), Changes()
+    for version, group in groupby(records, key=_VERSION):
+        if version == OTHER:
+            held = _fold_others(group, marks)
+            yield from _columns(held)
+        else:
+            base, own = _sorted_apart(group)
+            changes = _folded([*own, *marks.records], DictView([*marks.rows, *base]))
+            yield from _columns({key: value for key, value in changes.items() if key not in held})
 
 
-def group_of(key: bytes | None) -> bytes | None:
-    """Return ``LAST`` or ``EVERY``, followed by the owner; ``None`` for no key.
+class _Marks(NamedTuple):
+    """Marks of deletion among an owner's other records and rows."""
 
-    ``EVERY`` marks soft deletions of subjects: one of a lower version after one of a higher version takes
-    nothing back, so more than the key's last record counts, as far as the log still has it.
-    """
-    if key is None:
-        return None
-    key = bytes(key)
+    records: list[Record]
+    rows: list[tuple[bytes, bytes]]
+
+
+def _fold_others(group: Iterator[OwnedRecord], marks: _Marks) -> Changes:
+    """Return the changes of an owner's other records, which come by offset; their rows are held in memory."""
+    base, changes, waiting = list[tuple[bytes, bytes]](), Changes(), list[Record]()
+    view = OverlayView(_EMPTY, changes)
+    for _, _, offset, ts, key, value in group:
+        if offset == BASE_ROW:
+            base.append((key or b"", value or b""))
+            continue
+        if base:
+            marks.rows.extend(row for row in base if is_mark_row(row[0]))
+            view, base = OverlayView(DictView(base), changes), []
+        record = Record(offset, ts, key, value)
+        if _is_mark(key):
+            marks.records.append(record)
+        waiting.append(record)
+        if len(waiting) >= TOGETHER:
+            apply_all(view, waiting, changes)
+            waiting = []
+    apply_all(view, waiting, changes)
+    marks.rows.extend(row for row in base if is_mark_row(row[0]))
+    return changes
+
+
+def _is_mark(key: bytes | None) -> bool:
     try:
-        every = isinstance(decode_key(key), DeleteSubjectKey)
+        return isinstance(decode_key(key), DeleteSubjectKey)
     except UnreadableKey:
-        every = False
-    return (EVERY if every else LAST) + owner(key)
+        return False
+
+
+def _sorted_apart(group: Iterable[OwnedRecord]) -> tuple[list[tuple[bytes, bytes]], list[Record]]:
+    """Return rows of the base, and records."""
+    base, own = [], []
+    for _, _, offset, ts, key, value in group:
+        if offset == BASE_ROW:
+            base.append((key or b"", value or b""))
+        else:
+            own.append(Record(offset, ts, key, value))
+    return base, own
+
+
+def _folded(records: list[Record], base: DictView) -> Changes:
+    """Return the changes of records to rows."""
+    records.sort(key=_OFFSET)
+    changes: Changes = {}
+    apply_all(OverlayView(base, changes), records, changes)
+    return changes
+
+
+def _columns(changes: Changes) -> Iterator[Columns]:
+    if changes:
+        yield columns_of(changes)
+
+
+def _size(record: OwnedRecord) -> int:
+    return len(record[5] or b"") + _OVERHEAD_BYTES

@@ -1,10 +1,12 @@
-"""What a task that folds reports to the driver: one row a task, however many rows it makes."""
+"""Summaries of tasks that fold, for the driver: one a task, however many rows it makes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+
+from snapshots.format.parts import beginning
 
 from .tallying import Tally, TallyMessage
 
@@ -36,9 +38,11 @@ class FoldSummary:
         self._gone: list[bytes] = []
         self._samples: list[tuple[bytes, int]] = []
 
-    def mark(self, key: bytes, *, begins: bool) -> None:
-        """Add a key that begins a part; without ``begins``, its row is deleted."""
-        (self._begins if begins else self._gone).append(key)
+    def add(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
+        """Add changes."""
+        self.tally.put_all(keys, values)
+        for at in beginning(keys):
+            (self._begins if values[at] is not None else self._gone).append(keys[at])
 
     def weigh(self, key: bytes, size: int) -> None:
         """Add the bytes of a chunk that begins with the key."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import msgspec
 
@@ -34,10 +34,11 @@ class Tally:
         self.counts: Counter[str] = Counter()
         self.digest = digest.EMPTY
 
-    def put_all(self, rows: Mapping[bytes, bytes | None]) -> None:
+    def put_all(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
         """Add the rows that have a value."""
-        self.counts.update([chr(key[0]) for key, value in rows.items() if value is not None])
-        self.digest += digest.total(rows.items())
+        puts = [key[0] for key, value in zip(keys, values, strict=True) if value is not None]
+        self.counts.update({chr(table): count for table, count in Counter(puts).items()})
+        self.digest += digest.total(zip(keys, values, strict=True))
 
     def gone(self, key: bytes, value: bytes) -> None:
         """Remove a row."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from registry.config.settings import Settings
+from snapshots.building.sources import LogSize
 from snapshots.building.task import BuildFailed
 from snapshots.spark import connector
 from snapshots.spark.jars import NotAvailable
@@ -160,4 +161,5 @@ def test_the_ui_is_off_on_one_machine_unless_it_is_wanted() -> None:
 
 
 def test_a_log_is_read_by_as_many_tasks_as_it_is_worth() -> None:
-    assert [tasks_for(records, 2) for records in (0, 10, 1_000_000, 10**12)] == [2, 2, 10, 4096]
+    sizes = [(0, 0), (10, 10**4), (1_000_000, 10**8), (1_000, 1 << 30), (10**12, 10**15)]
+    assert [tasks_for(LogSize(*size), 2) for size in sizes] == [2, 2, 10, 8, 4096]

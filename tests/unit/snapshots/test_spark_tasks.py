@@ -5,18 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain.fold.fold import apply, owner
+from registry.domain.fold import fast_path
+from registry.domain.fold.fold import apply, apply_all, owner
+from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Record
+from registry.domain.model import Reference, Subject
 from registry.domain.rows import digest, layout
 from registry.domain.rows.memory_views import DictView
 from snapshots.format import parts
@@ -26,7 +30,17 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import WrittenRows, merge_runs, write_run
 from snapshots.spark import shipping
 from snapshots.spark.ranges import plan_ranges
-from snapshots.spark.tasks import base_rows, chunks, columns, folding, tallying, writing
+from snapshots.spark.tasks import (
+    base_rows,
+    chunks,
+    columns,
+    folding,
+    owned_records,
+    plain_batches,
+    plain_versions,
+    tallying,
+    writing,
+)  # fmt: skip
 from snapshots.spark.tasks.summaries import SAMPLES_MAX, FoldSummary, decode
 from snapshots.spark.tasks.verifying import WrongPart, parts_table, tally_files
 from tests.unit.random_logs import fold, logs, rows_of
@@ -46,6 +60,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "CHUNK_BYTES", BOUND // 2)
     monkeypatch.setattr(chunks, "_MERGE_BYTES", BOUND)
     monkeypatch.setattr(folding, "FLUSH_BYTES", 2_000)
+    monkeypatch.setattr(folding, "TOGETHER", 3)
+    monkeypatch.setattr(folding, "OWNER_BYTES", folding.OWNER_BYTES)
 
 
 some_rows = st.dictionaries(
@@ -76,6 +92,11 @@ def test_columns_make_the_parts_that_rows_make(found: list[parts.Row], data: st.
         assert columns.read_keys(content) == again.keys
 
 
+def _shuffled(run: list[parts.Row]) -> columns.Columns:
+    """Return rows as folding makes them: in another order than that of their keys."""
+    return columns.columns_of(dict(run[::-1]))
+
+
 def _chunk(chunk: chunks.Chunk) -> pa.RecordBatch:
     """Return a chunk as Spark gives it to the task that cuts it."""
     return chunks.folded(chunk).select(["first", "last", "data"])
@@ -95,7 +116,7 @@ def test_chunks_are_cut_where_ranges_begin_and_merged_in_order(
     runs = [sorted((key[1:] + key[:1], value) for key, value in run) for run in runs]
     lows = sorted({b"", *edges})
     cuts = Value(chunks.Cuts(lows, [7 * number for number in range(len(lows))]))
-    made = [_chunk(chunk) for run in runs for chunk in chunks.chunks_of(dict(run), FoldSummary())]
+    made = [_chunk(chunk) for run in runs for chunk in chunks.chunks_of(_shuffled(run), FoldSummary())]
     pieces = [piece for batch in chunks.cut(cuts, made) for piece in _tuples(batch)]
     assert all(place == 7 * number for place, number, _, _ in pieces)
     expected = sorted(row for run in runs for row in run)
@@ -109,7 +130,7 @@ def test_what_travels_are_the_rows_once_however_many_ranges_there_are() -> None:
     """Runs that span all keys give each range its own rows: the shuffle does not grow with the ranges."""
     summary = FoldSummary()
     runs = [{b"%06d" % (7 * at + run): b"v" * 20 for at in range(3_000)} for run in range(4)]
-    made = [_chunk(each) for run in runs for each in chunks.chunks_of(run, summary)]
+    made = [_chunk(each) for run in runs for each in chunks.chunks_of(columns.columns_of(run), summary)]
     sent = {}
     for ranges in (2, 16, 128):
         lows = [b"", *(b"%06d" % (21_000 * at // ranges) for at in range(1, ranges))]
@@ -126,7 +147,7 @@ def test_what_travels_are_the_rows_once_however_many_ranges_there_are() -> None:
 def test_the_driver_gets_a_bounded_number_of_rows_from_a_task() -> None:
     summary = FoldSummary()
     run = {b"%06d" % at: b"v" * (5_000 if at < 100 else 20) for at in range(30_000)}
-    assert len(list(chunks.chunks_of(run, summary))) > 1_000
+    assert len(list(chunks.chunks_of(columns.columns_of(run), summary))) > 1_000
     found = decode(summary.dumps())
     assert 10 < len(found.samples) <= SAMPLES_MAX + 1
     assert sum(size for _, size in found.samples) == sum(len(key) + len(value) for key, value in run.items())
@@ -139,10 +160,16 @@ def _listed(batch: columns.Columns) -> list[Any]:
 
 
 @settings(max_examples=50)
-@given(logs, st.integers(0, 40), st.integers(1, 5), st.integers(1, 3))
+@given(logs, st.integers(0, 40), st.integers(1, 5), st.integers(1, 3), st.sampled_from([1, 1_000, 1 << 20]))
 def test_a_log_folded_by_tasks_gives_the_parts_of_the_plain_fold(
-    tmp_path_factory: pytest.TempPathFactory, log: list[Record], at: int, wanted: int, partitions: int
+    tmp_path_factory: pytest.TempPathFactory,
+    log: list[Record],
+    at: int,
+    wanted: int,
+    partitions: int,
+    owner_bytes: int,
 ) -> None:
+    folding.OWNER_BYTES = owner_bytes  # set back by the fixture
     location = Location.parse(tmp_path_factory.mktemp("snapshots"))
     base = _by_tasks(location, "base", log[:at], WrittenRows([], {}, 0), wanted, partitions)
     assert base == _plain(location, log[:at])
@@ -162,18 +189,18 @@ def _by_tasks(
     location: Location, id: str, log: list[Record], base: WrittenRows, wanted: int, partitions: int
 ) -> WrittenRows:
     """Run the steps of :mod:`snapshots.spark.engine`, with lists in place of Spark."""
-    said = [(owner(each.key), each.offset, each.ts, each.key, each.value) for each in _counting(log)]
+    said = [_owned(each) for each in log]
     owners = tuple(sorted({each[0] for each in said}))
     if base.parts:
         asked = [number for number, part in enumerate(base.parts) if base_rows.may_be_asked(part)]
         wish = base_rows.BaseQuery(location.uri, "base", tuple(base.parts), owners)
         numbers = pa.record_batch([pa.array(asked, pa.int64())], names=["id"])
         for batch in base_rows.pick(Value(wish), [numbers]):
-            said += [(own, offset, ts, key, value) for own, key, offset, ts, value in _tuples(batch)]
+            said += _tuples(batch)
     made: list[pa.RecordBatch] = []
     for number in range(partitions):
         mine = [each for each in said if hash(each[0]) % partitions == number]
-        mine.sort(key=itemgetter(0))
+        mine.sort(key=itemgetter(0, 1, 2))
         made += folding.fold(_batches(mine))
     found = [decode(summary) for batch in made for *_, summary in _tuples(batch) if summary is not None]
     plan = writing.Plan(location.uri, id, "base", plan_ranges(found, base.parts, wanted))
@@ -195,13 +222,13 @@ def _by_tasks(
     return united._replace(counts={table: count for table, count in united.counts.items() if count})
 
 
-def _counting(log: list[Record]) -> list[Record]:
-    """Return the records that count, as the JVM finds them."""
-    last: dict[Any, Record] = {}
-    for record in log:
-        group = folding.group_of(record.key) or folding.LAST
-        last[record.key, record.offset if group.startswith(folding.EVERY) else -1] = record
-    return list(last.values())
+def _owned(record: Record) -> owned_records.OwnedRecord:
+    """Return a record with its owner and version, as the JVM finds them."""
+    place, key = owned_records.place_of(record.key), record.key
+    version, own = int.from_bytes(place[:4], "big"), place[4:]
+    plain = key is not None and fast_path.plain_key(key) is not None
+    assert not plain or owned_records.plain_key(own, version) == key
+    return own, version, record.offset, record.ts, None if plain else key, record.value
 
 
 def _tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
@@ -209,11 +236,121 @@ def _tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
 
 
 def _batches(said: list[Any]) -> Iterator[pa.RecordBatch]:
-    types = (BINARY, pa.int64(), pa.int64(), BINARY, BINARY)
+    types = (BINARY, pa.int32(), pa.int64(), pa.int64(), BINARY, BINARY)
     for begin in range(0, len(said), 5):
         listed = zip(*said[begin : begin + 5], strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(listed, types, strict=True)]
-        yield pa.record_batch(arrays, names=["owner", "offset", "ts", "key", "value"])
+        yield pa.record_batch(arrays, names=["owner", "version", "offset", "ts", "key", "value"])
+
+
+texts = st.text(max_size=9) | st.sampled_from(['"int"', '{"a":"\\\\"}', "\x7f\x00\u2028", "\U0001f600"])
+plain_values = st.builds(
+    lambda *given: values.schema_value(*given[:4], schema_type=given[4], deleted=given[5]),
+    st.just(Subject(".", "a")), st.just(1), st.integers(0, 2**31 - 1), texts,
+    st.sampled_from(["AVRO", "JSON", "PROTOBUF", "OTHER"]), st.booleans(),
+)  # fmt: skip
+plain_records = st.tuples(
+    st.from_regex(rb"(?!:\.)[ !#-\[\]-~]{1,120}", fullmatch=True),
+    st.integers(1, 999_999_999),
+    st.integers(0, 2**62),
+    st.integers(-1, 2**62),
+    plain_values
+    | st.sampled_from([b"", b"{}", b'{"schema":"","id":1}', b'{"schema":"x","id":1,"md5":"AA=="}']),
+)
+
+
+@given(st.lists(plain_records, min_size=1, max_size=5))
+def test_rows_made_by_columns_are_those_of_the_fold(found: list[Any]) -> None:
+    names, versions, offsets, times, raw = (list(each) for each in zip(*found, strict=True))
+    owners = pa.array([b".\0%b\0" % name for name in names], BINARY)
+    numbers = [np.array(each, np.int64) for each in (versions, offsets, times)]
+    rows, odd = plain_versions.rows_of(plain_versions.PlainVersions._make([owners, *numbers, raw]))
+    expected = []
+    for at, (name, version, offset, ts, value) in enumerate(found):
+        key = fast_path.plain_key(
+            b'{"keytype":"SCHEMA","subject":"%b","version":%d,"magic":1}' % (name, version)
+        )
+        assert key is not None
+        made = fast_path.plain_rows(key, value, offset, ts)
+        assert (made is None) == (at in odd)
+        expected += made or []
+    assert sorted(_listed(rows) if rows else []) == sorted(expected)
+
+
+def test_plain_versions_are_not_folded_one_by_one() -> None:
+    """Versions of a large subject are not, either; those of one with a mark of deletion are."""
+
+    def records_of(name: bytes, count: int, first: int) -> Iterator[Any]:
+        for version in range(1, count + 1):
+            value = values.schema_value(Subject(".", name.decode()), version, first + version, f'"{version}"')
+            yield b".\0%b\0" % name, version, first + version, 7, None, value
+
+    mark = (
+        b".\0c\0",
+        0,
+        9_999,
+        7,
+        records.delete_subject_key(Subject(".", "c")),
+        b'{"subject":"c","version":2}',
+    )
+    stream = [*records_of(b"a", 20, 0), *records_of(b"b", 1, 50), mark, *records_of(b"c", 3, 100)]
+    again = [(*each[:2], each[2] + 1_000, *each[3:]) for each in records_of(b"d", 3, 200)]
+    stream += sorted([*records_of(b"d", 3, 200), *again], key=itemgetter(1, 2))
+    plain = plain_batches.PlainBatches(_batches(stream))
+    others = [each for each in plain.others() if each != plain_batches.PAUSE]
+    assert [each[0] for each in others] == [b".\0c\0"] * 4
+    assert sum(len(each.keys) for each in plain.taken()) == 3 * (20 + 1 + 3), (
+        "the last record of each version"
+    )
+
+
+@pytest.mark.parametrize("references", [(), (Reference("n", "a", 1),)])
+def test_chunks_are_made_while_records_arrive(references: Sequence[Reference]) -> None:
+    """Neither plain versions nor others pile up in memory until the task ends."""
+    read = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal read
+        for number in range(400):
+            read = number + 1
+            subject = Subject(".", "s")
+            version = number + 1
+            value = values.schema_value(subject, version, version, f'"{number}"', references=references)
+            key = records.schema_key(subject, version) if references and not number % 2 else None
+            yield from _batches([(b".\0s\0", version, number, 7, key, value)])
+
+    folding.OWNER_BYTES = 1_000  # set back by the fixture
+    made = folding.fold(batches())
+    next(made)
+    assert read < 40
+    list(made)
+    assert read == 400
+
+
+def test_a_large_owner_is_folded_in_memory_for_one_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mark among 300 versions makes the fold look at each, but never at all of them together."""
+    monkeypatch.setattr(folding, "OWNER_BYTES", 10_000)
+    folded: list[int] = []
+
+    def counting(view: Any, given: list[Record], changes: Any) -> Any:
+        folded.append(len(given))
+        return apply_all(view, given, changes)
+
+    monkeypatch.setattr(folding, "apply_all", counting)
+    subject = Subject(".", "s")
+    log = [
+        Record(n, 7, records.schema_key(subject, n + 1), values.schema_value(subject, n + 1, n + 1, f'"{n}"'))
+        for n in range(300)
+    ]
+    log.append(Record(300, 7, records.delete_subject_key(subject), values.delete_subject_value(subject, 150)))
+    rows = {}
+    stream = sorted((_owned(each) for each in log), key=itemgetter(0, 1, 2))
+    for batch in folding.fold(_batches(stream)):
+        for *_, data, summary in _tuples(batch):
+            rows |= dict(_listed(chunks.unpacked(data))) if summary is None else {}
+    assert rows == rows_of(log)
+    assert len(folded) > 300
+    assert max(folded) <= 3
 
 
 @given(logs)
@@ -253,7 +390,7 @@ def test_the_fold_never_asks_for_index_rows(log: list[Record]) -> None:
 def test_every_key_is_in_one_range(runs: list[list[parts.Row]], wanted: int) -> None:
     summaries = [FoldSummary() for _ in runs]
     for run, summary in zip(runs, summaries, strict=True):
-        assert list(chunks.chunks_of(dict(run), summary))
+        assert list(chunks.chunks_of(_shuffled(run), summary))
     ranges = plan_ranges([decode(summary.dumps()) for summary in summaries], (), wanted)
     units = [unit for each in ranges for unit in each]
     assert all(ranges)
