@@ -5,7 +5,9 @@
 For each size a topic of first versions under as many subjects (bench/fold.py). Time runs from the start of
 the process to a 200 of /health/ready; nothing is cached except the system's page cache. Memory is that of all
 processes of the node together, as the largest sample. Then snapshots are built: the whole log, and then one
-that extends the largest snapshot by 10,000 further records. Prints a table and draws a chart.
+that extends the largest snapshot by 10,000 further records. With --spark, the CPU of all processes is printed
+for each step of a build, fixed and for each record, and what follows for larger logs and more cores. Prints
+tables and draws a chart.
 
 Next to the figures are published ones, read off a chart (±1 s), and those of two other registries, measured
 on a machine of this kind.
@@ -29,6 +31,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from bench.build_costs import Measured, fitted, forecast_table, measure, steps_table
 from bench.chart import Series, drawn
 from bench.fold import entry
 from deploy.local.broker import Broker
@@ -83,26 +86,34 @@ class Place:
 
     def __init__(self, folder: Path, broker: Broker | None) -> None:
         self.folder = folder
-        self._broker = broker
+        self.broker = broker
         self._topic = f"schemas-{folder.name}"
 
     @property
     def flags(self) -> list[str]:
         """Return settings for nodes and builders."""
         flags = ["--snapshots", str(self.folder / "snapshots"), "--snapshots-load-ahead", "1"]
-        if self._broker is None:
+        if self.broker is None:
             return flags
-        return [*flags, "--kafka", self._broker.address, "--topic", self._topic, "--group", self._topic]
+        return [*flags, "--kafka", self.broker.address, "--topic", self._topic, "--group", self._topic]
+
+    def costs(self, engine: str, records: int) -> Measured:
+        """Build the whole log; return the cost of each step."""
+        location = self.folder / f"costs-{engine}"
+        address = self.broker.address if self.broker else ""
+        found = measure(engine, self.folder / "node" / "data", address, self._topic, location, records)
+        shutil.rmtree(location)
+        return found
 
     @contextmanager
     def log(self) -> Iterator[Log]:
         """Return the log, for appends."""
         log: Log
-        if self._broker is None:
+        if self.broker is None:
             log = EmbeddedLog(self.folder / "node" / "data" / "log")
         else:
             log = KafkaLog(
-                Security(), self._broker.address, self._topic,
+                Security(), self.broker.address, self._topic,
                 transactional_id=f"registrar.{self._topic}.{self._topic}", append_timeout_s=30.0,
             )  # fmt: skip
         try:
@@ -229,6 +240,8 @@ def incremental(place: Place, schemas: int, engines: list[str]) -> None:
             shutil.rmtree(made)
         return took
 
+    if "spark" in engines:
+        print_costs(place, schemas + FURTHER)
     for engine in engines:
         rounds = [(seconds(), seconds("--full")) for _ in range(ROUNDS)]
         upon, whole = (median(column) for column in zip(*rounds, strict=True))
@@ -236,6 +249,20 @@ def incremental(place: Place, schemas: int, engines: list[str]) -> None:
             f"{engine}: {schemas + FURTHER:,} records in {whole:.1f} s; {FURTHER:,} of them upon a base in "
             f"{upon:.1f} s, {upon / whole:.2f} of that"
         )
+
+
+def print_costs(large: Place, schemas: int) -> None:
+    """Print the CPU of full builds of this log and of one a quarter as large, and what follows from it."""
+    small = Place(large.folder.with_name(f"{large.folder.name}-quarter"), large.broker)
+    (small.folder / "node" / "data").mkdir(parents=True)
+    small.append(0, schemas // 4, schemas // 4)
+    lines = {}
+    for engine in ("spark", "local"):
+        builds = [each.costs(engine, count) for each, count in ((small, schemas // 4), (large, schemas))]
+        print(f"{engine}, CPU of all processes:", *steps_table(builds), sep="\n", flush=True)
+        lines[engine] = fitted(*((build.records, build.total.cpu_s) for build in builds))
+    print("forecast:", *forecast_table(lines["spark"], lines["local"]), sep="\n")
+    shutil.rmtree(small.folder)
 
 
 def chart(rows: list[Row], file: Path) -> None:

@@ -12,6 +12,7 @@ Json = dict[str, Any]
 TEXT: Json = {"type": "string"}
 INT: Json = {"type": "integer", "format": "int32"}
 LONG: Json = {"type": "integer", "format": "int64"}
+NUMBER: Json = {"type": "number"}
 BOOL: Json = {"type": "boolean"}
 
 

@@ -7,7 +7,7 @@ from registry.domain.log_format.config_values import LEVELS
 from registry.domain.principal import KINDS
 from registry.security.access import Permission
 
-from .entity_schemas import BOOL, INT, LONG, TEXT, Json, list_of, nullable, object_of, ref
+from .entity_schemas import BOOL, INT, LONG, NUMBER, TEXT, Json, list_of, nullable, object_of, ref
 
 _SNAPSHOT: Json = {
     "id": TEXT,
@@ -23,6 +23,9 @@ _SNAPSHOT: Json = {
         **list_of(TEXT),
         "description": "Ids of the snapshots whose files it refers to; empty for a full one",
     },
+    "wall_s": {**NUMBER, "description": "Seconds that the build took; 0 if unknown, as for the next two"},
+    "cpu_s": {**NUMBER, "description": "Seconds of CPU that the build took in all processes"},
+    "local_cpu_s": {**NUMBER, "description": "Seconds of CPU that the built-in fold takes, roughly"},
     "manifest": {**TEXT, "description": "SHA-256 of its manifest; empty if an older release built it"},
     "progress": nullable(
         {

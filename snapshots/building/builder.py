@@ -30,6 +30,7 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.loading.candidates import TargetLog, newest_first, reason_lost_records, reason_unusable
 
 from . import delta
+from .cost import StepCosts
 from .delta import DeltaLimits, TooMuchChanged, is_full, reason_for_full
 from .engines import AUTO, LOCAL, choose, engine_named
 from .heartbeat import BuildHeartbeat
@@ -91,8 +92,11 @@ def build_now(
         )  # fmt: skip
         heartbeat = BuildHeartbeat.first(catalogue, entry, settings.snapshots_build_timeout_s)
         try:
+            costs = StepCosts(progress)
             return _recorded(
-                heartbeat, lambda: _build(task, engine, progress, heartbeat, extend=extend, limits=limits)
+                heartbeat,
+                costs,
+                lambda: _build(task, engine, costs, heartbeat, extend=extend, limits=limits),
             )[1]
         except BaseException:
             # No node waits for this snapshot, and a failed entry would be retried.
@@ -103,7 +107,12 @@ def build_now(
 
 
 def build_request(
-    settings: Settings, catalogue: Catalogue, entry: Entry, engine: str, progress: Progress
+    settings: Settings,
+    catalogue: Catalogue,
+    entry: Entry,
+    engine: str,
+    progress: Progress,
+    options: Mapping[str, str] | None = None,
 ) -> Entry:
     """Build a requested snapshot, claiming the request if this process has not; return the final entry.
 
@@ -121,17 +130,25 @@ def build_request(
     limit_s = settings.snapshots_build_timeout_s
     heartbeat = BuildHeartbeat(catalogue, entry, known=True, limit_s=limit_s)
     try:
-        return _recorded(heartbeat, lambda: _requested(settings, entry, engine, progress, heartbeat))[0]
+        costs = StepCosts(progress)
+        return _recorded(
+            heartbeat, costs, lambda: _requested(settings, entry, engine, costs, heartbeat, options or {})
+        )[0]
     except FAILURES as error:
         _log.error("cannot build the snapshot %s: %s", entry.id, error)
         return catalogue.entries().get(entry.id, entry)
 
 
 def build_and_retire(
-    settings: Settings, catalogue: Catalogue, entry: Entry, engine: str, progress: Progress
+    settings: Settings,
+    catalogue: Catalogue,
+    entry: Entry,
+    engine: str,
+    progress: Progress,
+    options: Mapping[str, str] | None = None,
 ) -> Entry:
     """Call :func:`build_request`, then delete snapshots beyond retention."""
-    entry = build_request(settings, catalogue, entry, engine, progress)
+    entry = build_request(settings, catalogue, entry, engine, progress, options)
     if entry.state == "ready":
         _log.info("the snapshot %s is ready: %d rows in %d bytes", entry.id, entry.rows, entry.size)
         retire(catalogue, settings.snapshots_keep, now_ms())
@@ -139,7 +156,12 @@ def build_and_retire(
 
 
 def _requested(
-    settings: Settings, entry: Entry, engine: str, progress: Progress, heartbeat: BuildHeartbeat
+    settings: Settings,
+    entry: Entry,
+    engine: str,
+    costs: StepCosts,
+    heartbeat: BuildHeartbeat,
+    options: Mapping[str, str],
 ) -> Manifest:
     location = Location.parse(entry.uri, manifest_keys(settings))
     with suppress(UnusableSnapshot):
@@ -163,21 +185,22 @@ def _requested(
             location=location,
             at_end_ms=time_before(source.log, entry.offset) or entry.requested_ms,
             began_ms=began_ms,
+            options=options,
         )
-        return _build(task, engine, progress, heartbeat)
+        return _build(task, engine, costs, heartbeat)
 
 
 def _build(
     task: Task,
     engine: str,
-    progress: Progress,
+    costs: StepCosts,
     heartbeat: BuildHeartbeat,
     *,
     extend: bool = True,
     limits: DeltaLimits | None = None,
 ) -> Manifest:
     limits = limits or DeltaLimits(task.settings.snapshots_deltas)
-    progress = heartbeat.reporting(progress)
+    progress = heartbeat.reporting(costs)
     entries = _entries(heartbeat.catalogue)
     _sweep(task.location, entries)
     bases = usable_bases(task.location, task.source, task.end, entries) if extend else iter(())
@@ -192,8 +215,10 @@ def _build(
     begin = f"extending {base.id}" if base else "from the log's beginning"
     _log.info("snapshot %s: the log %s up to offset %d, %s, by the engine %s",
               task.id, task.source.log.identity, task.end, begin, chosen)  # fmt: skip
+    size = replace(task, base=base).log_size()
+    costs.building(size.records, base.rows if base else 0)
     try:
-        return _build_with(engine_named(chosen.name), task, base, progress)
+        return _build_with(engine_named(chosen.name), replace(task, size=size), base, progress)
     except (EngineUnavailable, EngineFailed) as error:
         if engine != AUTO or chosen.name == LOCAL:
             raise
@@ -233,7 +258,7 @@ def _build_with(build: Engine, task: Task, base: Manifest | None, progress: Prog
             return build(replace(task, base=base), progress)
         except _BASE_FAILURES as error:
             _log.warning("cannot extend %s: %s; reading the log from its beginning", base.id, error)
-            task = _restarted(task)
+            task = replace(_restarted(task), size=None)
     try:
         return build(task, progress)
     except WrongRows as error:
@@ -298,8 +323,10 @@ def _sweep(location: Location, entries: Mapping[str, Entry]) -> None:
         _log.info("deleted what an earlier build left of %s", gone)
 
 
-def _recorded(heartbeat: BuildHeartbeat, build: Callable[[], Manifest]) -> tuple[Entry, Manifest]:
-    """Build while heartbeats are sent, then write the outcome to the catalogue."""
+def _recorded(
+    heartbeat: BuildHeartbeat, costs: StepCosts, build: Callable[[], Manifest]
+) -> tuple[Entry, Manifest]:
+    """Build while heartbeats are sent, then write the outcome and the cost to the catalogue."""
     try:
         with heartbeat.beating():
             manifest = build()
@@ -309,4 +336,9 @@ def _recorded(heartbeat: BuildHeartbeat, build: Callable[[], Manifest]) -> tuple
     except BaseException as error:
         heartbeat.failed(str(error) or type(error).__name__)
         raise
-    return heartbeat.ready(manifest), manifest
+    if not costs.measured:
+        return heartbeat.ready(manifest), manifest  # It was there already.
+    _log.info("snapshot %s: %s", manifest.id, costs.described(manifest.rows))
+    total = costs.total
+    fields = {"wall_s": total.wall_s, "cpu_s": total.cpu_s, "local_cpu_s": costs.local_cpu_s(manifest.rows)}
+    return heartbeat.ready(manifest, **fields), manifest

@@ -135,13 +135,13 @@ class BuildHeartbeat:
                 return
         _put(self.catalogue, self.entry.in_state("failed", now_ms(), reason=reason))
 
-    def ready(self, manifest: Manifest) -> Entry:
-        """Mark the entry as ready and return it.
+    def ready(self, manifest: Manifest, **cost: float) -> Entry:
+        """Mark the entry as ready, with the fields that tell what the build cost, and return it.
 
         Raises :class:`SnapshotDeleted` if it was deleted meanwhile; then its files are gone. Raises also
         :class:`snapshots.catalogue.catalogue.CatalogueError` and the errors of its location.
         """
-        entry = self.entry.in_state("ready", now_ms(), **ready_fields(manifest))
+        entry = self.entry.in_state("ready", now_ms(), **ready_fields(manifest), **cost)
         if self.catalogue is not None:
             gone = self._is_gone()
             current = None if gone else self.catalogue.put(entry)

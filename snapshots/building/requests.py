@@ -27,7 +27,7 @@ from snapshots.catalogue.open import open_catalogue
 
 from . import builder
 from .engines import choose
-from .task import Progress
+from .task import KEEP, Progress
 
 LOOK_EVERY_S = 2.0
 # Pause after a failed build, and while the catalogue cannot be reached.
@@ -70,7 +70,7 @@ def build_next(
         entry = claim(catalogue, free.id, builder_name(os.getpid()), now_ms())
         if entry is None:
             continue
-        return builder.build_and_retire(settings, catalogue, entry, engine, make_progress())
+        return builder.build_and_retire(settings, catalogue, entry, engine, make_progress(), {KEEP: "1"})
     return None
 
 

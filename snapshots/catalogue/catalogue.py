@@ -93,6 +93,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     # Version of the fold.
     fold: int = 0
     format: str = ""
+    # Seconds that the build took by the clock and of CPU in all processes, and about the CPU that the
+    # built-in fold takes for it; 0 if an older release built it.
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    local_cpu_s: float = 0.0
 
     def dumps(self) -> bytes:
         """Return the entry as JSON."""
