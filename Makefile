@@ -99,6 +99,7 @@ test-long: tools kerberos console $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m long $(TESTS)
 ifeq ($(strip $(TESTS)),)
 	$(BIN)/python -m pytest tests/console --console-nodes 3
+	$(BIN)/python -m pytest tests/faults/test_faults.py -k chance --fault-rounds 5
 	$(MAKE) test-ages
 endif
 
@@ -221,7 +222,7 @@ docs: $(VENV)/dev.stamp
 
 # The pictures of the console in the docs. Fonts differ between machines, so they are only taken on demand.
 screenshots: console $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q tests/console/test_pictures.py --rewrite
+	$(BIN)/python -m pytest -q -m long tests/console/test_pictures.py --rewrite
 
 lock: $(VENV)/dev.stamp
 	$(PIP) install uv

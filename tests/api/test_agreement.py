@@ -31,7 +31,7 @@ def pairs() -> list[tuple[str, str, str]]:
 PAIRS = pairs()
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(
     st.lists(st.sampled_from(PAIRS), min_size=1, max_size=3),
     st.sampled_from(LEVELS),

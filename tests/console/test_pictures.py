@@ -14,6 +14,9 @@ from tests.running import ROOT
 from . import filled
 from .places import Place, Serving
 
+# The tests of each page show that it does what it does; these, that its picture can be taken.
+pytestmark = pytest.mark.long
+
 SIZE = {"width": 1280, "height": 640}
 BYTES_MAX = 150_000
 ORDER = (

@@ -88,7 +88,7 @@ class Site:
         return self.folder / f"audit-{number}.jsonl"
 
 
-# Its parts have shorter tests: tests/cluster/test_principals.py and test_peer_tls.py, test_faults.py here.
+# Its parts have shorter tests: test_faults.py here, test_principals.py and test_peer_credentials.py.
 @pytest.mark.long
 def test_a_secured_cluster_survives_faults_and_records_each_acknowledged_write_once_with_its_principal(
     broker: Broker, tmp_path: Path

@@ -151,7 +151,7 @@ def emptied(factory: pytest.TempPathFactory) -> Store:
     return store
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(steps=steps, prefix=st.sampled_from([":*:", "", *PREFIXES]))
 @example(steps=[LONG, 9, [(Subject(".", "a"), 1, LIVE)]], prefix=":*:")
 @example(steps=[MANY, 99, FEWER, MANY], prefix="")
@@ -211,7 +211,7 @@ LATE = [(each[0], 50, LIVE, 1) for each in SHARERS]
 HALF_DELETED = [(Subject(".c", f"s{number}"), 1, LIVE if number > 9 else DELETED, 1) for number in range(40)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(steps=id_steps)
 @example(steps=[SHARERS, 99, [(*each[:2], DELETED, 1) for each in SHARERS[4:9]]])
 @example(steps=[SHARERS, 99, [(each[0], 2, LIVE, 1) for each in SHARERS[4:9]]])

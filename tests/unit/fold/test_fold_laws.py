@@ -220,7 +220,7 @@ def _rewritten(record: Record) -> Record:
         return record
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.none() | st.binary(), st.none() | st.binary(), st.integers(0, 2**62), st.integers(-1, 2**62))
 def test_no_bytes_make_it_fail(key: bytes | None, value: bytes | None, offset: int, ts: int) -> None:
     view = fold([Record(offset, ts, key, value)])

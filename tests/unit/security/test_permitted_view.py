@@ -40,7 +40,16 @@ def patterns(subjects: st.SearchStrategy[Subject]) -> st.SearchStrategy[list[str
     cut = st.builds(
         lambda each, at: each._replace(name=each.name[:at]).qualified + "*", subjects, st.integers(0, 100)
     )
-    return st.lists(st.one_of(subjects.map(lambda each: each.qualified), cut).filter(bool), max_size=6)
+    return st.lists(st.one_of(subjects.map(lambda each: each.qualified), cut).filter(is_pattern), max_size=6)
+
+
+def is_pattern(text: str) -> bool:
+    """Return false if rules may not say this, such as ``:*``, which names a context in part."""
+    try:
+        parse_pattern(text)
+    except ValueError:
+        return False
+    return True
 
 
 def access(given_patterns: Iterable[str]) -> Access:
