@@ -67,6 +67,8 @@ class _Index:
         self._whole: dict[tuple[str, str], list[_Source]] = {}
         self._inner: dict[tuple[str, str], list[_Source]] = {}
         self._files: dict[tuple[str, str], _Source] = {}
+        # By each end of a path, such as acme/money.proto of protos/acme/money.proto.
+        self._ends: dict[tuple[str, str], list[_Source]] = {}
         for subject, versions in contents.versions.items():
             _, at = contents.target(Reference("", subject, LATEST), "")
             if at is not None:
@@ -79,9 +81,15 @@ class _Index:
         for name in links.inner:
             self._inner.setdefault((kind, name), []).append(source)
         path = PurePosixPath(source.version.origin)
-        self._files[kind, str(path)] = source
+        paths = [path]
         if is_version_number(path.stem):  # SUBJECT/1.proto is imported as SUBJECT.proto
-            self._files.setdefault((kind, f"{path.parent}{path.suffix}"), source)
+            paths.append(PurePosixPath(f"{path.parent}{path.suffix}"))
+        for each in paths:
+            if each is path or (kind, str(each)) not in self._files:
+                self._files[kind, str(each)] = source
+            if links.by == "path":
+                for start in range(1, len(each.parts)):
+                    self._ends.setdefault((kind, "/".join(each.parts[start:])), []).append(source)
 
     def completed(self, subject: str, version: Version, links: Links, *, infer: bool) -> Version:
         """Return a version with references, if they are to be inferred, and with what is missing then."""
@@ -95,7 +103,7 @@ class _Index:
         for use in sorted(
             links.uses, key=lambda use: all((kind, each) not in self._whole for each in use.targets)
         ):
-            sources = self._sources(subject, version, use, relative=links.by == "uri")
+            sources = self._sources(subject, version, use, links)
             if len(sources) == 1 and infer:
                 target = _spelled(sources[0].subject, subject)
                 if links.by != "name" or all(each.subject != target for each in references):
@@ -104,7 +112,7 @@ class _Index:
                 missing.append((use.name, _where(use.name, sources)))
         return replace(version, references=tuple(references), missing=tuple(missing))
 
-    def _sources(self, subject: str, version: Version, use: Use, *, relative: bool) -> Sequence[_Source]:
+    def _sources(self, subject: str, version: Version, use: Use, links: Links) -> Sequence[_Source]:
         """Return the versions that may be meant: one, or several that differ."""
         kind, context = version.schema_type, Subject.parse(subject).context
         for table in (self._whole, self._inner):
@@ -113,7 +121,7 @@ class _Index:
                 near = [each for each in found if Subject.parse(each.subject).context == context]
                 if found := near or found:
                     return found[:1] if len({each.version.text for each in found}) == 1 else found
-        files = self._by_path(version, use.name, relative=relative)
+        files = [] if links.by == "name" else self._by_path(version, use.name, relative=links.by == "uri")
         return [each for each in files if each.subject != subject]
 
     def _by_path(self, version: Version, name: str, *, relative: bool) -> Sequence[_Source]:
@@ -121,16 +129,14 @@ class _Index:
         for path in ([str(folder / name)] if relative else []) + [name]:
             if found := self._files.get((kind, normpath(path))):
                 return [found]
-        if relative:
-            return []
-        end = f"/{normpath(name)}"
-        return [each for (other, path), each in self._files.items() if other == kind and path.endswith(end)]
+        return self._ends.get((kind, normpath(name)), [])
 
 
 def _spelled(target: str, user: str) -> str:
     """Return a subject as a reference of ``user`` names it."""
     found = Subject.parse(target)
-    return found.name if found.context == Subject.parse(user).context else target
+    near = found.context == Subject.parse(user).context and not found.name.startswith(":.")
+    return found.name if near else target
 
 
 def _where(name: str, sources: Sequence[_Source]) -> str:

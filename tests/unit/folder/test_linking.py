@@ -88,6 +88,17 @@ def test_protobuf_files_refer_to_paths_of_imports() -> None:
     assert check_files(found, []).possible
 
 
+def test_an_import_that_several_paths_end_with_is_not_guessed() -> None:
+    user = {"order.proto": PROTO % ("o", 'import "money.proto";\n', "a.M")}
+    some = {"a/x/money.proto": PROTO % ("a", "", "int32"), "b/y.proto": PROTO % ("b", "", "int32")}
+    assert [each[1] for each in refers(folder(**user, **some), "order")] == ["money"]
+    manifest = '[subject.other]\nfile = "b/money.proto"'
+    two = folder(manifest, **user, **some, **{"b/money.proto": PROTO % ("b", "", "int32")})
+    assert refers(two, "order") == []
+    (refused,) = check_files(two, []).refused
+    assert "money.proto is in a/x/money.proto and b/money.proto: name one" in refused.message
+
+
 def test_contexts_are_kept_apart_and_reached_by_qualified_names() -> None:
     staging = "%3A.staging%3A"
     near = folder(**{"m.avsc": MONEY, f"{staging}m.avsc": MONEY, f"{staging}o.avsc": order()})
