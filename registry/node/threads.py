@@ -7,6 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from registry.log.contract import LogError
+from registry.store.layout import StoreError
+
 _log = logging.getLogger(__name__)
 
 
@@ -33,6 +36,10 @@ class Threads:
     def _guarded(self, name: str, run: Callable[[], None]) -> None:
         try:
             run()
+        except (LogError, StoreError) as error:
+            # Known to happen: the next start deals with it.
+            _log.error("%s; the node starts again", error)
+            self._failed(str(error))
         except Exception as error:
             _log.exception("the thread %s failed", name)
             self._failed(str(error) or repr(error))
