@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -14,7 +14,9 @@ import hypothesis
 import pytest
 
 from deploy.local.broker import Broker
+from deploy.local.process import outputs
 from deploy.local.zookeeper import ZooKeeper
+from tests.process_logs import CHECKED, ProcessLogs, unexpected
 from tests.running import Registry, Served, free_port, until
 
 # The tests start hundreds of Python processes. Where this variable is set, as in many images, each of them
@@ -44,6 +46,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fault-seed", type=int, help="seed of the first round; by default the time of day")
     parser.addoption("--faults", type=int, default=3, help="faults in a round")
     parser.addoption("--fault-minutes", type=float, default=0.0, help="minutes of load without faults")
+
+
+_logs = ProcessLogs()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Fail a test after which a process has logged an error that the test did not ask for.
+
+    What is shared and ends with the test, because it is the last that uses it, has ended by then.
+    """
+    try:
+        yield
+    finally:
+        found = _logs.new_errors([*outputs])
+    patterns = [each for marker in item.iter_markers("logs_errors") for each in marker.args]
+    if item.nodeid.startswith(CHECKED) and (errors := unexpected(found, patterns)):
+        pytest.fail("a process logged what the test did not ask for:\n" + "\n".join(errors), pytrace=False)
 
 
 @pytest.fixture(scope="session")

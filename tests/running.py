@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from deploy.local.process import free_port, until
+from deploy.local.process import free_port, outputs, until
 
 __all__ = ["PATIENT", "ROOT", "Registry", "Served", "free_port", "until", "until_async"]
 
@@ -60,6 +60,7 @@ class Registry(Served):
         self.data = data
         self.headers: dict[str, str] = {}  # with which it is asked if it serves
         self.printed = data.with_name(f"{data.name}-{self.port}.txt")
+        outputs[self.printed] = None
         # Builds by Spark take ten times as long; tests of Spark ask for it.
         usual = {"REGISTRAR_SNAPSHOTS_BUILDER": "local"}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGISTRAR_")}

@@ -23,6 +23,8 @@ OUTPUT_SHOWN_BYTES = 8_000
 _STILL = "TtZX"
 _PORTS = range(12_000, 32_000)
 _turn = itertools.count(random.SystemRandom().randrange(len(_PORTS)))
+# The files to which the processes started here have printed, in order.
+outputs: dict[Path, None] = {}
 
 
 def free_port() -> int:
@@ -117,6 +119,7 @@ class Process:
                 start_new_session=True,
             )
         self._unwatch()  # A process that ended by itself has left its watcher.
+        outputs[self.printed] = None
         self._watch = _watch(self.process.pid)
         return self
 

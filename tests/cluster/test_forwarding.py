@@ -215,6 +215,7 @@ def test_a_confluent_node_that_takes_a_secondary_for_the_primary_is_told_to_ask_
     assert register(cluster.primary(), "forwarded", record("R"), **{"x-forward": "true"}).status_code == 200
 
 
+@pytest.mark.logs_errors("cannot query Kafka for the end")
 def test_cut_off_from_the_log_what_is_there_is_read_and_nothing_is_said_to_be_missing(
     quick: Cluster, kafka: Broker
 ) -> None:
@@ -299,6 +300,7 @@ def _ended(cluster: Cluster, subject: str, end: Callable[[Registry], object]) ->
             assert get(node, f"/subjects/{subject}{number}/versions/latest").json()["id"] == schema_id
 
 
+@pytest.mark.logs_errors(r"ended \(SIGKILL\)")
 def test_writes_wait_while_another_node_takes_over_from_one_that_stops_or_is_killed(
     kafka: Broker, tmp_path: Any
 ) -> None:
@@ -345,6 +347,7 @@ def test_a_primary_that_names_no_peer_endpoint_is_written_through_as_confluents(
         cluster.close()
 
 
+@pytest.mark.logs_errors("cannot query Kafka for the end", "Kafka does not answer")
 def test_a_node_that_starts_without_its_log_serves_what_it_has(kafka: Broker, tmp_path: Any) -> None:
     cluster = Cluster(tmp_path, kafka, "away")
     try:

@@ -19,6 +19,10 @@ from tests.disks import Disk, FailingDisk
 from tests.kafka_topics import make_topic
 from tests.running import PATIENT, Registry, until
 
+pytestmark = pytest.mark.logs_errors(
+    "No space left on device|is full|cannot be written|MDB_MAP_FULL|[Rr]ead-only"
+)
+
 WAIT_S = 60.0
 SMALL_MAP = "16777216"
 # A schema so large that a store without room cannot put it on pages that have become free.

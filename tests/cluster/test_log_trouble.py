@@ -21,6 +21,15 @@ from tests.listening import Listener, Listeners
 from tests.process.node.stations import on_kafka
 from tests.running import ROOT, Registry, until
 
+pytestmark = pytest.mark.logs_errors(
+    "Kafka does not answer",
+    "cannot query Kafka for the end",
+    r"the topic \S+ (was deleted|does not exist)",
+    "but the store was built from",
+    "was seeded with the state of",
+    r"the node ended \(exit code 1\)",
+)
+
 WAIT_S = 60.0
 STALE = '110 - "Response is Stale"'
 FORGETFUL = {

@@ -25,6 +25,14 @@ from tests.kafka_topics import delete_topic, make_topic
 from tests.process.node.stations import on_kafka
 from tests.running import Registry, until
 
+pytestmark = pytest.mark.logs_errors(
+    "Kafka does not answer",
+    r"the topic \S+ does not exist",
+    "but the store was built from",
+    "It is kept, and nothing is served until",
+    r"ended \(SIGKILL\)",
+)
+
 WAIT_S = 60.0
 # The subject refers, version 1; its id in every store.
 ID = 3

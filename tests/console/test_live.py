@@ -104,6 +104,7 @@ def test_a_page_does_not_look_for_what_it_is_just_deleting(opened: Opened, serve
     expect(page).to_have_title("Subjects · Registrar")
 
 
+@pytest.mark.logs_errors(r"the reader ended \(SIGKILL\)")
 def test_a_page_misses_nothing_when_readers_are_killed_under_it(
     browser, watch: Watch, tmp_path, request: pytest.FixtureRequest
 ) -> None:

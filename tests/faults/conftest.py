@@ -13,6 +13,14 @@ from deploy.local.broker import Broker
 from .rig import Rig
 from .rounds import Soak
 
+# What a fault may make processes log: errors of any kind, but none that nobody expected.
+WITHOUT_TRACEBACK = r"(?s)\A(?!.*Traceback)"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(pytest.mark.logs_errors(WITHOUT_TRACEBACK))
+
+
 SECRET = "a secret that the nodes share"
 
 

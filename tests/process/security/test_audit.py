@@ -106,6 +106,7 @@ def test_a_file_that_cannot_be_written_refuses_the_start(tmp_path: Path) -> None
     assert f"cannot write the audit log {tmp_path}/missing/audit.jsonl: No such file" in registry.output
 
 
+@pytest.mark.logs_errors("cannot write to the audit log /dev/full")
 @pytest.mark.parametrize("readers", ["0", "2"])
 def test_entries_that_are_lost_are_counted_and_the_writes_are_done(tmp_path: Path, readers: str) -> None:
     policies = tmp_path / "policies.toml"
@@ -132,6 +133,7 @@ def lost(registry: Registry) -> float:
     return float(found)
 
 
+@pytest.mark.logs_errors(r"did not take \d+ audit entries")
 def test_entries_go_to_a_topic_except_those_that_it_cannot_hold(kafka: Broker, tmp_path: Path) -> None:
     topic = make_topic(kafka.address)
     audit = make_topic(kafka.address, {"cleanup.policy": "delete", "max.message.bytes": "4096"})
@@ -189,6 +191,7 @@ def _drain(reading: int) -> int:
     return 0
 
 
+@pytest.mark.logs_errors("has not taken an entry of the audit log")
 def test_a_destination_that_hangs_stops_no_writes(tmp_path: Path) -> None:
     reading = _pipe(tmp_path / "audit")
     registry = Registry(tmp_path / "data", "--readers", "1", "--audit-log", str(tmp_path / "audit"))

@@ -80,6 +80,7 @@ def test_the_shortcuts_of_readers_honour_rules(site: Site) -> None:
     assert site.status("/node", "root") == 200
 
 
+@pytest.mark.logs_errors("'develper' is not one of")
 def test_changed_rules_apply_without_a_restart_and_broken_ones_do_not(site: Site) -> None:
     site.write_rules(ROOT + OWN.format("other"))
     until(lambda: all(site.names() == ["other-value"] for _ in range(8)), 10.0, "the new rules")

@@ -178,6 +178,7 @@ def load(site: Site) -> Iterator[list[object]]:
             thread.join()
 
 
+@pytest.mark.logs_errors("holds no valid certificates")
 def test_a_broken_replacement_leaves_the_certificate_in_use(site: Site) -> None:
     with running(site.serve(*site.pem, "--readers", "1")) as registry:
         before = site.served()
@@ -188,6 +189,7 @@ def test_a_broken_replacement_leaves_the_certificate_in_use(site: Site) -> None:
         until(site.serves_the_present_one, 30.0, "the new certificate")
 
 
+@pytest.mark.logs_errors("holds no valid certificates", "the reader ended")
 def test_a_reader_that_dies_while_the_files_are_broken_comes_back_when_they_are_mended(site: Site) -> None:
     with running(site.serve(*site.pem, "--readers", "1")) as registry:
         replace(site.certificate, b"nothing")
@@ -238,6 +240,7 @@ def test_client_certificates_are_verified(site: Site, auth: str) -> None:
         assert refused(site, site.context()) == (auth == "required")
 
 
+@pytest.mark.logs_errors("no rule of tls_principal_rules applies")
 @READERS
 def test_the_name_in_a_certificate_admits_a_client_and_the_plain_port_nobody(
     site: Site, readers: str

@@ -117,6 +117,7 @@ def test_a_request_outlives_all_processes(start: Start, tmp_path: Path) -> None:
     assert ready["schemas"] == 0
 
 
+@pytest.mark.logs_errors(r"its builder ended \(SIGKILL\)")
 def test_a_builder_that_is_killed_is_followed_by_another(start: Start, tmp_path: Path) -> None:
     node = start("data", "--readers", "1").wait()
     register(node, "s", "f")
@@ -141,6 +142,7 @@ def test_a_node_that_is_killed_goes_on_with_its_build(start: Start, tmp_path: Pa
     assert ready["builder"] != building["builder"]
 
 
+@pytest.mark.logs_errors(r"cannot build the snapshot \S+ Not a directory")
 def test_what_cannot_be_built_is_said(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     node = start("data", "--readers", "0", "--snapshots", str(tmp_path / "file" / "within")).wait()
