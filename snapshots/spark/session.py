@@ -6,6 +6,7 @@ import importlib
 import logging
 import os
 import shlex
+import signal
 import sys
 import tempfile
 import threading
@@ -13,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -134,12 +134,26 @@ def _runs_here(where: str) -> bool:
 
 def _kill_java() -> None:
     """End the Java that this process has started, if any, so that the next session starts another one."""
-    gateway: Any = SparkContext._gateway  # noqa: SLF001 (there is no other way)
-    if (process := getattr(gateway, "proc", None)) is not None:
-        process.kill()
-        process.wait()
-        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
-        SparkSession._instantiatedSession = None  # noqa: SLF001
+    for pid in _java_processes():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+def _java_processes() -> list[int]:
+    """Return the children of this process that are Spark's Java, or the script that becomes it.
+
+    PySpark knows its Java only once that has answered; one that is left would never end.
+    """
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            words = (folder / "cmdline").read_bytes() if parent == os.getpid() else b""
+            if b"spark-submit" in words or b"org.apache.spark" in words:
+                found.append(int(folder.name))
+    return found
 
 
 def _end(session: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from contextlib import closing
@@ -13,6 +14,7 @@ import pyspark
 import pytest
 
 from registry.log.embedded.log import EmbeddedLog
+from tests.disks import Disk
 from tests.running import ROOT
 from tests.sample_snapshots import version
 
@@ -76,6 +78,44 @@ def test_if_spark_cannot_start_the_built_in_fold_builds(data: Path, tmp_path: Pa
     refused = build(data, "--engine", "spark", "--full", JAVA_HOME=str(tmp_path))
     assert refused.returncode == 1
     assert "Spark did not start" in refused.stderr
+
+
+def test_if_no_executor_comes_the_built_in_fold_builds(data: Path) -> None:
+    """A port that accepts connections, as a master that hangs does."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = ("--snapshots-spark-master", f"spark://127.0.0.1:{silent.getsockname()[1]}")
+        done = build(data, *where, "--snapshots-spark-start-timeout-s", "4")
+    assert done.returncode == 0, done.stderr
+    assert "Spark had no executor within 4 s (snapshots_spark_start_timeout_s)" in done.stdout
+    assert "building by the engine local instead" in done.stdout
+    assert "\tat " not in done.stderr
+    assert engine_of(data) == "local"
+
+
+@pytest.mark.long
+def test_if_the_disk_of_spark_is_full_the_built_in_fold_builds(data: Path, tmp_path: Path) -> None:
+    conf = ("--snapshots-spark-conf", f"spark.local.dir={tmp_path / 'spark'}")
+    with Disk(tmp_path / "spark") as disk:
+        (disk.place / "file").write_bytes(bytes(1 << 16))
+        disk.fill()
+        refused = build(data, "--engine", "spark", *conf)
+        done = build(data, *conf)
+    assert refused.returncode == 1
+    last = refused.stderr.splitlines()[-1]
+    assert last.startswith("registrar: Spark failed: the disk of Spark's temporary files is full")
+    assert "\tat " not in refused.stderr
+    assert done.returncode == 0, done.stderr
+    assert "building by the engine local instead" in done.stdout
+    assert engine_of(data) == "local"
+
+
+@pytest.mark.long
+def test_too_small_a_heap_is_told_in_a_line(data: Path) -> None:
+    refused = build(data, "--engine", "spark", "--snapshots-spark-conf", "spark.driver.memory=64m")
+    assert refused.returncode == 1
+    last = refused.stderr.splitlines()[-1]
+    assert last.startswith("registrar: Spark did not start: Java has too little memory: raise")
+    assert "\tat " not in refused.stderr
 
 
 @pytest.mark.long

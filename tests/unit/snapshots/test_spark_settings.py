@@ -9,11 +9,11 @@ import pytest
 
 from registry.config.settings import Settings
 from snapshots.building.sources import LogSize
-from snapshots.building.task import BuildFailed
+from snapshots.building.task import BuildFailed, EngineUnavailable
 from snapshots.spark import connector
 from snapshots.spark.jars import NotAvailable
 from snapshots.spark.reading import kafka_options, tasks_for
-from snapshots.spark.session import given_conf, session_conf
+from snapshots.spark.session import given_conf, open_session, session_conf
 
 
 def test_passwords_and_certificates_travel_as_the_options_of_kafka(tmp_path: Path) -> None:
@@ -158,6 +158,17 @@ def test_the_ui_is_off_on_one_machine_unless_it_is_wanted() -> None:
     wanted = session_conf(Settings(snapshots_spark_conf="spark.ui.enabled=true"))
     assert wanted["spark.ui.enabled"] == "true"
     assert "spark.ui.enabled" not in session_conf(Settings(snapshots_spark_master="spark://host:7077"))
+
+
+@pytest.mark.parametrize(("where", "remote"), [("sc://127.0.0.1:15002", ""), ("local[1]", "sc://h:15002")])
+def test_spark_connect_is_refused(where: str, remote: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if remote:
+        monkeypatch.setenv("SPARK_REMOTE", remote)
+    with (
+        pytest.raises(EngineUnavailable, match="Spark Connect cannot build snapshots"),
+        open_session(Settings(snapshots_spark_master=where)),
+    ):
+        pass
 
 
 def test_a_log_is_read_by_as_many_tasks_as_it_is_worth() -> None:
