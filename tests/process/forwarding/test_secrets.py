@@ -24,27 +24,28 @@ async def test_no_write_fails_while_the_nodes_get_another_secret(
     first: tuple[int, ...], then: tuple[int, ...]
 ) -> None:
     old, new = "a secret of sixteen", "another secret of more"
-    outcomes: list[Outcome] = []
     async with group(3, Security(secret=old)) as nodes:
+        outcomes: dict[str, list[Outcome]] = {member.name: [] for member in nodes.members}
 
-        async def write(member: Member) -> None:
+        async def write(member: Member, done: list[Outcome]) -> None:
             while True:
-                subject = f"s{len(outcomes)}"
-                outcomes.append(await submit(member, Register(subject, SCHEMA)))
+                subject = f"{member.name}-{len(done)}"
+                done.append(await submit(member, Register(subject, SCHEMA)))
 
         async def give(secrets: list[str], order: tuple[int, ...]) -> None:
             for each in order:
                 nodes.members[each].peers.use_secrets(secrets)
-                before = len(outcomes)
-                await until_async(lambda: len(outcomes) > before + 20, "writes")  # noqa: B023
+                for name, done in outcomes.items():
+                    wanted = len(done) + 5
+                    await until_async(lambda: len(done) >= wanted, f"writes through {name}")  # noqa: B023
 
         nodes.elect(0)
-        writing = [asyncio.ensure_future(write(member)) for member in nodes.members]
+        writing = [asyncio.ensure_future(write(each, outcomes[each.name])) for each in nodes.members]
         await give([new, old], first)
         await give([new], then)
         for each in writing:
             each.cancel()
-        assert {type(outcome) for outcome in outcomes} == {Done}
+        assert {type(outcome) for done in outcomes.values() for outcome in done} == {Done}
         assert "secret" in await unreachable(nodes.identities[0], Signings([old]), None)
         assert await nodes.members[1].peers.reachable(nodes.identities[0]) == ""
 
