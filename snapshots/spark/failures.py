@@ -29,8 +29,13 @@ _ADVICE = {
 
 
 def reason(text: str) -> str:
-    """Return the line that says most about an error of Spark, after what to do if that is known."""
+    """Return the line that says most about an error of Spark, after what to do if that is known.
+
+    An error of our own code in Python, which comes first, says itself what is wrong.
+    """
     line = _line(text)[:_SHOWN_CHARACTERS]
+    if _PYTHON_ERROR.match(line):
+        return line
     advice = next((advice for words, advice in _ADVICE.items() if re.search(words, text)), "")
     return f"{advice} ({line})" if advice else line
 

@@ -39,9 +39,9 @@ TRACE = "\n\tat org.apache.spark.Something.run(Something.scala:1)\n" * 40
             "JAVA_GATEWAY_EXITED",
         ),
         (
-            f"Job aborted{TRACE}snapshots.format.files.LocationUnreachable: nobody answers{TRACE}",
+            f"Job aborted{TRACE}snapshots.format.files.LocationUnreachable: No space left on device{TRACE}",
             "",
-            "snapshots.format.files.LocationUnreachable: nobody answers",
+            "snapshots.format.files.LocationUnreachable: No space left on device",
         ),
         ("", "", "it gave no reason"),
     ],
