@@ -181,6 +181,63 @@ def test_a_log_folded_by_tasks_gives_the_parts_of_the_plain_fold(
         assert location.read(f"ends/{part.name}") == location.read(f"plain/{part.name}")
 
 
+ONE, OTHER = Subject(".", "s"), Subject(".", "t")
+versions_of_one = st.tuples(
+    st.integers(1, 3).flatmap(
+        lambda number: st.sampled_from([
+            records.schema_key(ONE, number),
+            b'{"subject":"s","keytype":"SCHEMA","version":%d,"magic":1}' % number,
+        ])
+    ),
+    st.builds(
+        lambda number, references, deleted: values.schema_value(
+            ONE, 1, number, '"int"', references=references, deleted=deleted
+        ),
+        st.integers(1, 3), st.lists(st.just(Reference("n", "a", 1)), max_size=1), st.booleans(),
+    ) | st.sampled_from([None, b"{}", b"null"]),
+)  # fmt: skip
+marks_of_one = st.tuples(
+    st.just(records.delete_subject_key(ONE)),
+    st.integers(0, 3).map(lambda upto: values.delete_subject_value(ONE, upto))
+    | st.sampled_from([None, b"{}"]),
+)
+others_of_one = st.tuples(
+    st.sampled_from(
+        [records.clear_subject_key(ONE), records.config_key(ONE), records.schema_key(Subject(".", "t"), 1)]
+    ),
+    st.sampled_from([None, b"{}", values.schema_value(Subject(".", "t"), 1, 9, "x")]),
+)
+# Logs of a subject with marks of deletion, by which alone its records change the rows of versions.
+logs_of_one = st.lists(
+    versions_of_one | versions_of_one | marks_of_one | others_of_one, min_size=4, max_size=12
+).map(lambda said: [Record(offset, 7, *each) for offset, each in enumerate(said)])
+
+
+@settings(max_examples=200)
+@given(logs_of_one, st.sampled_from([0, 0, 2, 5]), st.sampled_from([1, 1, 1_000, 1 << 20]), st.integers(1, 9))
+def test_folding_gives_the_rows_of_the_fold_whether_owners_are_large_or_small(
+    log: list[Record], at: int, owner_bytes: int, batch: int
+) -> None:
+    folding.OWNER_BYTES = owner_bytes  # set back by the fixture
+    base = rows_of(log[:at])
+    stream = [_owned(each) for each in log[at:]]
+    owners = {each[0] for each in stream}
+    stream += [
+        (own, owned_records.version_of_row(key), owned_records.BASE_ROW, 0, key, value)
+        for key, value in base.items()
+        if key[:1] not in base_rows.NEVER_ASKED and (own := layout.owner_of(key)) in owners
+    ]
+    stream.sort(key=itemgetter(0, 1, 2))
+    changes: dict[bytes, bytes | None] = {}
+    for made in folding.fold(_batches(stream, batch)):
+        for _, _, data, summary in _tuples(made):
+            found = _listed(chunks.unpacked(data)) if summary is None else []
+            assert not changes.keys() & dict(found).keys(), "a key is in one chunk"
+            changes |= dict(found)
+    rows = {key: value for key, value in (base | changes).items() if value is not None}
+    assert rows == rows_of(log)
+
+
 def _plain(location: Location, log: list[Record]) -> WrittenRows:
     return write_run(location, "plain", [list(rows_of(log).items())])
 
@@ -235,10 +292,10 @@ def _tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _batches(said: list[Any]) -> Iterator[pa.RecordBatch]:
+def _batches(said: list[Any], size: int = 5) -> Iterator[pa.RecordBatch]:
     types = (BINARY, pa.int32(), pa.int64(), pa.int64(), BINARY, BINARY)
-    for begin in range(0, len(said), 5):
-        listed = zip(*said[begin : begin + 5], strict=True)
+    for begin in range(0, len(said), size):
+        listed = zip(*said[begin : begin + size], strict=True)
         arrays = [pa.array(column, kind) for column, kind in zip(listed, types, strict=True)]
         yield pa.record_batch(arrays, names=["owner", "version", "offset", "ts", "key", "value"])
 
