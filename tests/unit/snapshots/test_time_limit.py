@@ -22,9 +22,10 @@ def wait_for_ever() -> None:
 
 @pytest.fixture(autouse=True)
 def no_alarm_is_left() -> object:
+    before = signal.getsignal(signal.SIGALRM)
     yield
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-    assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGALRM) == before
 
 
 def test_what_takes_longer_is_ended_with_the_failure() -> None:
