@@ -1,17 +1,9 @@
 {{/* The parts that nodes and builders of snapshots have in common. */}}
+{{/* OpenShift gives each namespace its own range of users and groups, and its restricted SCC refuses all others. */}}
 {{- define "registrar.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
-fsGroup: 10001
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile: {type: RuntimeDefault}
-{{- end }}
-
-{{- define "registrar.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: {drop: [ALL]}
+{{- $onOpenShift := eq (toString .Values.openshift) "true" }}
+{{- if eq (toString .Values.openshift) "auto" }}{{ $onOpenShift = .Capabilities.APIVersions.Has "security.openshift.io/v1" }}{{ end }}
+{{- ternary (omit .Values.podSecurityContext "runAsUser" "runAsGroup" "fsGroup") .Values.podSecurityContext $onOpenShift | toYaml }}
 {{- end }}
 
 {{/* Without the image's own settings, which would win over registrar.toml. */}}

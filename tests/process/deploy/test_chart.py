@@ -62,6 +62,8 @@ OPTIONS: Json = {
     "networkPolicy": {"clients": [{"namespaceSelector": {}}]},
     "serviceAccount": {"annotations": {"role": "arn"}},
     "imagePullSecrets": [{"name": "pull"}],
+    "podSecurityContext": {"runAsUser": 2000, "fsGroup": None},
+    "securityContext": {"runAsGroup": 3000},
     "podLabels": {"team": "data"},
     "podAnnotations": {"note": "x"},
     "nodeSelector": {"disk": "fast"},
@@ -96,6 +98,7 @@ CASES: dict[str, Json] = {
             },
         },
     },
+    "openshift": {**KAFKA, "openshift": True, "snapshots": {"location": PLACE}},
     "spark standalone": {
         **KAFKA, "snapshots": {"location": PLACE, "spark": {"master": "spark://spark:7077"}},
     },
@@ -196,6 +199,22 @@ def test_the_pods_are_confined(case: Rendered) -> None:
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             mounted = {each["name"] for each in container["volumeMounts"]} - {"data"}
             assert mounted == {each["name"] for each in pod["volumes"]} - {"data"}
+
+
+def test_users_and_groups_are_left_to_openshift(rendered: dict[str, Rendered]) -> None:
+    """Its restricted SCC refuses a user or group from outside the range of the namespace."""
+    chosen = {"runAsUser", "runAsGroup", "fsGroup"}
+    for name, wanted in (("kafka", chosen), ("openshift", set())):
+        for pod in workloads(rendered[name]):
+            assert set(pod["securityContext"]) & chosen == wanted
+            assert not set(pod["containers"][0]["securityContext"]) & chosen
+
+
+def test_the_security_of_pods_and_containers_is_open(rendered: dict[str, Rendered]) -> None:
+    for pod in workloads(rendered["options"]):
+        assert pod["securityContext"]["runAsUser"] == 2000
+        assert "fsGroup" not in pod["securityContext"]
+        assert pod["containers"][0]["securityContext"]["runAsGroup"] == 3000
 
 
 def test_liveness_does_not_test_the_store(case: Rendered) -> None:
