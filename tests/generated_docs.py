@@ -23,6 +23,17 @@ def _code(setting: Setting) -> str:
     return f"`{setting.default}`" if " at most " not in setting.default else setting.default
 
 
+def chart_settings(description: str) -> dict[str, object]:
+    """Return the JSON Schema of the chart's value ``settings``: no secrets, which a ConfigMap would show."""
+    names = [setting.name for setting in table() if not setting.kind.secret]
+    return {
+        "type": "object",
+        "description": description,
+        "additionalProperties": False,
+        "properties": {name: {"$ref": "#/definitions/setting"} for name in names},
+    }
+
+
 def foreign_settings() -> str:
     """Return the settings of other registries with their counterparts, as Markdown tables."""
     return "\n\n".join(f"## {registry.title}\n\n{markdown(registry)}" for registry in REGISTRIES)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -16,7 +17,14 @@ from registry import VERSION
 from registry.__main__ import main
 from registry.api.routes import operations
 from registry.config.loading import load, table
-from tests.generated_docs import error_codes, example_file, foreign_settings, metrics_table, settings_table
+from tests.generated_docs import (
+    chart_settings,
+    error_codes,
+    example_file,
+    foreign_settings,
+    metrics_table,
+    settings_table,
+)
 from tests.pages import DOCS, NOTES, RUNNABLE, SHOWN, blocks
 from tests.pictures import PICTURES
 from tests.running import ROOT
@@ -24,6 +32,7 @@ from tests.running import ROOT
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 EXAMPLE = ROOT / "deploy" / "registry.example.toml"
+CHART_SCHEMA = ROOT / "deploy" / "chart" / "values.schema.json"
 PAGES = ROOT / "docs"
 SETTINGS = PAGES / "settings.md"
 README_LINES_MAX = ARCHITECTURE_LINES_MAX = 150
@@ -93,6 +102,12 @@ def test_the_example_file_holds_every_setting(
     file = tmp_path / "all.toml"
     file.write_text(awake)
     assert main(["check-config", "--config", str(file)]) == 0, capsys.readouterr().err
+
+
+def test_the_chart_takes_every_setting_that_is_no_secret(request: pytest.FixtureRequest) -> None:
+    schema = json.loads(CHART_SCHEMA.read_text(encoding="utf-8"))
+    schema["properties"]["settings"] = chart_settings(schema["properties"]["settings"]["description"])
+    same(CHART_SCHEMA, json.dumps(schema, indent=2) + "\n", request)
 
 
 @pytest.mark.parametrize("name", PICTURES)

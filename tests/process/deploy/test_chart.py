@@ -109,6 +109,8 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "collector without a scheme": ({"traces": {"endpoint": "collector:4318"}}, "endpoint"),
     "brokers without a port": ({"kafka": {"brokers": "kafka-1"}}, "brokers"),
     "secret among the settings": ({"settings": {"peer_secret": "0123456789abcdef"}}, "peer_secret"),
+    "key among the settings": ({"settings": {"snapshots_key": "0123456789abcdef"}}, "snapshots_key"),
+    "unknown setting": ({"settings": {"compatability": "FULL"}}, "compatability"),
     "short peer secret": ({"peer": {"secret": "short"}}, "secret"),
     "no image for executors": (
         {
