@@ -15,7 +15,10 @@ import yaml
 
 from deploy.local.broker import Broker
 from registry import VERSION
+from registry.api.permissions import ADMINS
+from registry.api.routes import operations
 from registry.config.loading import table
+from registry.ui.console import ROUTE
 from tests.helm import CHART, NAMESPACE, RELEASE, Rendered, render
 from tests.pods import Pod
 from tests.running import ROOT, until
@@ -87,6 +90,7 @@ CASES: dict[str, Json] = {
     "certificates required": {**CONTENTS, "tls": {"existingSecret": "https", "clientAuth": "required"}},
     "options": OPTIONS,
     "without volumes": {**KAFKA, "persistence": {"enabled": False}},
+    "open ingress": {"ingress": {"enabled": True, "administration": True}},
     "spark on kubernetes": {
         **KAFKA,
         "snapshots": {
@@ -248,6 +252,18 @@ def test_only_nodes_reach_the_peer_port(rendered: dict[str, Rendered]) -> None:
     assert clients["ports"] == [{"port": "http"}]
     assert clients["from"] == [{"namespaceSelector": {}}]
     assert peers["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "node"
+
+
+def test_an_ingress_lets_in_all_but_what_is_for_administrators(rendered: dict[str, Rendered]) -> None:
+    def let_in(name: str) -> set[tuple[str, str]]:
+        (rule,) = rendered[name].one("Ingress")["spec"]["rules"]
+        return {(each["path"], each["pathType"]) for each in rule["http"]["paths"]}
+
+    clients = (each.path for each in operations("0", None) if each.permission is not ADMINS)
+    public = {f"/{path.split('/')[1]}" for path in clients}
+    assert not public & {"/admin", "/metrics", "/node", "/quarantine"}
+    assert let_in("options") == {(path, "Prefix") for path in public - {"/"} | {ROUTE}} | {("/", "Exact")}
+    assert let_in("open ingress") == {("/", "Prefix")}
 
 
 def test_prometheus_selects_each_node_by_its_own_name(rendered: dict[str, Rendered]) -> None:
