@@ -62,7 +62,10 @@ OPTIONS: Json = {
     "prometheusRule": {"enabled": True},
     "traces": {"endpoint": "http://collector:4318", "ratio": "0.1"},
     "persistence": {"storageClass": "-", "size": "50Gi", "annotations": {"a": "b"}},
-    "networkPolicy": {"clients": [{"namespaceSelector": {}}]},
+    "networkPolicy": {
+        "clients": [{"namespaceSelector": {}}],
+        "prometheus": {"namespaceLabels": {"monitoring": "yes"}},
+    },
     "serviceAccount": {"annotations": {"role": "arn"}},
     "imagePullSecrets": [{"name": "pull"}],
     "podSecurityContext": {"runAsUser": 2000, "fsGroup": None},
@@ -248,10 +251,21 @@ def test_services_and_policies_select_the_nodes(case: Rendered) -> None:
 
 
 def test_only_nodes_reach_the_peer_port(rendered: dict[str, Rendered]) -> None:
-    clients, peers = rendered["options"].one("NetworkPolicy")["spec"]["ingress"]
+    clients, _, peers = rendered["options"].one("NetworkPolicy")["spec"]["ingress"]
     assert clients["ports"] == [{"port": "http"}]
     assert clients["from"] == [{"namespaceSelector": {}}]
     assert peers["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "node"
+
+
+def test_prometheus_reaches_the_nodes_where_clients_are_limited(rendered: dict[str, Rendered]) -> None:
+    _, prometheus, _ = rendered["options"].one("NetworkPolicy")["spec"]["ingress"]
+    assert prometheus["ports"] == [{"port": "http"}]
+    (pods,) = prometheus["from"]
+    assert pods["podSelector"] == {"matchLabels": {"app.kubernetes.io/name": "prometheus"}}
+    assert pods["namespaceSelector"] == {"matchLabels": {"monitoring": "yes"}}
+    everyone, peers = rendered["kafka"].one("NetworkPolicy")["spec"]["ingress"]
+    assert "from" not in everyone
+    assert "ports" not in peers
 
 
 def test_an_ingress_lets_in_all_but_what_is_for_administrators(rendered: dict[str, Rendered]) -> None:
