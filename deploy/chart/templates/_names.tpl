@@ -36,7 +36,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "registrar.image" -}}
-{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{ .Values.image.repository }}
+{{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ default .Chart.AppVersion .Values.image.tag }}{{ end }}
+{{- end }}
+
+{{/* The variant with Spark is another image, with a digest of its own. */}}
+{{- define "registrar.builderImage" -}}
+{{- if ne .Values.snapshots.engine "spark" }}
+{{- include "registrar.image" . }}
+{{- else if .Values.snapshots.imageDigest }}
+{{- .Values.image.repository }}@{{ .Values.snapshots.imageDigest }}
+{{- else if .Values.image.digest }}
+{{- fail "image.digest is that of the image without Spark: set snapshots.imageDigest too, or snapshots.engine to local" }}
+{{- else }}
+{{- include "registrar.image" . }}{{ .Values.snapshots.imageTagSuffix }}
+{{- end }}
 {{- end }}
 
 {{- define "registrar.replicas" -}}

@@ -28,6 +28,7 @@ Json = dict[str, Any]
 BROKERS = "kafka-1:9092,kafka-2:9092"
 PLACE = "s3://bucket/registrar"
 KAFKA = {"kafka": {"brokers": BROKERS}}
+DIGEST, SPARK_DIGEST = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
 SECRETS: Json = {
     "kafka": {
         "brokers": BROKERS,
@@ -105,6 +106,11 @@ CASES: dict[str, Json] = {
             },
         },
     },
+    "digests": {
+        **KAFKA,
+        "image": {"digest": DIGEST},
+        "snapshots": {"location": PLACE, "imageDigest": SPARK_DIGEST},
+    },
     "openshift": {**KAFKA, "openshift": True, "snapshots": {"location": PLACE}},
     "spark standalone": {
         **KAFKA, "snapshots": {"location": PLACE, "spark": {"master": "spark://spark:7077"}},
@@ -126,6 +132,11 @@ REFUSED: dict[str, tuple[Json, str]] = {
         },
         "executorImage",
     ),
+    "digest of one image only": (
+        {**KAFKA, "snapshots": {"location": PLACE}, "image": {"digest": DIGEST}},
+        "snapshots.imageDigest",
+    ),
+    "digest of another kind": ({"image": {"digest": "latest"}}, "digest"),
     "no volume for the log": ({"persistence": {"enabled": False}}, "persistence.enabled"),
     "probes that need a password": ({"settings": {"open_paths": False}}, "open_paths"),
 }
@@ -368,6 +379,12 @@ def test_spark_builds_in_the_image_that_has_it(rendered: dict[str, Rendered]) ->
     assert settings_file(rendered["kafka"])["snapshots_builder"] == "none"
     _, local = workloads(rendered["options"])
     assert local["containers"][0]["image"] == f"registrar:{VERSION}"
+
+
+def test_images_may_be_named_by_digest(rendered: dict[str, Rendered]) -> None:
+    node, builder = workloads(rendered["digests"])
+    assert node["containers"][0]["image"] == f"registrar@{DIGEST}"
+    assert builder["containers"][0]["image"] == f"registrar@{SPARK_DIGEST}"
 
 
 def test_spark_may_run_elsewhere(rendered: dict[str, Rendered]) -> None:
