@@ -237,6 +237,12 @@ def test_the_security_of_pods_and_containers_is_open(rendered: dict[str, Rendere
         assert pod["containers"][0]["securityContext"]["runAsGroup"] == 3000
 
 
+def test_pods_request_room_for_their_files(rendered: dict[str, Rendered]) -> None:
+    """Otherwise Kubernetes places them where there is none, and evicts them first."""
+    for pod in workloads(rendered["kafka"]):
+        assert pod["containers"][0]["resources"]["requests"]["ephemeral-storage"]
+
+
 def test_liveness_does_not_test_the_store(case: Rendered) -> None:
     """Otherwise Kubernetes restarts nodes that are cut off from Kafka, which still answer reads."""
     container = case.one("StatefulSet")["spec"]["template"]["spec"]["containers"][0]
