@@ -42,7 +42,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* The variant with Spark is another image, with a digest of its own. */}}
 {{- define "registrar.builderImage" -}}
-{{- if ne .Values.snapshots.engine "spark" }}
+{{- if eq .Values.snapshots.engine "local" }}
 {{- include "registrar.image" . }}
 {{- else if .Values.snapshots.imageDigest }}
 {{- .Values.image.repository }}@{{ .Values.snapshots.imageDigest }}
@@ -71,5 +71,5 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "registrar.submits" -}}
-{{ and (eq .Values.snapshots.engine "spark") (not (hasPrefix "local" .Values.snapshots.spark.master)) }}
+{{ and (ne .Values.snapshots.engine "local") (not (hasPrefix "local" .Values.snapshots.spark.master)) }}
 {{- end }}

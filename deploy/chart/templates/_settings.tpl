@@ -24,7 +24,14 @@
   {{- end }}
 {{- end }}
 {{- with .Values.snapshots.location }}{{ $_ := set $chosen "snapshots" . }}{{ end }}
-{{- if eq (include "registrar.builds" .) "true" }}{{ $_ := set $chosen "snapshots_builder" "none" }}{{ end }}
+{{- if eq (include "registrar.builds" .) "true" }}
+  {{- if .Values.snapshots.nodesBuildAfter }}
+    {{- $_ := set $chosen "snapshots_builder" "local" }}
+    {{- $_ := set $chosen "snapshots_every" .Values.snapshots.nodesBuildAfter }}
+  {{- else }}
+    {{- $_ := set $chosen "snapshots_builder" "none" }}
+  {{- end }}
+{{- end }}
 {{- with .Values.kafka.brokers }}
   {{- $_ := set $chosen "kafka" . }}
   {{- $_ := set $chosen "peer_listen" (printf "0.0.0.0:%d" (int $.Values.ports.peer)) }}

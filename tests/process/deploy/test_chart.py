@@ -56,7 +56,13 @@ CONTENTS: Json = {
 OPTIONS: Json = {
     **KAFKA,
     "replicas": 5,
-    "snapshots": {"location": "/snapshots", "existingClaim": "shared", "engine": "local", "full": True},
+    "snapshots": {
+        "location": "/snapshots",
+        "existingClaim": "shared",
+        "engine": "local",
+        "full": True,
+        "nodesBuildAfter": "",
+    },
     "settings": {"topic": "schemas", "compatibility": "FULL", "idle_timeout_s": 60, "cache_max_age_s": 5},
     "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "front"},
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
@@ -381,10 +387,21 @@ def test_every_mounted_file_is_used(name: str, rendered: dict[str, Rendered]) ->
 def test_spark_builds_in_the_image_that_has_it(rendered: dict[str, Rendered]) -> None:
     _, builder = workloads(rendered["kafka"])
     assert builder["containers"][0]["image"] == f"registrar:{VERSION}-spark"
-    assert builder["containers"][0]["args"][:4] == ["snapshot", "build", "--engine", "spark"]
-    assert settings_file(rendered["kafka"])["snapshots_builder"] == "none"
+    assert builder["containers"][0]["args"][:4] == ["snapshot", "build", "--engine", "auto"]
     _, local = workloads(rendered["options"])
     assert local["containers"][0]["image"] == f"registrar:{VERSION}"
+
+
+def test_the_primary_builds_snapshots_if_the_cronjob_does_not(rendered: dict[str, Rendered]) -> None:
+    """As with an image that cannot be pulled; what clients request is built, too."""
+
+    def chosen(name: str) -> tuple[str | None, str | None]:
+        found = settings_file(rendered[name])
+        return found.get("snapshots_builder"), found.get("snapshots_every")
+
+    assert chosen("kafka") == ("local", "1d")
+    assert chosen("options") == ("none", None)
+    assert chosen("secrets") == (None, None)
 
 
 def test_images_may_be_named_by_digest(rendered: dict[str, Rendered]) -> None:
@@ -459,7 +476,12 @@ def test_what_the_pods_of_a_cluster_run_serves_and_is_backed_up(kafka: Broker, t
     values = {
         **KAFKA,
         "settings": {"topic": "charted", "group": "charted", "replication_factor": 1, "readers": 1},
-        "snapshots": {"location": "/snapshots", "existingClaim": "shared", "engine": "local"},
+        "snapshots": {
+            "location": "/snapshots",
+            "existingClaim": "shared",
+            "engine": "local",
+            "nodesBuildAfter": "",
+        },
     }
     (case,) = render([values])
     assert not case.error
