@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.building import builder
 from snapshots.building.cost import Cost, StepCosts
 from snapshots.building.task import silent

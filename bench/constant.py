@@ -16,11 +16,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import uvloop
 
+from registry.base.observe.metrics import Observed
+from registry.base.processes.sockets import listen
 from registry.http1.answers import Answer
 from registry.http1.server import Server
 from registry.http1.service import App, Receive, Send
-from registry.observe.metrics import Observed
-from registry.processes.sockets import listen
 
 HEADERS = b"""\
 content-type: application/vnd.schemaregistry.v1+json\r

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import orjson
 
 from bench.fold import entry
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.log_format import records, values
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import Entry, Record

@@ -29,12 +29,12 @@ import orjson
 
 from deploy.local.broker import Broker
 from registry.domain.log_format.records import Entry
-from registry.folding.log_fold import FAR_BEHIND
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.node.replication.follower import Follower
+from registry.store.folding.log_fold import FAR_BEHIND
 from registry.store.open import open_store
 
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.running import Registry  # noqa: E402
+from tests.support.running import Registry  # noqa: E402
 
 FIELDS = 30
 CONNECTIONS = 16

@@ -36,7 +36,7 @@ import httpx  # noqa: E402
 
 from tests.process.raw import get, post  # noqa: E402
 from tests.process.test_lifecycle import children  # noqa: E402
-from tests.running import PATIENT, Registry  # noqa: E402
+from tests.support.running import PATIENT, Registry  # noqa: E402
 
 LARGE_BYTES = 2_400_000
 LARGE_COUNT = 40

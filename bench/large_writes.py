@@ -34,7 +34,7 @@ import httpx
 
 from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
-from tests.running import Registry
+from tests.support.running import Registry
 
 TYPE = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 PATIENCE_S = 300.0

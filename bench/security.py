@@ -24,8 +24,8 @@ from bench.command_line import run_in_folder
 from bench.load import fill, wrk
 from registry.security.authentication.passwords import hash_password
 from tests.process.test_lifecycle import children
-from tests.running import Registry
-from tests.token_issuer import AUDIENCE, IssuerKey, claims, signed
+from tests.support.running import Registry
+from tests.support.token_issuer import AUDIENCE, IssuerKey, claims, signed
 
 SCHEMAS = 1000
 ISSUER = "https://issuer.example"

@@ -34,7 +34,7 @@ from registry.domain.log_format.values import schema_value  # noqa: E402
 from registry.domain.model import Subject  # noqa: E402
 from registry.domain.schemas import FORMATS  # noqa: E402
 from registry.log.embedded.log import EmbeddedLog  # noqa: E402
-from tests.running import Registry  # noqa: E402
+from tests.support.running import Registry  # noqa: E402
 
 FIELDS = 10
 # Subjects for each number of versions: their level and type.

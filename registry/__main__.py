@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import click
 
+from registry.cli import program
+from registry.cli.verb_groups import LazyVerbs
+from registry.cli.verbs.table import VERBS
+
 from . import VERSION
-from .command_line import program
-from .command_line.verbs import LazyVerbs
-from .commands.table import VERBS
 
 _ABOUT = """\
 A schema registry that speaks Confluent's REST API, so that producers and consumers need no change.

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any
 
-from registry.config.settings import Settings
-from registry.observe.progress_bar import Steps
+from registry.base.config.settings import Settings
+from registry.base.observe.progress_bar import Steps
 
 from .backup import verbs
 from .building import builder

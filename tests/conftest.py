@@ -16,8 +16,8 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.process import outputs
 from deploy.local.zookeeper import ZooKeeper
-from tests.process_logs import CHECKED, ProcessLogs, unexpected
-from tests.running import Registry, Served, free_port, until
+from tests.support.process_logs import CHECKED, ProcessLogs, unexpected
+from tests.support.running import Registry, Served, free_port, until
 
 # The tests start hundreds of Python processes. Where this variable is set, as in many images, each of them
 # would compile its 300 modules again, which is half of what its start costs.

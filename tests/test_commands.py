@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import ROOT
+from tests.support.running import ROOT
 
 JAVA = "echo openjdk 17.0.2 2022-01-18"
 NEEDED_BY_MAKE = ("sh", "env", "echo", "touch", "rm")

@@ -16,8 +16,8 @@ from deploy.monitoring.dashboard import dashboard
 from registry import VERSION
 from registry.__main__ import main
 from registry.api.routes import operations
-from registry.config.loading import load, table
-from tests.generated_docs import (
+from registry.base.config.loading import load, table
+from tests.support.generated_docs import (
     chart_settings,
     error_codes,
     example_file,
@@ -25,9 +25,9 @@ from tests.generated_docs import (
     metrics_table,
     settings_table,
 )
-from tests.pages import DOCS, NOTES, RUNNABLE, SHOWN, blocks
-from tests.pictures import PICTURES
-from tests.running import ROOT
+from tests.support.pages import DOCS, NOTES, RUNNABLE, SHOWN, blocks
+from tests.support.pictures import PICTURES
+from tests.support.running import ROOT
 
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"

@@ -26,22 +26,19 @@ _ROWS = (*_WORDS, "registry.domain.rows", "registry.domain.log_format")
 _QUERIES = (*_ROWS, "registry.domain.policies", "registry.domain.queries")
 _PARSING = (*_QUERIES, "registry.domain.schemas", "registry.domain.parsing")
 _LOOKUP = (*_PARSING, "registry.domain.lookup")
-_HOST = ("registry.config", "registry.observe", "registry.processes")
 _STATE = ("registry.domain", "registry.log", "registry.store")
 _SNAPSHOTS = ("snapshots.format", "snapshots.catalogue")
 _SERVING = (
-    *_HOST, *_STATE, "registry.__init__", "registry.api", "registry.audit", "registry.encoder",
-    "registry.feed", "registry.http1", "registry.ipc", "registry.public_server", "registry.security",
-    "registry.tracing.contract", "registry.wiring", "registry.workers", "snapshots.catalogue",
+    "registry.base", *_STATE, "registry.__init__", "registry.api", "registry.audit", "registry.encoder",
+    "registry.feed", "registry.host", "registry.http1", "registry.ipc", "registry.security",
+    "registry.workers", "snapshots.catalogue",
 )  # fmt: skip
-_BUILDING = (*_HOST, *_STATE, *_SNAPSHOTS, "registry.encoder", "snapshots.loading")
+_BUILDING = ("registry.base", *_STATE, *_SNAPSHOTS, "registry.encoder", "snapshots.loading")
 
 ALLOWED: dict[str, tuple[str, ...]] = {
-    # The ground: settings, log lines, processes.
+    # The version. The ground: settings, log lines and metrics, processes.
     "registry": (),
-    "registry.config": (),
-    "registry.observe": (),
-    "registry.processes": ("registry.config", "registry.observe"),
+    "registry.base": (),
     # The domain, which is pure.
     "registry.domain.errors": (),
     "registry.domain.lru": (),
@@ -66,42 +63,41 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "registry.domain.reseed": (*_QUERIES, "registry.domain.fold"),
     # Stored data: the log, the store, snapshots; and the election.
-    "registry.log": ("registry.config", "registry.domain", "registry.processes"),
-    "registry.log.kafka.open_topic": ("registry.config", "registry.log", "registry.observe"),
-    "registry.store": ("registry.domain", "registry.processes"),
+    "registry.log": ("registry.base", "registry.domain"),
+    "registry.log.kafka.open_topic": ("registry.base", "registry.log"),
+    "registry.store": ("registry.domain", "registry.base"),
     # Folding the log into a store: by a node that follows, and by builds of snapshots.
-    "registry.folding": ("registry.domain", "registry.log", "registry.processes", "registry.store"),
-    "registry.encoder": ("registry.config", "registry.domain", "registry.log", "registry.processes"),
+    "registry.store.folding": ("registry.domain", "registry.log", "registry.base", "registry.store"),
+    "registry.encoder": ("registry.base", "registry.domain", "registry.log"),
     "election": (),
     "election.kafka": ("election",),
     "election.zookeeper": ("election",),
-    "snapshots.format": ("registry.config", "registry.domain", "registry.processes"),
-    "snapshots.catalogue": (*_HOST, "registry.domain", "registry.log", "snapshots.format"),
+    "snapshots.format": ("registry.base", "registry.domain"),
+    "snapshots.catalogue": ("registry.base", "registry.domain", "registry.log", "snapshots.format"),
     "snapshots.loading": (
-        "registry.config", "registry.domain", "registry.observe", "registry.store", "snapshots.format",
-        "snapshots.catalogue",
+        "registry.base", "registry.domain", "registry.store", "snapshots.format", "snapshots.catalogue",
     ),
     # Messages of producers as JSON, for the command line.
-    "registry.decoding": ("registry.domain",),
+    "registry.cli.decoding": ("registry.domain",),
     # Folders of schema files, and plans for registries.
-    "registry.folder": ("registry.domain",),
+    "registry.cli.folder": ("registry.domain",),
     # What is sent to webhooks, and where it may go.
     "registry.webhooks": ("registry.domain",),
     # The API, and its transport between processes and nodes.
-    "registry.workers": ("registry.domain", "registry.processes"),
-    "registry.http1": ("registry.domain", "registry.observe", "registry.processes"),
+    "registry.workers": ("registry.domain", "registry.base"),
+    "registry.http1": ("registry.domain", "registry.base"),
     # What was done, by whom.
-    "registry.audit": (*_HOST, "registry.domain", "registry.log", "registry.security"),
+    "registry.audit": ("registry.base", "registry.domain", "registry.log", "registry.security"),
     # The console's static files.
     "registry.ui": (),
     # Who sends a request, and what that principal may do.
-    "registry.security": (*_HOST, "registry.domain"),
+    "registry.security": ("registry.base", "registry.domain"),
     # The change feed: events for listeners.
     "registry.feed": ("registry.domain", "registry.security"),
     # Searches for duplicates: their port, and the process that searches the store.
     "registry.duplicates.contract": ("registry.domain", "registry.security"),
     "registry.duplicates": (
-        *_HOST, "registry.domain", "registry.encoder", "registry.security", "registry.store",
+        "registry.base", "registry.domain", "registry.encoder", "registry.security", "registry.store",
     ),
     "registry.api": (
         "registry.__init__", "registry.audit", "registry.domain", "registry.duplicates.contract",
@@ -109,46 +105,43 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "registry.ui", "registry.webhooks", "registry.workers", "snapshots.catalogue",
     ),
     "registry.ipc": (
-        "registry.api", "registry.domain", "registry.feed", "registry.observe", "snapshots.catalogue",
+        "registry.api", "registry.domain", "registry.feed", "registry.base", "snapshots.catalogue",
     ),
     "registry.forwarding": (
-        "election", "registry.domain", "registry.processes", "registry.security", "registry.tracing.contract",
+        "election", "registry.domain", "registry.base", "registry.security", "registry.host.tracing.contract",
     ),
-    "registry.public_server": ("registry.api", "registry.config", "registry.http1", "registry.observe"),
-    # Traces of requests. Its contract and its decision need no packages of OpenTelemetry.
-    "registry.tracing": (
-        "registry.__init__", "registry.api", "registry.domain", "registry.http1", "registry.observe",
-    ),
-    "registry.tracing.contract": ("registry.domain",),
-    "registry.tracing.configured": (),
-    "registry.wiring": (
-        "registry.api", "registry.config", "registry.domain", "registry.duplicates", "registry.feed",
-        "registry.http1", "registry.observe", "registry.security", "registry.webhooks", "registry.tracing",
-        "registry.ui",
+    "registry.host.tracing.contract": ("registry.domain",),
+    # What a host starts, and the parts of its processes that are made from settings.
+    "registry.host": (
+        "registry.__init__", "registry.api", "registry.audit", "registry.base", "registry.domain",
+        "registry.duplicates", "registry.feed", "registry.http1", "registry.security", "registry.ui",
+        "registry.webhooks",
     ),
     # The processes: readers and nodes do not import each other.
     "registry.reader": _SERVING,
-    "registry.node": (*_SERVING, "election", "registry.folding", "registry.forwarding"),
-    "registry.node.leadership": ("election", *_HOST, *_STATE),
-    "registry.node.replication": ("registry.folding", "registry.node.leadership", *_HOST, *_STATE),
+    "registry.node": (*_SERVING, "election", "registry.forwarding"),
+    "registry.node.leadership": ("election", "registry.base", *_STATE),
+    "registry.node.replication": ("registry.node.leadership", "registry.base", *_STATE),
     "registry.node.write": (
-        "registry.node.leadership", "registry.node.replication", *_HOST, *_STATE, "registry.tracing.contract",
-        "registry.workers",
+        "registry.node.leadership", "registry.node.replication", "registry.base", *_STATE,
+        "registry.host.tracing.contract", "registry.workers",
     ),
-    "registry.node.past": (*_HOST, *_STATE, *_SNAPSHOTS),
-    "registry.node.snapshots": ("registry.node.write", *_HOST, *_STATE, *_SNAPSHOTS),
+    "registry.node.past": ("registry.base", *_STATE, *_SNAPSHOTS),
+    "registry.node.snapshots": ("registry.node.write", "registry.base", *_STATE, *_SNAPSHOTS),
     "registry.node.webhooks": (
-        "registry.node.write", *_HOST, *_STATE, "registry.__init__", "registry.webhooks",
+        "registry.node.write", "registry.base", *_STATE, "registry.__init__", "registry.webhooks",
     ),
     "registry.node.startup": (
-        "registry.node.replication", *_HOST, *_STATE, *_SNAPSHOTS,
+        "registry.node.replication", "registry.base", *_STATE, *_SNAPSHOTS,
         "registry.api", "registry.encoder", "snapshots.loading",
     ),
     # What registries hold, read and changed by plans.
-    "registry.promotion": ("registry.client", "registry.domain", "registry.folder", "registry.processes"),
+    "registry.cli.promotion": (
+        "registry.cli.client", "registry.cli.folder", "registry.base", "registry.domain",
+    ),
     # Programs.
     "snapshots": (),
-    "snapshots.building": (*_BUILDING, "registry.folding"),
+    "snapshots.building": _BUILDING,
     "snapshots.backup": (*_BUILDING, "snapshots.building"),
     "snapshots.spark": (*_BUILDING, "snapshots.building"),
     # The code that Spark's executors run, and all that they get.
@@ -157,20 +150,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.__main__": ("registry.__main__",),
     "snapshots.spark.submit": ("registry.__main__",),
     # A client of a registry's API, for the command line.
-    "registry.client": ("registry.__init__",),
-    "registry.command_line": ("registry.client", "registry.config", "registry.observe"),
+    "registry.cli.client": ("registry.__init__",),
+    "registry.cli": ("registry.cli.client", "registry.base"),
     # What is wrong with a node's surroundings, or with running nodes.
-    "registry.doctor": (*_HOST, *_STATE, "election", "registry.security"),
-    "registry.commands": (
-        "registry.client", "registry.command_line", "registry.decoding", "registry.doctor", *_HOST, *_STATE,
-        "registry.encoder", "registry.folder", "registry.promotion", "registry.security",
-        "registry.supervisor", "snapshots",
+    "registry.cli.doctor": ("registry.base", *_STATE, "election", "registry.security"),
+    "registry.cli.verbs": (
+        "registry.cli", "registry.base", *_STATE, "registry.encoder", "registry.host", "registry.security",
+        "snapshots",
     ),
-    "registry.supervisor": (
-        "registry.__init__", *_HOST, "registry.audit", "registry.security", "registry.tracing.configured",
-        "registry.ui",
-    ),
-    "registry.__main__": ("registry.__init__", "registry.command_line", "registry.commands"),
+    "registry.__main__": ("registry.__init__", "registry.cli", "registry.cli.verbs"),
 }  # fmt: skip
 
 # The domain computes; it reads no clock, file, socket or random number, and starts nothing.

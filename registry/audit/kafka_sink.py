@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.base.observe.logs import Throttled
 from registry.domain.log_format.records import Entry
 from registry.log.contract import ForeignLog, LogError, Rejected
-from registry.observe.logs import Throttled
 
 if TYPE_CHECKING:
     from registry.log.kafka.log import KafkaLog

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from contextlib import suppress
 
-from registry.observe.logs import Throttled
+from registry.base.observe.logs import Throttled
 
 from .sinks import Output
 

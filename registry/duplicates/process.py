@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.processes.parent_channel import Parent, started_by_parent
 from registry.domain.lookup.duplicates import Duplicates, TooManySchemas, find_groups
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.memory_views import MovingView
 from registry.domain.rows.view import View
 from registry.encoder.open import reader_cipher
-from registry.processes.parent_channel import Parent, started_by_parent
 from registry.security.authorization.permitted_view import PermittedView, Spans
 from registry.store.layout import StoreError
 from registry.store.reader import StoreReader

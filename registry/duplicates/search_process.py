@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import orjson
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.processes import file_lock
+from registry.base.processes.child_process import module_command
 from registry.domain.errors import TOO_MANY_REQUESTS, UNAVAILABLE
-from registry.processes import file_lock
-from registry.processes.child_process import module_command
 
 from .contract import SearchRequest
 

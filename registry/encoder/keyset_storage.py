@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from registry.base.processes import file_lock
 from registry.log.contract import LogError
-from registry.processes import file_lock
 
 from .keyset import BadKeyset, key_ids
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 
 from .keyset_storage import KeysetFile, KeysetStore
 

@@ -12,7 +12,7 @@ import msgspec
 from registry.domain.commands import NotPrimary, Outcome, Unknown
 from registry.domain.errors import outcome_unknown
 from registry.domain.pending_command import CommandRequest, PendingCommand
-from registry.tracing.contract import NO_TRACING, Tracing
+from registry.host.tracing.contract import NO_TRACING, Tracing
 
 from .messages import Batch, Outcomes, decode_batch, encode
 from .node_port import NodePort

@@ -32,7 +32,7 @@ from registry.domain.commands import (
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES, outcome_unknown
 from registry.domain.pending_command import PendingCommand
-from registry.tracing.contract import NO_TRACING, Tracing
+from registry.host.tracing.contract import NO_TRACING, Tracing
 
 from .authentication import Signings
 from .confluent_client import ConfluentClient

@@ -8,9 +8,9 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from registry.processes import client_certificates, handshakes
-from registry.processes.client_certificates import CertifiedConnections, certificate_of
-from registry.processes.handshakes import Handshakes
+from registry.base.processes import client_certificates, handshakes
+from registry.base.processes.client_certificates import CertifiedConnections, certificate_of
+from registry.base.processes.handshakes import Handshakes
 
 # Serves one connection until it ends.
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -11,7 +11,7 @@ from typing import Self
 import msgspec
 
 from election.contract import Identity
-from registry.processes.client_certificates import ConnectionCertificate, Verifier, certificate_of
+from registry.base.processes.client_certificates import ConnectionCertificate, Verifier, certificate_of
 
 from .authentication import Signings
 from .http2_connection import Connection, connect

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from election.contract import Identity
 from registry.domain.admission import Room
-from registry.tracing.contract import NO_TRACING, Tracing
+from registry.host.tracing.contract import NO_TRACING, Tracing
 
 from .authentication import RefusedHosts, Security
 from .command_forwarder import Forwarding

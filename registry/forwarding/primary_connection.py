@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from election.contract import Identity
-from registry.processes.client_certificates import ConnectionCertificate
+from registry.base.processes.client_certificates import ConnectionCertificate
 
 from .authentication import Signings
 from .peer_client import Peer

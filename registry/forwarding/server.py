@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from registry.tracing.contract import NO_TRACING, Tracing
+from registry.host.tracing.contract import NO_TRACING, Tracing
 
 from .authentication import RefusedHosts, Signings
 from .batch_decider import BatchDecider

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import orjson
 
+from registry.base.observe.metrics import Served
 from registry.domain.errors import RegistryError
-from registry.observe.metrics import Served
 
 from .request import Header, Request
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
+from registry.base.processes.client_certificates import ConnectionCertificate, certificate_of
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
-from registry.processes.client_certificates import ConnectionCertificate, certificate_of
 
 from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal, served
 from .exchange import Exchange

@@ -25,8 +25,8 @@ from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
+from registry.base.observe.metrics import Served
 from registry.domain.errors import RegistryError
-from registry.observe.metrics import Served
 
 from .answers import (
     LARGE_ANSWER_BYTES,

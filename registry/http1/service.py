@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from registry.observe.metrics import Served
-from registry.processes import client_certificates, handshakes
+from registry.base.observe.metrics import Served
+from registry.base.processes import client_certificates, handshakes
 
 from .answers import Answer, LargeAnswers, Later, date_line
 from .fairness import Intake, Turns

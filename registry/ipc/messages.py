@@ -18,13 +18,13 @@ from typing import cast
 import msgspec
 
 from registry.api.backend import ClusterStatus, NodeStatus
+from registry.base.observe.metrics import Tally
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Outcome, Refused
 from registry.domain.history.moment import Moment, OwnerRows
 from registry.domain.log_format.lineage import Mismatch
 from registry.domain.pending_command import CommandRequest
 from registry.feed.contract import Page
-from registry.observe.metrics import Tally
 from snapshots.catalogue.catalogue import Entry
 
 

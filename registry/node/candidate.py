@@ -7,9 +7,9 @@ import threading
 from collections.abc import Awaitable, Callable
 
 from election.contract import Election, Identity
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.base.observe.pulse import Pauses
 from registry.log.contract import Log
-from registry.observe.pulse import Pauses
 from registry.store.lmdb import Store
 
 from .leadership.claim import Barrier, claim_log, newest_barrier

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator, Mapping
 
 from registry import VERSION
-from registry.observe.metrics import Sample, Tally
+from registry.base.observe.metrics import Sample, Tally
 
 from .inventory import DELETED, LIVE, Stock
 from .node import Node
@@ -23,8 +23,8 @@ def metrics(node: Node, audit_lost: int) -> bytes:
 
     ``audit_lost``: number of audit entries that this process has lost.
     """
-    from registry.observe import host_processes  # noqa: PLC0415 (its library would slow down the start)
-    from registry.observe.printing import text  # noqa: PLC0415 - as above
+    from registry.base.observe import host_processes  # noqa: PLC0415 (its library would slow down the start)
+    from registry.base.observe.printing import text  # noqa: PLC0415 - as above
 
     total, stock = node.processes.total(), node.maintenance.inventory.stock()
     samples = [

@@ -15,19 +15,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from election.contract import Identity
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.base.observe.metrics import Processes
+from registry.base.observe.pulse import Pulse
 from registry.domain.commands import AskWebhooks, PingWebhook, RequestSnapshot
 from registry.domain.log_format.records import Record
 from registry.domain.pending_command import PendingCommand
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.sensitive_metadata import NOT_CONFIGURED, has_encoded
+from registry.host.tracing.contract import NO_TRACING, Tracing
+from registry.host.wiring import certificate_gauges, defaults, destinations, file_checks
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from registry.observe.metrics import Processes
-from registry.observe.pulse import Pulse
 from registry.store.lmdb import Store
-from registry.tracing.contract import NO_TRACING, Tracing
-from registry.wiring import certificate_gauges, defaults, destinations, file_checks
 from registry.workers.pool import Pool
 from snapshots.catalogue.open_location import manifest_keys
 

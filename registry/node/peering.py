@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 
-from registry.config.addresses import ANY_HOST
-from registry.config.loading import Settings
-from registry.config.settings import PEER_SECRET
+from registry.base.config.addresses import ANY_HOST
+from registry.base.config.loading import Settings
+from registry.base.config.settings import PEER_SECRET
+from registry.base.processes.sockets import listen
 from registry.domain.admission import Room
 from registry.forwarding.authentication import Security
 from registry.forwarding.peers import Peers
-from registry.processes.sockets import listen
+from registry.host.tracing.contract import Tracing
 from registry.security.watched_file import FileError, WatchedFile
-from registry.tracing.contract import Tracing
 
 from .cluster_status import ClusterView
 from .node import Node

@@ -9,15 +9,15 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.base.processes.parent_channel import REFUSED, Parent
+from registry.base.processes.sockets import ListenError
 from registry.domain.pending_command import Submit
+from registry.host.tracing.contract import Tracing
+from registry.host.wiring import tracing
 from registry.log.contract import LogError
-from registry.processes.parent_channel import REFUSED, Parent
-from registry.processes.sockets import ListenError
 from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
-from registry.tracing.contract import Tracing
-from registry.wiring import tracing
 
 from .cluster_status import ClusterView
 from .command_router import CommandRouter

@@ -14,16 +14,24 @@ from registry import VERSION
 from registry.api.app import create_app
 from registry.api.backend import Backend
 from registry.audit.log import AuditLog, recorder
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.base.observe.metrics import Tally
+from registry.base.processes.sockets import listen_on_all
 from registry.feed.hub import Hub
+from registry.host.public_server import public_server, start_listening
+from registry.host.tracing.contract import NO_TRACING, Tracing
+from registry.host.wiring import (
+    api_settings,
+    configured_gate,
+    console,
+    limits,
+    observing,
+    searches,
+    server_tls,
+)
 from registry.http1.server import Server
-from registry.observe.metrics import Tally
-from registry.processes.sockets import listen_on_all
-from registry.public_server import public_server, start_listening
 from registry.security.gate import WatchedGate
 from registry.security.policies_file import PoliciesFile
-from registry.tracing.contract import NO_TRACING, Tracing
-from registry.wiring import api_settings, configured_gate, console, limits, observing, searches, server_tls
 from registry.workers.pool import Pool
 
 Metrics = Callable[[], Awaitable[bytes]]

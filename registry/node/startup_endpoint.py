@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from msgspec.structs import replace
 
 from registry.api.backend import NodeStatus
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
 from registry.domain.admission import Room, size_of
 from registry.domain.commands import Command, Outcome, refused
 from registry.domain.errors import NOT_STARTED
@@ -22,6 +22,7 @@ from registry.domain.history.moment import Moment
 from registry.domain.log_format.lineage import Mismatch
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.feed.contract import NO_EVENTS
+from registry.host.tracing.contract import NO_TRACING, Tracing
 from registry.ipc.messages import (
     AskCluster,
     AskEvents,
@@ -44,7 +45,6 @@ from registry.ipc.messages import (
     Status,
     Submit,
 )
-from registry.tracing.contract import NO_TRACING, Tracing
 
 from .governance import Governance
 from .ipc_server import IpcServer, ReaderConnection

@@ -15,17 +15,14 @@ from registry.api.app import create_app
 from registry.api.browsers import PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.audit.log import open_audit_log, recorder
+from registry.base.observe.metrics import Tally
+from registry.base.observe.pulse import Pulse
+from registry.base.processes.parent_channel import REFUSED, Parent, started_by_parent
+from registry.base.processes.sockets import ListenError, listen_on_all
 from registry.encoder.open import reader_cipher
 from registry.feed.hub import Hub
-from registry.observe.metrics import Tally
-from registry.observe.pulse import Pulse
-from registry.processes.parent_channel import REFUSED, Parent, started_by_parent
-from registry.processes.sockets import ListenError, listen_on_all
-from registry.public_server import public_server, start_listening
-from registry.security.policies_file import PoliciesFile
-from registry.security.watched_file import FileError
-from registry.store.reader import StoreReader
-from registry.wiring import (
+from registry.host.public_server import public_server, start_listening
+from registry.host.wiring import (
     api_settings,
     configured_gate,
     console,
@@ -35,6 +32,9 @@ from registry.wiring import (
     server_tls,
     tracing,
 )
+from registry.security.policies_file import PoliciesFile
+from registry.security.watched_file import FileError
+from registry.store.reader import StoreReader
 
 from .backend import ReaderBackend
 from .fast_path.dispatch import FastPaths

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from registry.api.backend import ClusterStatus, NodeStatus
+from registry.base.observe.metrics import Tally
 from registry.domain.admission import Room, is_large, size_of
 from registry.domain.commands import (
     IDEMPOTENCY_KEY_BYTES,
@@ -61,7 +62,6 @@ from registry.ipc.messages import (
     Status,
     Submit,
 )
-from registry.observe.metrics import Tally
 from snapshots.catalogue.catalogue import Entry
 
 from .node_connection import NodeConnection, NodeLost, NotSent

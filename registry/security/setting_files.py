@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from registry.config.loading import Settings
-from registry.observe.metrics import Sample
+from registry.base.config.loading import Settings
+from registry.base.observe.metrics import Sample
 
 from .watched_file import FileError, WatchedFile
 

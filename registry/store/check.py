@@ -1,4 +1,4 @@
-"""Checks of a store's files in a child process (:mod:`registry.processes.lmdb_check`).
+"""Checks of a store's files in a child process (:mod:`registry.base.processes.lmdb_check`).
 
     python -m registry.store.check FOLDER            report findings before the store serves
     python -m registry.store.check FOLDER standing   print its log, and its position there
@@ -23,9 +23,9 @@ from typing import Any
 
 import lmdb
 
+from registry.base.processes.lmdb_check import is_short, look_inside, progress, read_only, report
 from registry.domain.log_format.lineage import Lineage
 from registry.domain.rows import digest
-from registry.processes.lmdb_check import is_short, look_inside, progress, read_only, report
 
 from . import layout
 from .layout import State

@@ -17,9 +17,9 @@ from typing import NamedTuple, Self
 
 import lmdb
 
+from registry.base.processes import file_lock
+from registry.base.processes.lmdb_check import DATA
 from registry.domain.log_format.lineage import NOTHING, Lineage
-from registry.processes import file_lock
-from registry.processes.lmdb_check import DATA
 
 from . import layout
 from .layout import State, StoreError

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from registry.base.processes.lmdb_check import CannotExamine, ask, examine, read_only
 from registry.domain.fold import former
 from registry.domain.log_format.lineage import Lineage
-from registry.processes.lmdb_check import CannotExamine, ask, examine, read_only
 
 from . import layout
 from .layout import State, StoreError, read_current

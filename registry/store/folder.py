@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from registry.processes.lmdb_check import DATA
+from registry.base.processes.lmdb_check import DATA
 
 from . import layout
 from .examination import Divergence, find

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from registry.processes import file_lock
+from registry.base.processes import file_lock
 
 FORMAT = b"registrar-store 1"
 ROWS, META, HISTORY = b"rows", b"meta", b"history"

@@ -14,11 +14,11 @@ from typing import Self
 
 import lmdb
 
+from registry.base.processes.lmdb_check import CannotExamine, examine, read_only
 from registry.domain.fold import former
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import View, scan
-from registry.processes.lmdb_check import CannotExamine, examine, read_only
 
 from . import layout
 from .examination import read_meta

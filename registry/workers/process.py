@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 
+from registry.base.processes.child_process import receive, send
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, answer
 from registry.domain.schemas import Budget, Schema
-from registry.processes.child_process import receive, send
 
 from .messages import READY, Stuck, WorkRequest, WorkResult
 

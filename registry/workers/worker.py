@@ -9,7 +9,7 @@ import subprocess
 import time
 from contextlib import suppress
 
-from registry.processes.child_process import LENGTH_BYTES, module_command, send
+from registry.base.processes.child_process import LENGTH_BYTES, module_command, send
 
 from .messages import WorkRequest, WorkResult
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.observe.progress_bar import Steps
 from registry.domain.lookup.duplicates import DuplicateGroup, find_groups
 from registry.domain.model import guid_text
 from registry.domain.queries.sorting import finished
 from registry.domain.rows.view import View
-from registry.observe.progress_bar import Steps
 from snapshots.building.task import Progress, workspace
 from snapshots.catalogue.open_location import open_location
 from snapshots.format import stored

@@ -11,13 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.observe.progress_bar import Steps
 from registry.domain import reseed
 from registry.domain.log_format.records import Entry
 from registry.domain.rows.view import View
 from registry.log.contract import Log, LogError
 from registry.log.kafka.log import KafkaLog
-from registry.observe.progress_bar import Steps
 from registry.store.lmdb import Store
 from registry.store.offline import OfflineStore
 from registry.store.open import open_store

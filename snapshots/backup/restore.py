@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.queries import versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout

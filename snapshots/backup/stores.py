@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.fold import former
 from registry.domain.fold.fold import apply_all
 from registry.domain.log_format import values

@@ -12,10 +12,10 @@ from typing import Any
 import lmdb
 import msgspec
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.observe.progress_bar import Steps
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows import digest
-from registry.observe.progress_bar import Steps
 from registry.store.layout import StoreError
 from snapshots.building.task import WorkspaceBusy, silent, workspace
 from snapshots.catalogue.catalogue import CatalogueError

@@ -14,7 +14,7 @@ from dataclasses import replace
 from secrets import randbits
 from types import MappingProxyType
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.log.contract import LogError
 from registry.log.embedded.log import now_ms
 from registry.store.layout import StoreError

@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from registry.domain.rows import digest
-from registry.folding.log_fold import LogFold
 from registry.log.contract import Fetched, Unreachable
+from registry.store.folding.log_fold import LogFold
 from registry.store.layout import PREFIX, Current, write_current
 from registry.store.lmdb import Store
 from registry.store.open import open_store

@@ -17,10 +17,10 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.processes.parent_channel import started_by_parent
 from registry.log.contract import LogError
 from registry.log.embedded.log import now_ms
-from registry.processes.parent_channel import started_by_parent
 from snapshots.catalogue.builders import builder_name
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, claim, newest_first
 from snapshots.catalogue.open import open_catalogue

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Record
 from registry.log.contract import Fetched, LogError, Unreachable

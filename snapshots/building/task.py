@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.processes import file_lock
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.lineage import too_long
 from registry.domain.rows import layout
 from registry.encoder.open import keyset_store
 from registry.log.embedded.log import now_ms
-from registry.processes import file_lock
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from snapshots.format.writer import ManifestHeader, WrittenRows

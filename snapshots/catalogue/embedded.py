@@ -20,7 +20,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from registry.processes import file_lock
+from registry.base.processes import file_lock
 
 from .catalogue import CatalogueError, Entry, follows, is_name
 

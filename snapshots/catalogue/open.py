@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 
 from .catalogue import Catalogue
 from .embedded import EmbeddedCatalogue

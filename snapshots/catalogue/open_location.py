@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from registry.config.secret_files import current_secret
-from registry.config.settings import Settings
-from registry.observe.waiting import told
+from registry.base.config.secret_files import current_secret
+from registry.base.config.settings import Settings
+from registry.base.observe.waiting import told
 from snapshots.format.files import Files
 from snapshots.format.location import Location
 from snapshots.format.signature import ManifestKeys

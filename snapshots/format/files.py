@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from registry.processes import file_lock
+from registry.base.processes import file_lock
 
 # Prefix of files that are being written; a location does not list such names.
 _UNFINISHED = ".new-"

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from registry.config.addresses import without_secrets
+from registry.base.config.addresses import without_secrets
 
 from .files import BadLocation, Files
 from .manifest import MANIFEST, MANIFEST_BYTES_MAX

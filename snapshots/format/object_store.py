@@ -12,7 +12,7 @@ from secrets import token_hex
 
 from pyarrow import ArrowException, ArrowNotImplementedError, fs
 
-from registry.config.addresses import without_secrets
+from registry.base.config.addresses import without_secrets
 
 from .files import BadLocation, LocationUnreachable, MissingFile
 

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from registry.config.addresses import without_secrets
-from registry.observe.waiting import told
+from registry.base.config.addresses import without_secrets
+from registry.base.observe.waiting import told
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyspark
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.building.engines import find_java
 from snapshots.building.task import EngineUnavailable
 

@@ -20,7 +20,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.building.engines import find_java
 from snapshots.building.task import BuildFailed, EngineUnavailable
 from snapshots.building.time_limit import time_limit

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from registry.config.loading import load as load_settings
+from registry.base.config.loading import load as load_settings
+from registry.host.wiring import console
 from registry.ui.console import Console
 from registry.ui.files import BUNDLES, STATIC, load
-from registry.wiring import console
 from tests.api.driver import Api, Reply
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "upgrade-insecure-requests": "1"}

@@ -18,7 +18,7 @@ from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View
 from tests.api.driver import ListBackend, Reply, record
 from tests.api.permitting import PermittingApi, rule
-from tests.counting_view import CountingView
+from tests.support.counting_view import CountingView
 
 SHARED = record("Shared", "a")
 DENIED = (403, 40301)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.clients.java_client import Java, JavaClient
 from tests.clients.javascript import JavaScript
-from tests.running import Served
+from tests.support.running import Served
 
 _numbers = itertools.count()
 

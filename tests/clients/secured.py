@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.certificates import Authority
-from tests.running import Registry, free_port
-from tests.token_endpoint import AUDIENCE, CLIENT_ID, TokenEndpoint
+from tests.support.certificates import Authority
+from tests.support.running import Registry, free_port
+from tests.support.token_endpoint import AUDIENCE, CLIENT_ID, TokenEndpoint
 
 # Of the password "secret", with parameters that make it fast.
 _SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"

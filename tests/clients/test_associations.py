@@ -25,7 +25,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.clients.bridge import BridgeError
 from tests.clients.javascript import JavaScript
 from tests.clients.samples import ADA, USER_TEXT, USER_WITH_EMAIL_TEXT
-from tests.running import Served
+from tests.support.running import Served
 
 NAMESPACE = "lkc-1"
 ASSOCIATED = {

@@ -22,7 +22,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_tools import protoc
 
 from tests.clients.javascript import JavaScript
-from tests.running import Served
+from tests.support.running import Served
 
 Connect = Callable[[], SchemaRegistryClient]
 FORMAT = {"use.deprecated.format": False}

@@ -48,7 +48,7 @@ from tests.clients.samples import (
     USER_WITH_EMAIL_TEXT,
     user,
 )
-from tests.running import PATIENT, Served
+from tests.support.running import PATIENT, Served
 
 
 class Confluent:

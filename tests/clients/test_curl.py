@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.clients.samples import USER, USER_TEXT, USER_WITH_AGE_TEXT
-from tests.running import Served
+from tests.support.running import Served
 
 V1 = "application/vnd.schemaregistry.v1+json"
 

@@ -19,7 +19,7 @@ from tests.clients.samples import (
     USER_WITH_EMAIL,
     USER_WITH_EMAIL_TEXT,
 )
-from tests.running import Served
+from tests.support.running import Served
 
 
 def test_registers_and_fetches(java: Java, registry: Served, confluent_java: JavaClient, topic: str) -> None:

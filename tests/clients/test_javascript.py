@@ -24,7 +24,7 @@ from tests.clients.samples import (
     USER_WITH_EMAIL,
     USER_WITH_EMAIL_TEXT,
 )
-from tests.running import PATIENT, Served
+from tests.support.running import PATIENT, Served
 
 AVRO = {"schemaType": "AVRO"}
 

@@ -21,7 +21,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext, Se
 
 from tests.clients.bridge import BridgeError
 from tests.clients.javascript import JavaScript
-from tests.running import Served
+from tests.support.running import Served
 
 USER = {
     "$schema": "http://json-schema.org/draft-07/schema#",

@@ -13,7 +13,7 @@ from schema_registry.client.schema import AvroSchema
 from schema_registry.serializers import AsyncAvroMessageSerializer, AvroMessageSerializer
 
 from tests.clients.samples import ADA, USER, USER_WITH_AGE, USER_WITH_EMAIL
-from tests.running import PATIENT, Served
+from tests.support.running import PATIENT, Served
 
 Call = Callable[..., Any]
 

@@ -27,8 +27,8 @@ from tests.clients.java_client import Java
 from tests.clients.javascript import JavaScript
 from tests.clients.samples import ADA, USER, USER_TEXT, USER_WITH_EMAIL_TEXT
 from tests.clients.secured import OPERATOR, READER, WRITER, WRONG, Secured
-from tests.running import PATIENT
-from tests.token_endpoint import CLIENT_ID, CLIENT_SECRET, TokenEndpoint
+from tests.support.running import PATIENT
+from tests.support.token_endpoint import CLIENT_ID, CLIENT_SECRET, TokenEndpoint
 
 UNAUTHORIZED, FORBIDDEN = (401, 401), (403, 40301)
 AVRO = {"schemaType": "AVRO"}

@@ -27,10 +27,10 @@ from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from registry.node.feed import NodeFeed
-from tests.kafka_topics import admin, make_topic
-from tests.listening import Listener, Listeners
 from tests.process.test_changes import SOME, TIMEOUT_S, pages, register
-from tests.running import PATIENT, until
+from tests.support.kafka_topics import admin, make_topic
+from tests.support.listening import Listener, Listeners
+from tests.support.running import PATIENT, until
 
 LISTENERS = 5_000
 KILLS = 2

@@ -16,8 +16,8 @@ from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
 from registry.log.contract import NO_HEADERS, Fenced, Unreachable
 from registry.node.leadership.claim import newest_barrier
 from registry.node.replication.reconnecting_log import ReconnectingLog
-from tests.kafka_topics import make_topic
 from tests.process.node.stations import Station, on_kafka
+from tests.support.kafka_topics import make_topic
 
 Made = Callable[..., Station]
 

@@ -14,8 +14,8 @@ from deploy.local.broker import Broker
 from deploy.local.node import Node
 from registry.domain.errors import NO_PRIMARY
 from tests.faults.rig import CLOCK
-from tests.kafka_topics import make_topic, set_of_topic
-from tests.running import until
+from tests.support.kafka_topics import make_topic, set_of_topic
+from tests.support.running import until
 
 SETTING = "producer.id.expiration.ms"
 

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from deploy.local.broker import Broker
-from tests.running import PATIENT, Registry, until
+from tests.support.running import PATIENT, Registry, until
 
 SECRET = "peers of this test only"
 STALE = '110 - "Response is Stale"'

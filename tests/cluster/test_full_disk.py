@@ -15,9 +15,9 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.node import Node
 from registry.domain.errors import STORE_FAILED
-from tests.disks import Disk, FailingDisk
-from tests.kafka_topics import make_topic
-from tests.running import PATIENT, Registry, until
+from tests.support.disks import Disk, FailingDisk
+from tests.support.kafka_topics import make_topic
+from tests.support.running import PATIENT, Registry, until
 
 pytestmark = pytest.mark.logs_errors(
     "No space left on device|is full|cannot be written|MDB_MAP_FULL|[Rr]ead-only"

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AclBinding, AclOperation, ResourceType
 from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
 from deploy.local.node import Node
-from tests.guarded_broker import LOGIN, PASSWORD, allow, allowed, guarded_broker
-from tests.running import ROOT, until
+from tests.support.guarded_broker import LOGIN, PASSWORD, allow, allowed, guarded_broker
+from tests.support.running import ROOT, until
 
 KINDS = {
     "--topic": ResourceType.TOPIC,

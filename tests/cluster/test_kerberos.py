@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from deploy.local.node import Node
-from tests.kerberos import HOST, KerberosBroker, Realm
-from tests.running import PATIENT, until
+from tests.support.kerberos import HOST, KerberosBroker, Realm
+from tests.support.running import PATIENT, until
 
 pytestmark = pytest.mark.long
 SCHEMA = {"schema": '"string"'}

@@ -17,7 +17,7 @@ from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
 from deploy.local.front import Front
 from deploy.local.node import Node
-from tests.running import until
+from tests.support.running import until
 
 TURNS_MAX = 5_000
 # The number of rounds that every client makes between two kills.

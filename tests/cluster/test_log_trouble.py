@@ -16,10 +16,10 @@ from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.domain.log_format.records import config_key
 from registry.domain.model import Subject
 from registry.log.contract import Log
-from tests.kafka_topics import delete_topic, make_topic
-from tests.listening import Listener, Listeners
 from tests.process.node.stations import on_kafka
-from tests.running import ROOT, Registry, until
+from tests.support.kafka_topics import delete_topic, make_topic
+from tests.support.listening import Listener, Listeners
+from tests.support.running import ROOT, Registry, until
 
 pytestmark = pytest.mark.logs_errors(
     "Kafka does not answer",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.running import ROOT, until
+from tests.support.running import ROOT, until
 
 
 def test_urls_answer_a_killed_node_is_told_and_brought_back_and_ctrl_c_stops_all(tmp_path: Path) -> None:

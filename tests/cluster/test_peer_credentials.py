@@ -19,8 +19,8 @@ from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
 from deploy.local.node import Node
 from deploy.local.process import free_port
-from tests.certificates import Authority, replace
-from tests.running import PATIENT, ROOT, until
+from tests.support.certificates import Authority, replace
+from tests.support.running import PATIENT, ROOT, until
 
 RENEWED_S = 60.0
 

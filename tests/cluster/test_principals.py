@@ -16,8 +16,8 @@ from deploy.local.node import Node
 from tests.api.driver import record
 from tests.api.permitting import rule
 from tests.process.security.test_authentication import SECRET
-from tests.receiver import Receiver
-from tests.running import PATIENT, until
+from tests.support.receiver import Receiver
+from tests.support.running import PATIENT, until
 
 FLAGS = (
     *("--topic", "principals", "--group", "principals", "--replication-factor", "1"),

@@ -22,8 +22,8 @@ from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
 from deploy.local.node import Node
 from deploy.local.process import free_port
-from tests.certificates import replace
-from tests.running import PATIENT, until
+from tests.support.certificates import replace
+from tests.support.running import PATIENT, until
 
 pytestmark = pytest.mark.long
 

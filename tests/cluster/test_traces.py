@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from deploy.local.broker import Broker
-from tests.running import PATIENT, Registry
-from tests.trace_collector import Span, TraceCollector
+from tests.support.running import PATIENT, Registry
+from tests.support.trace_collector import Span, TraceCollector
 
 KIND = "application/vnd.schemaregistry.v1+json"
 WRITE = "POST /subjects/{subject}/versions"

@@ -21,9 +21,9 @@ from registry.store.examination import open_rows
 from registry.store.layout import read_current
 from registry.store.offline import OfflineStore
 from tests.former_stores import stores
-from tests.kafka_topics import delete_topic, make_topic
 from tests.process.node.stations import on_kafka
-from tests.running import Registry, until
+from tests.support.kafka_topics import delete_topic, make_topic
+from tests.support.running import Registry, until
 
 pytestmark = pytest.mark.logs_errors(
     "Kafka does not answer",

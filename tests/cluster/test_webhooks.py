@@ -20,9 +20,9 @@ from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from registry.node.webhooks.pages import EventPages
-from tests.kafka_topics import admin, make_topic
-from tests.receiver import Receiver
-from tests.running import PATIENT, until
+from tests.support.kafka_topics import admin, make_topic
+from tests.support.receiver import Receiver
+from tests.support.running import PATIENT, until
 
 COUNT = 60
 SETTINGS = (

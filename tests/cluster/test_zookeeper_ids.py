@@ -11,8 +11,8 @@ from kazoo.client import KazooClient
 from deploy.local.broker import Broker
 from deploy.local.zookeeper import ZooKeeper
 from registry.domain.model import ID_MAX
-from tests.kafka_topics import make_topic
-from tests.running import Registry, until
+from tests.support.kafka_topics import make_topic
+from tests.support.running import Registry, until
 
 COUNTER = "/schema_id_counter"
 

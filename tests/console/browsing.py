@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Request
 
-from tests.running import ROOT
+from tests.support.running import ROOT
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 AXE = ROOT / "registry" / "ui" / "node_modules" / "axe-core" / "axe.min.js"

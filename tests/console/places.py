@@ -15,8 +15,8 @@ from deploy.local.cluster import Cluster
 from deploy.local.front import Front
 from deploy.local.node import Node
 from registry.domain.log_format.records import Entry
-from tests.kafka_topics import make_topic
-from tests.running import Registry
+from tests.support.kafka_topics import make_topic
+from tests.support.running import Registry
 
 from . import filled
 

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.api.permitting import rule
-from tests.certificates import Authority
-from tests.running import Registry, free_port
+from tests.support.certificates import Authority
+from tests.support.running import Registry, free_port
 
 from .browsing import Watch
 

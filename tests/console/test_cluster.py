@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from registry.domain.log_format.records import Entry
-from tests.running import PATIENT
+from tests.support.running import PATIENT
 
 from . import filled
 from .browsing import Watch, check_accessible

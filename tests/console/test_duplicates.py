@@ -11,9 +11,9 @@ import orjson
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from registry.processes import file_lock
+from registry.base.processes import file_lock
 from tests.process.test_searches_for_duplicates import ONE, OTHER, gone, searching
-from tests.running import Registry, until
+from tests.support.running import Registry, until
 
 from . import filled
 from .browsing import Watch, check_accessible

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
 
 from tests.process.test_crashes import victims
-from tests.running import PATIENT, Registry, until
+from tests.support.running import PATIENT, Registry, until
 
 from .browsing import Watch
 from .places import Place

@@ -15,7 +15,7 @@ from registry.domain.log_format.config_values import config_value
 from registry.domain.log_format.records import Entry, config_key, schema_key
 from registry.domain.model import Subject
 from registry.log.embedded.log import EmbeddedLog
-from tests.running import Registry, until
+from tests.support.running import Registry, until
 
 from . import filled
 from .browsing import NARROW, Watch, check_accessible

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from registry.domain.log_format.records import Entry
-from tests.running import ROOT
+from tests.support.running import ROOT
 
 from . import filled
 from .places import Place, Serving

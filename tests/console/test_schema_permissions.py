@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.running import PATIENT
+from tests.support.running import PATIENT
 
 from .browsing import Watch
 from .places import Place

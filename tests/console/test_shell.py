@@ -8,7 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.running import until
+from tests.support.running import until
 
 from .browsing import Watch, check_accessible
 

@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.api.permitting import rule
-from tests.oidc_issuer import CLIENT_ID, OidcIssuer
 from tests.process.security.test_authentication import SECRET
-from tests.running import until
-from tests.token_issuer import AUDIENCE
+from tests.support.oidc_issuer import CLIENT_ID, OidcIssuer
+from tests.support.running import until
+from tests.support.token_issuer import AUDIENCE
 
 from .browsing import Watch, check_accessible
 from .places import Place

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.running import Registry
+from tests.support.running import Registry
 
 from . import filled
 from .browsing import NARROW, check_accessible

@@ -15,8 +15,8 @@ from deploy.local.broker import Broker
 from deploy.local.node import ROOT, Node
 from deploy.local.process import free_port
 from deploy.local.proxy import Proxy
-from tests.disks import Disk, mounts
-from tests.running import until
+from tests.support.disks import Disk, mounts
+from tests.support.running import until
 
 from .checker import check
 from .history import History, Kind, Request

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tests.running import until
+from tests.support.running import until
 
 from .rig import HEAL_S, FaultyNode, Rig, Run
 

@@ -24,8 +24,8 @@ from tests.cluster.test_log_trouble import (
     status,
 )
 from tests.faults.cutting import cut
-from tests.kafka_topics import make_topic
-from tests.running import Registry, until
+from tests.support.kafka_topics import make_topic
+from tests.support.running import Registry, until
 
 SUBJECTS = 25
 GREW = "has lost records and grown again"

@@ -9,7 +9,7 @@ import pytest
 
 from deploy.local.broker import Broker
 from registry.domain.errors import OUTCOME_UNKNOWN
-from tests.running import until
+from tests.support.running import until
 
 from .rig import HEAL_S, Rig, run
 from .rounds import Round, Soak

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deploy.local.broker import Broker
 from deploy.local.zookeeper import ZooKeeper
-from tests.running import until
+from tests.support.running import until
 
 from .rig import HEAL_S, Rig, run
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from registry.domain.log_format.records import Record
-from tests.running import until
+from tests.support.running import until
 
 from .load import REQUEST_TIMEOUT_S, Line
 from .rig import HEAL_S, FaultyNode, Rig

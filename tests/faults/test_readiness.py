@@ -15,8 +15,8 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.front import Front
 from deploy.local.node import Node
-from tests.helm import render
-from tests.running import PATIENT, ROOT, until
+from tests.support.helm import render
+from tests.support.running import PATIENT, ROOT, until
 
 from .rig import HEAL_S, Rig
 

@@ -12,9 +12,9 @@ import pytest
 
 from deploy.local.broker import Broker
 from registry.log.kafka.record_batches import PRINCIPAL_HEADER_NAME
-from tests.certificates import Authority
-from tests.kafka_topics import consumed
-from tests.running import until
+from tests.support.certificates import Authority
+from tests.support.kafka_topics import consumed
+from tests.support.running import until
 
 from .audit import recorded, unrecorded
 from .history import WRITES, Kind

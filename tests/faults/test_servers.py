@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from deploy.local.broker import Broker, Brokers
 from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
-from tests.running import until
+from tests.support.running import until
 
 from .rig import HEAL_S, Rig, run
 

@@ -34,8 +34,8 @@ from registry.security.gate import Credentials, Refused
 from registry.security.tls.principal_rules import PrincipalRules
 from registry.security.tls.subject_name import subject_name
 from registry.security.watched_file import FileError
-from tests.certificates import Authority, Issued
-from tests.token_issuer import AUDIENCE, IssuerKey, claims, signed
+from tests.support.certificates import Authority, Issued
+from tests.support.token_issuer import AUDIENCE, IssuerKey, claims, signed
 
 CLIENT, PROXY, ISSUER = "203.0.113.9", "10.0.0.1", "https://issuer.example"
 VALUES = st.recursive(

@@ -12,11 +12,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.certificates import replace
-from tests.listening import Listener, Listeners
 from tests.process.security.test_reload import SECRET
 from tests.process.test_crashes import victims
-from tests.running import PATIENT, Registry, until
+from tests.support.certificates import replace
+from tests.support.listening import Listener, Listeners
+from tests.support.running import PATIENT, Registry, until
 
 LISTENERS = 300
 TIMEOUT_S = 60.0

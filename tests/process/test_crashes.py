@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.process.test_lifecycle import alive, children
-from tests.running import PATIENT, Registry, until
+from tests.support.running import PATIENT, Registry, until
 
 WRITERS = 4
 WRITES_BETWEEN_KILLS = 40

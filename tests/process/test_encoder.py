@@ -21,7 +21,7 @@ from registry.encoder.keyset_storage import KeysetFile, carry
 from registry.log.contract import LogError
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
-from tests.running import PATIENT, ROOT, Registry, until
+from tests.support.running import PATIENT, ROOT, Registry, until
 
 PLAIN = "plain-and-sensitive"
 OLD, NEW = "the first secret", "the second secret"

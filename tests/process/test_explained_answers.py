@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.running import Registry
+from tests.support.running import Registry
 
 
 @pytest.fixture(scope="module", params=["0", "2"], ids=["no readers", "two readers"])

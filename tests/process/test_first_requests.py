@@ -26,8 +26,8 @@ from registry.node.startup_endpoint import StartupBackend
 from registry.reader.backend import ReaderBackend
 from registry.store.open import open_store
 from registry.store.reader import StoreReader
-from tests.pending import pending
-from tests.running import PATIENT, Registry, until, until_async
+from tests.support.pending import pending
+from tests.support.running import PATIENT, Registry, until, until_async
 
 RECORDS = 1_000
 WAIT_S, SHORT_S = 30.0, 0.01

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.__main__ import GROUPS
-from tests.running import ROOT, until
+from tests.support.running import ROOT, until
 
 # A shell starts its background processes with SIGINT ignored, and their children inherit that.
 SCRIPT = """
@@ -63,7 +63,7 @@ def test_the_cost_of_a_file_includes_what_its_processes_computed(tmp_path: Path)
 def test_a_test_that_hangs_is_named(tmp_path: Path) -> None:
     one, two, go, output = (tmp_path / name for name in ("test_one.py", "test_two.py", "go", "output"))
     one.write_text(
-        "from pathlib import Path\nfrom tests.running import until\n"
+        "from pathlib import Path\nfrom tests.support.running import until\n"
         f"def test_waiting(): until(Path({str(go)!r}).exists, 60, 'the file')\n"
     )
     two.write_text(PASSING)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.certificates import Authority
-from tests.running import ROOT, Registry, free_port
+from tests.support.certificates import Authority
+from tests.support.running import ROOT, Registry, free_port
 
 
 def asked(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:

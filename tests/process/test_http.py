@@ -15,7 +15,7 @@ import pytest
 
 from tests.process.raw import RawClient, Reply, get, post
 from tests.process.test_lifecycle import children
-from tests.running import PATIENT, Registry, until
+from tests.support.running import PATIENT, Registry, until
 
 STRING = json.dumps({"schema": '"string"'}).encode()
 # Time enough to send headers after connecting; clients that have sent them wait for the end of a time.

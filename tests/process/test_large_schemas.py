@@ -12,7 +12,7 @@ import pytest
 
 from registry.workers.pool import WAITING_CHARACTERS_MAX
 from tests.process.raw import RawClient, get, post
-from tests.running import PATIENT, Registry
+from tests.support.running import PATIENT, Registry
 
 # More than the event loop parses itself, which is one or two, before and after it.
 KEPT_MAX = 5

@@ -14,15 +14,15 @@ import lmdb
 import pytest
 
 from deploy.local.process import freeze
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.host.supervisor import supervisor
+from registry.host.supervisor.announcement import banner
 from registry.node import process as node_process
 from registry.reader import main as reader_run
 from registry.store import layout
-from registry.supervisor import supervisor
-from registry.supervisor.announcement import banner
 from registry.ui import files
 from tests.process.raw import RawClient, get, post
-from tests.running import PATIENT, Registry, free_port, until
+from tests.support.running import PATIENT, Registry, free_port, until
 
 # Less than a request may take to arrive, and more than five seconds, for a busy machine.
 STOP_S = 9.0

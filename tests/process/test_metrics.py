@@ -13,10 +13,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.local.process import freeze
-from registry.observe.metric_table import HISTOGRAM, METRICS
+from registry.base.observe.metric_table import HISTOGRAM, METRICS
 from tests.process.raw import RawClient
 from tests.process.test_lifecycle import alive, children
-from tests.running import PATIENT, Registry, until
+from tests.support.running import PATIENT, Registry, until
 
 
 @pytest.fixture(scope="module", params=["0", "2"], ids=["node alone", "two readers"])

@@ -14,7 +14,7 @@ from deploy.local.node import Node
 from registry.log.contract import Unreachable
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
-from tests.running import Registry, free_port, until
+from tests.support.running import Registry, free_port, until
 
 ENDED_S = 30.0
 NOISE = ("Task was destroyed", "Unclosed", "Traceback")

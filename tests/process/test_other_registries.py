@@ -11,8 +11,8 @@ import httpx
 from confluent_kafka import Producer
 
 from deploy.local.broker import Broker
-from tests.kafka_topics import make_topic
-from tests.running import PATIENT, ROOT, Registry, free_port
+from tests.support.kafka_topics import make_topic
+from tests.support.running import PATIENT, ROOT, Registry, free_port
 
 SCHEMA = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}'
 WIDER = SCHEMA.replace("]", ',{"name":"note","type":"string","default":""}]')

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.running import PATIENT, Registry, until
+from tests.support.running import PATIENT, Registry, until
 
 NODE_REFUSED = re.compile(r" node +\S+policies.toml: not TOML: ")
 DENIED = '[[policy]]\nsubjects = ["orders-*"]\nregister = []\n'

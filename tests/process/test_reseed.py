@@ -28,7 +28,7 @@ from registry.log.kafka.security import Security
 from registry.store.open import known_log, open_store
 from snapshots.backup import reseed_log
 from tests.former_stores.stores import entries, place
-from tests.running import ROOT, Registry, until
+from tests.support.running import ROOT, Registry, until
 from tests.unit.random_logs import fold
 
 MAP = 256 << 20

@@ -15,7 +15,7 @@ import pytest
 
 from tests.console import filled
 from tests.process.test_lifecycle import alive, children
-from tests.running import PATIENT, Registry, until
+from tests.support.running import PATIENT, Registry, until
 
 ONE = '{"type":"array","items":"int","x":1,"y":1}'
 OTHER = '{"type":"array","items":"int","y":1,"x":1}'

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from deploy.local.node import Node
-from tests.running import ROOT, Registry, until
+from tests.support.running import ROOT, Registry, until
 
 ENDED_S = 30.0
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from deploy.local.broker import Broker
-from tests.running import Registry, until
+from tests.support.running import Registry, until
 
 
 @pytest.mark.parametrize("readers", ["0", "1"])

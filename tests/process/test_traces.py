@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.running import PATIENT, Registry, free_port
-from tests.trace_collector import TraceCollector
+from tests.support.running import PATIENT, Registry, free_port
+from tests.support.trace_collector import TraceCollector
 
 KIND = "application/vnd.schemaregistry.v1+json"
 WRITE = "POST /subjects/{subject}/versions"

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from deploy.local.process import Process
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.base.observe import waiting
 from registry.node.startup.open import open_encoder
-from registry.observe import waiting
 from registry.store.create import NewStore, Origin
 from registry.store.layout import State
 from registry.store.lmdb import Store
-from tests.running import ROOT, free_port, until
+from tests.support.running import ROOT, free_port, until
 
 # Less than the time after which the commands give up, which is told too.
 TOLD_S = 25.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from registry.domain.commands import Command, DeleteSubject, Done, NotPrimary, Outcome, Register
 from registry.node.leadership.role import Stage
-from tests.pending import pending
+from tests.support.pending import pending
 
 from .cluster import Cluster, Node
 from .world import Process, World

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from registry.observe.logs import ConsoleFormat, JsonFormat
-from tests.process_logs import ProcessLogs, errors, unexpected
+from registry.base.observe.logs import ConsoleFormat, JsonFormat
+from tests.support.process_logs import ProcessLogs, errors, unexpected
 
 
 def line(formatter: logging.Formatter, level: int, text: str, *, traceback: bool = False) -> str:

@@ -1,6 +1,6 @@
 """Check of the embedded log's files before it serves.
 
-Runs in a child process (:mod:`registry.processes.lmdb_check`). All records of a small log are read. Of a
+Runs in a child process (:mod:`registry.base.processes.lmdb_check`). All records of a small log are read. Of a
 larger log, the tail and an even sample are read, and :meth:`.log.EmbeddedLog.verify_step` checks the rest
 later.
 """
@@ -13,8 +13,8 @@ from typing import Any
 
 import lmdb
 
+from registry.base.processes.lmdb_check import CannotExamine, examine, is_short, look_inside, progress, report
 from registry.log.contract import LogError
-from registry.processes.lmdb_check import CannotExamine, examine, is_short, look_inside, progress, report
 
 from . import format as layout
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import lmdb
 
+from registry.base.processes import file_lock
 from registry.log.contract import LogError
-from registry.processes import file_lock
 
 from . import format as layout
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.base.observe.waiting import told
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicMissing, TopicOptions
-from registry.observe.waiting import told
 
 from .producer_id import LEAST_S
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from election.contract import Identity
-from registry.config.loading import Settings
-from registry.processes import file_lock
+from registry.base.config.loading import Settings
+from registry.base.processes import file_lock
 
 FILE = "node-id"
 ADVERTISED_FILE = "advertised"

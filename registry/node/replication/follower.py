@@ -1,6 +1,6 @@
 """The follower: applies the log to the node's store, and reports barriers and progress.
 
-The steps are those of :class:`registry.folding.log_fold.LogFold`.
+The steps are those of :class:`registry.store.folding.log_fold.LogFold`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from registry.domain.log_format.records import BARRIER_KEY, Record
-from registry.folding.log_fold import FAR_BEHIND, RECORDS_MAX, LogFold, Rows
 from registry.log.contract import Fetched, Log
 from registry.node.leadership.claim import Barrier, newest_barrier, read_barrier
+from registry.store.folding.log_fold import FAR_BEHIND, RECORDS_MAX, LogFold, Rows
 
 from .dedup import DedupCache
 

@@ -11,8 +11,8 @@ import subprocess
 import time
 from contextlib import suppress
 
-from registry.config.settings import Settings
-from registry.processes.child_process import module_command
+from registry.base.config.settings import Settings
+from registry.base.processes.child_process import module_command
 from snapshots.catalogue.builders import builder_name
 from snapshots.catalogue.catalogue import Catalogue, Entry
 from snapshots.format.manifest import is_id

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.observe.metrics import Sample
 from registry.domain.decide.snapshots import Marker, newest_marker
 from registry.domain.errors import SNAPSHOT_BUSY, SNAPSHOT_NOT_FOUND
 from registry.node.write.batch_writer import Rows
-from registry.observe.metrics import Sample
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
 from snapshots.catalogue.open import open_catalogue
 from snapshots.catalogue.retention import delete, reason_not_deletable, retire

@@ -18,8 +18,8 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from registry.config.setting_types import Schedule
-from registry.config.settings import Settings
+from registry.base.config.setting_types import Schedule
+from registry.base.config.settings import Settings
 from registry.domain.commands import (
     Done,
     NotPrimary,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from registry.config.setting_types import Schedule
+from registry.base.config.setting_types import Schedule
 from snapshots.catalogue.catalogue import Entry, newest_first
 
 

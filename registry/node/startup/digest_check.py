@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from registry.processes.child_process import module_command
+from registry.base.processes.child_process import module_command
 from registry.store.check import WRONG
 from registry.store.layout import DamagedStore
 from registry.store.lmdb import Store

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.store.layout import StoreError
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format.manifest import Manifest

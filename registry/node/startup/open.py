@@ -13,12 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.base.observe.waiting import told
 from registry.domain.queries.sensitive_metadata import has_encoded
 from registry.encoder.open import node_cipher
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog
-from registry.observe.waiting import told
 from registry.store.examination import peek
 from registry.store.lmdb import Store
 from registry.store.open import Load, known_log, open_store

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
+from registry.base.observe.waiting import told
 from registry.domain.log_format.lineage import ALL_RECORDS, NOTHING, too_long
 from registry.log.contract import ForeignLog, Log, LogError, Unreachable
 from registry.log.embedded.log import now_ms
@@ -22,7 +23,6 @@ from registry.log.kafka.topic import TopicMissing
 from registry.node.replication.log_match import Known, LogMatcher
 from registry.node.replication.reconnecting_log import ReconnectingLog
 from registry.node.replication.staleness import StaleStore
-from registry.observe.waiting import told
 from registry.store.examination import StorePosition, peek
 from registry.store.layout import META_FOLD, META_LOG
 from registry.store.lmdb import Store

@@ -16,11 +16,11 @@ from typing import IO, Any
 
 import orjson
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.processes.child_process import module_command
 from registry.domain.log_format.lineage import Lineage
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from registry.processes.child_process import module_command
 from snapshots.catalogue.open_location import manifest_keys
 from snapshots.loading.candidates import TargetLog, reason_lost_records
 from snapshots.loading.load_newest import LoadRequest

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from registry.base.observe.metrics import Sample
 from registry.domain.log_format.webhook_values import Webhook
-from registry.observe.metrics import Sample
 
 from .delivery import AGAIN_S, Delivery, Outside, Progress
 

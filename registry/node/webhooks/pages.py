@@ -9,10 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
+from registry.base.observe.logs import Throttled
 from registry.domain.events.derivation import event_of
 from registry.domain.events.event import Event
 from registry.log.contract import Fetched, LogError
-from registry.observe.logs import Throttled
 
 RECORDS_MAX = 500
 BYTES_MAX = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from registry import VERSION
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.events.event import Event
 from registry.domain.log_format.webhook_values import Webhook
 from registry.webhooks.client import Client, Undelivered, tls_context

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.observe.metrics import Sample
 from registry.domain.commands import Command, NotPrimary, Outcome
 from registry.domain.events.event import Event
 from registry.domain.log_format.webhook_values import Webhook
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
 from registry.domain.queries import webhooks as stored
 from registry.node.write.batch_writer import Rows
-from registry.observe.metrics import Sample
 from registry.webhooks.destinations import Destinations
 
 from .answers import Answers

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+from registry.base.observe.logs import Throttled
 from registry.domain.commands import Outcome, refused
 from registry.domain.errors import STORE_FAILED
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.domain.pending_command import PendingCommand
 from registry.domain.rows.view import View
+from registry.host.tracing.contract import NO_TRACING, Tracing
 from registry.log.contract import Fenced, Log, LogError, OutcomeUnknown, RecordTooLarge, Unreachable
 from registry.node.leadership.claim import newest_barrier
-from registry.observe.logs import Throttled
 from registry.store.layout import StoreError
-from registry.tracing.contract import NO_TRACING, Tracing
 
 from . import outcomes
 from .batch import Batch, Decider, Plan, Planned, Postponed

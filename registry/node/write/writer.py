@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from registry.base.observe.logs import Throttled
 from registry.domain.commands import Deferred, NotPrimary, Outcome, refused
 from registry.domain.decide.ids import ID_BATCH
 from registry.domain.errors import SCHEMA_TOO_LARGE, RegistryError
@@ -22,11 +23,10 @@ from registry.domain.pending_command import PendingCommand
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import Cipher
+from registry.host.tracing.contract import NO_TRACING, Tracing
 from registry.log.contract import Fenced, Log, RecordTooLarge, Unreachable
 from registry.node.replication.dedup import DedupCache
-from registry.observe.logs import Throttled
 from registry.store.layout import StoreError
-from registry.tracing.contract import NO_TRACING, Tracing
 
 from .batch import Decider, Postponed
 from .batch_writer import BatchWriter, Rows

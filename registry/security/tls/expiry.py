@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from registry.config.loading import Settings
-from registry.observe.metrics import Sample
+from registry.base.config.loading import Settings
+from registry.base.observe.metrics import Sample
 from registry.security.watched_file import FileError, WatchedFile
 
 from .peer_tls import PeerTls, peer_tls_settings

@@ -6,7 +6,7 @@ import ssl
 
 from cryptography import x509
 
-from registry.processes.client_certificates import Verified
+from registry.base.processes.client_certificates import Verified
 
 from .contexts import TrustedContexts, client_context, expiry, server_context
 from .key_material import KeyMaterial

@@ -8,10 +8,10 @@ from functools import partial
 
 from cryptography import x509
 
-from registry.config.loading import Settings
-from registry.config.secret_files import current_secret
-from registry.observe.logs import Throttled
-from registry.processes.client_certificates import Verified
+from registry.base.config.loading import Settings
+from registry.base.config.secret_files import current_secret
+from registry.base.observe.logs import Throttled
+from registry.base.processes.client_certificates import Verified
 from registry.security.watched_file import FileError
 
 from .contexts import CLIENT_AUTH, TrustedContexts, expiry, server_context

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from cryptography import x509
 
-from registry.config.setting_types import quoted
+from registry.base.config.setting_types import quoted
 from registry.security.watched_file import CHECK_EVERY_S, FileError, WatchedFile
 
 from .key_material import KeyMaterial, certificates, invalid_now, keystore, matching, private_key

@@ -9,10 +9,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from registry.config.loading import Settings, table
+from registry.base.config.loading import Settings, table
 from registry.encoder.keyset import Keyset
+from registry.host.wiring import api_settings
 from registry.security.policies_file import PoliciesFile
-from registry.wiring import api_settings
 from tests.api.conversations.matching import Difference, Placeholders
 from tests.api.conversations.reading import Answer, Choice, Conversation, Exchange, conversations
 from tests.api.driver import Api, ListBackend, Reply

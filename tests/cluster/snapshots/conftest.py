@@ -12,7 +12,7 @@ import pytest
 
 from deploy.local import jars
 from deploy.local.process import Process, free_port, listens
-from tests.running import until
+from tests.support.running import until
 
 HOME = Path(pyspark.__file__).parent
 JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from deploy.local.broker import COMPACTS_SOON, Broker
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.rows.memory_views import DictView
 from snapshots.building import builder, local
 from snapshots.building.sources import open_source
@@ -25,10 +25,10 @@ from snapshots.format.location import Location
 from snapshots.format.verify import verify
 from snapshots.spark import connector, engine
 from tests.cluster.snapshots.conftest import running
-from tests.kafka_topics import make_topic
 from tests.process.snapshots.test_spark import COMPACTS, compacted, entry, numbered, produced
-from tests.running import ROOT, until
-from tests.sample_snapshots import files_of, rows_in, task
+from tests.support.kafka_topics import make_topic
+from tests.support.running import ROOT, until
+from tests.support.sample_snapshots import files_of, rows_in, task
 from tests.unit.random_logs import fold, rows_of
 
 # PySpark leaves closing the sockets of its results to the garbage collector.

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from snapshots.spark import connector
-from tests.certificates import Authority
 from tests.cluster.snapshots.conftest import HOME
-from tests.kafka_topics import make_topic
 from tests.process.snapshots.test_spark import entry, numbered, produced
-from tests.running import ROOT
-from tests.secured_broker import PASSWORD, USER, SecuredBroker
-from tests.token_endpoint import TokenEndpoint
+from tests.support.certificates import Authority
+from tests.support.kafka_topics import make_topic
+from tests.support.running import ROOT
+from tests.support.secured_broker import PASSWORD, USER, SecuredBroker
+from tests.support.token_endpoint import TokenEndpoint
 
 pytestmark = pytest.mark.long
 

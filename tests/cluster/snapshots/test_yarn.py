@@ -17,14 +17,14 @@ import pytest
 from deploy.local import jars
 from deploy.local.broker import Broker
 from deploy.local.process import Process, free_port
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.spark import connector
 from snapshots.spark.jars import Jars, pyspark_jars
 from tests.cluster.snapshots.conftest import HOME, JVM
 from tests.cluster.snapshots.test_spark_cluster import is_that_of_the_plain_fold
-from tests.kafka_topics import make_topic
 from tests.process.snapshots.test_spark import entry, numbered, produced
-from tests.running import ROOT, until
+from tests.support.kafka_topics import make_topic
+from tests.support.running import ROOT, until
 
 pytestmark = pytest.mark.long
 

@@ -21,9 +21,9 @@ from election.zookeeper.candidacy import TELL_AFTER_S, ZooKeeperElection
 from election.zookeeper.connection import Connection, ZooKeeperError
 from election.zookeeper.tls import Tls
 from election.zookeeper.tree import PRIMARY, Tree, decode, encode, stale_sessions, verdict
-from tests.certificates import Authority as CertificateAuthority
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import identity, until, until_agreed
+from tests.support.certificates import Authority as CertificateAuthority
 
 CONFLUENT = b'{"host":"cp1","port":8081,"master_eligibility":true,"scheme":"http","version":1}'
 CP1 = Identity("http", "cp1", 8081, eligible=True)

@@ -13,7 +13,7 @@ from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from tests.contract.log.lost_answers import LosingProxy
-from tests.running import free_port
+from tests.support.running import free_port
 
 LIMITED_USER, PASSWORD = "alice", "alice's"
 # Seconds after which the forgetful broker forgets producers and transactional ids.

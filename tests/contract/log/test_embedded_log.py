@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from registry.base.processes.child_process import module_command
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Entry, Record, schema_key
 from registry.domain.model import Subject
@@ -24,7 +25,6 @@ from registry.domain.rows.memory_views import DictView
 from registry.log.contract import DamagedLog, LogError
 from registry.log.embedded import format as layout
 from registry.log.embedded.log import EmbeddedLog
-from registry.processes.child_process import module_command
 
 ALL = 1 << 30
 OPEN_AND_SAY = """

@@ -13,7 +13,7 @@ from registry.log.kafka.producer_id import DEFAULT_S, PRODUCER, RENEWALS, TRANSA
 from registry.log.kafka.release import Api, ApiVersions, describe
 from tests.cluster.test_log_trouble import start
 from tests.contract.log.conftest import Opened
-from tests.kafka_topics import make_topic
+from tests.support.kafka_topics import make_topic
 
 WEEK_S = 7 * 86_400.0
 WEEK_TEXT = f"{TRANSACTIONAL}=604800000"

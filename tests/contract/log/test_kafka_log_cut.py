@@ -17,8 +17,8 @@ from registry.log.contract import Fenced, ForeignLog, Log, LogError, OutcomeUnkn
 from registry.log.kafka.log import KafkaLog
 from tests.contract.log.conftest import Opened
 from tests.faults.cutting import cut
-from tests.kafka_topics import make_topic
-from tests.running import until
+from tests.support.kafka_topics import make_topic
+from tests.support.running import until
 
 FOREIGN_S = 30.0
 _keys = count()

@@ -18,8 +18,8 @@ from registry.log.contract import Claim, Fenced, Fencing, Log, OutcomeUnknown, U
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.producer_id import DEFAULT_S, RENEWALS
 from tests.contract.log.conftest import FORGETS_S, OddBroker, Opened
-from tests.kafka_topics import admin, delete_topic, make_topic
-from tests.running import until
+from tests.support.kafka_topics import admin, delete_topic, make_topic
+from tests.support.running import until
 
 BARRIER = [Entry(b"barrier", b"")]
 

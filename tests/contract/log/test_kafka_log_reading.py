@@ -22,9 +22,9 @@ from registry.log.contract import (
 from registry.log.kafka import fetcher, read_buffer, record_batches, requests
 from registry.log.kafka.log import KafkaLog
 from tests.contract.log.conftest import OddBroker, Opened
-from tests.kafka_batches import with_header_key
-from tests.kafka_topics import consumed, delete_topic, make_topic
-from tests.running import until
+from tests.support.kafka_batches import with_header_key
+from tests.support.kafka_topics import consumed, delete_topic, make_topic
+from tests.support.running import until
 
 ALL = 1 << 30
 

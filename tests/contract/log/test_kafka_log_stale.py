@@ -24,7 +24,7 @@ from registry.log.kafka.leader_check import NewerEpoch, confirm, needed
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
-from tests.running import until
+from tests.support.running import until
 
 TOPIC = "_schemas"
 MOVE_S = 60.0

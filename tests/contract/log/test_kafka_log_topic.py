@@ -34,8 +34,8 @@ from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.producer_id import DEFAULT_S
 from registry.log.kafka.topic import TopicOptions
 from tests.contract.log.conftest import LIMITED_USER, OddBroker, Opened
-from tests.kafka_topics import admin, delete_topic, make_topic, set_of_topic
-from tests.running import free_port, until
+from tests.support.kafka_topics import admin, delete_topic, make_topic, set_of_topic
+from tests.support.running import free_port, until
 
 ONE = [Entry(b"key", b"1")]
 

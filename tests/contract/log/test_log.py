@@ -16,7 +16,7 @@ from registry.log.contract import RECORD_HEADER_BYTES, Fetched, Log, LogError, R
 from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
-from tests.kafka_topics import make_topic
+from tests.support.kafka_topics import make_topic
 
 ALL = 1 << 30
 RECORD_BYTES_MAX = 100_000

@@ -18,11 +18,11 @@ from registry.log.kafka.broker_connection import login_with
 from registry.log.kafka.connection import Purpose
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
-from tests.certificates import Authority
 from tests.contract.log.conftest import Opened
-from tests.kafka_topics import make_topic
-from tests.secured_broker import PASSWORD, SESSION_S, SecuredBroker
-from tests.token_endpoint import TokenEndpoint
+from tests.support.certificates import Authority
+from tests.support.kafka_topics import make_topic
+from tests.support.secured_broker import PASSWORD, SESSION_S, SecuredBroker
+from tests.support.token_endpoint import TokenEndpoint
 
 ONE = [Entry(b"k", b"1")]
 

@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 from msgspec import structs
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.log_format.records import Entry as LogEntry
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
@@ -33,10 +33,10 @@ from snapshots.catalogue.catalogue import (
 from snapshots.catalogue.kafka import entry_key
 from snapshots.catalogue.open import catalogue_topic, open_catalogue
 from snapshots.format.location import Location
-from tests.kafka_topics import admin, make_topic
-from tests.running import ROOT, until
-from tests.sample_catalogues import LOG, NOW, entry
-from tests.sample_snapshots import sealed
+from tests.support.kafka_topics import admin, make_topic
+from tests.support.running import ROOT, until
+from tests.support.sample_catalogues import LOG, NOW, entry
+from tests.support.sample_snapshots import sealed
 
 
 @pytest.fixture(params=["embedded", "kafka"])
@@ -205,7 +205,7 @@ def test_a_catalogue_of_another_process(settings: Settings, catalogue: Catalogue
     where = f"kafka={settings.kafka!r}, topic={settings.topic!r}, data=Path({str(settings.data)!r})"
     script = f"""
 from pathlib import Path
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.catalogue.catalogue import claim
 from snapshots.catalogue.open import open_catalogue
 catalogue = open_catalogue(Settings({where}))

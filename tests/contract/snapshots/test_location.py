@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from pyarrow import ArrowNotImplementedError, fs
 
-from registry.config.addresses import without_secrets
+from registry.base.config.addresses import without_secrets
 from snapshots.format.files import BadLocation, LocationUnreachable, MissingFile
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST
 from snapshots.format.object_store import ObjectStore
 from snapshots.format.verify import verify
-from tests.running import ROOT, free_port
-from tests.sample_snapshots import rows_in, sealed
+from tests.support.running import ROOT, free_port
+from tests.support.sample_snapshots import rows_in, sealed
 
 ID = "20261121T205911Z-000000012345-3f9a1c"
 OTHER = "20260921T141320Z-000000000901-000002"

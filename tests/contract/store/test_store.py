@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from registry.base.processes.child_process import module_command
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Record
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView, OverlayView
 from registry.domain.rows.view import Change, View, scan, scan_back
-from registry.processes.child_process import module_command
 from registry.store import folder, layout
 from registry.store.examination import peek
 from registry.store.folder import remove_rebuilt

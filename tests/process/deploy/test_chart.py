@@ -17,11 +17,11 @@ from deploy.local.broker import Broker
 from registry import VERSION
 from registry.api.permissions import ADMINS
 from registry.api.routes import operations
-from registry.config.loading import table
+from registry.base.config.loading import table
 from registry.ui.console import ROUTE
-from tests.helm import CHART, NAMESPACE, RELEASE, Rendered, render
-from tests.pods import Pod
-from tests.running import ROOT, until
+from tests.support.helm import CHART, NAMESPACE, RELEASE, Rendered, render
+from tests.support.pods import Pod
+from tests.support.running import ROOT, until
 
 Json = dict[str, Any]
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.process.folder.places import Place, running
-from tests.process.folder.test_verbs import ORDER, git, record, write
-from tests.running import ROOT
+from tests.process.cli.folder.places import Place, running
+from tests.process.cli.folder.test_verbs import ORDER, git, record, write
+from tests.support.running import ROOT
 
 BIN = Path(sys.executable).parent
 MANIFEST = 'subjects = ["*"]\n'

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.running import ROOT, Registry, Served
+from tests.support.running import ROOT, Registry, Served
 
 pytestmark = pytest.mark.skipif(shutil.which("jq") is None, reason="copy.sh needs jq")
 

@@ -23,9 +23,9 @@ from compose_spec import PyCompose
 from deploy.local.front import HAPROXY, NGINX, Front, found, with_nodes
 from registry.api.permissions import ADMINS
 from registry.api.routes import operations
-from registry.config.loading import load
-from tests.helm import render
-from tests.running import ROOT, until
+from registry.base.config.loading import load
+from tests.support.helm import render
+from tests.support.running import ROOT, until
 
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "registrar.service"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.process import Process
-from tests.running import ROOT, free_port, until
+from tests.support.running import ROOT, free_port, until
 
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 # The stages by name, with continued lines joined.

@@ -22,7 +22,7 @@ from deploy.local.process import Process
 from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
 from snapshots.spark.jars import NotAvailable
-from tests.running import ROOT, until
+from tests.support.running import ROOT, until
 
 QUIET = {"log_level": 0}
 

@@ -14,8 +14,8 @@ import promql_parser
 import pytest
 import yaml
 
-from registry.observe.metric_table import HISTOGRAM, METRICS
-from tests.running import PATIENT, ROOT, Registry
+from registry.base.observe.metric_table import HISTOGRAM, METRICS
+from tests.support.running import PATIENT, ROOT, Registry
 
 FOLDER = ROOT / "deploy" / "monitoring"
 DASHBOARD, ALERTS = FOLDER / "registrar.json", FOLDER / "alerts.yaml"

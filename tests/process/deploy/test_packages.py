@@ -18,7 +18,7 @@ import pytest
 
 from deploy.local.node import Node
 from registry import VERSION
-from tests.running import ROOT
+from tests.support.running import ROOT
 
 PACKAGES = ("registry", "election", "snapshots")
 NAME = f"kafka_registrar-{VERSION}"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local.broker import Broker
-from tests.pages import DOCS, Page, blocks
-from tests.running import ROOT
+from tests.support.pages import DOCS, Page, blocks
+from tests.support.running import ROOT
 
 RUN = [page for page in DOCS if any(block.runs and not block.takes_long for block in blocks(page))]
 LONG = [page for page in DOCS if any(block.takes_long for block in blocks(page))]

@@ -15,7 +15,7 @@ import pytest
 from registry import VERSION
 from registry.api.routes import operations
 from registry.domain.errors import ErrorKind
-from tests.running import ROOT
+from tests.support.running import ROOT
 
 # Attributes by which a page loads something on its own; an anchor is followed by people only.
 LOADING = {("img", "src"), ("link", "href"), ("script", "src"), ("iframe", "src")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from registry.forwarding.authentication import Security
-from tests.certificates import Authority
+from tests.support.certificates import Authority
 
 
 def security(authority: Authority, folder: Path, name: str) -> Security:

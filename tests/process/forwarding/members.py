@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from election.contract import Identity
+from registry.base.processes.sockets import listen
 from registry.domain.admission import Room
 from registry.domain.commands import (
     Command,
@@ -30,7 +31,6 @@ from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
 from registry.forwarding.authentication import Security
 from registry.forwarding.peers import Peers
-from registry.processes.sockets import listen
 
 Log = list[Record]
 

@@ -10,10 +10,10 @@ import pytest
 from registry.domain.commands import Command, NotPrimary, Outcome, Refused, Register
 from registry.forwarding.confluent_client import ConfluentClient, plain_request
 from registry.node.leadership.identity import identity_of
-from tests.certificates import Authority
-from tests.pending import pending
 from tests.process.forwarding.members import Member
-from tests.running import Registry, free_port
+from tests.support.certificates import Authority
+from tests.support.pending import pending
+from tests.support.running import Registry, free_port
 from tests.unit.forwarding.wire_samples import COMMANDS
 
 WRITE = Register("s", '"string"')

@@ -37,11 +37,11 @@ from registry.forwarding.messages import COMMANDS, Batch, encode, outcomes_of
 from registry.forwarding.node_port import outcome_of
 from registry.forwarding.primary_client import UNDER_WAY_MAX
 from registry.forwarding.signing import Signing
-from tests.certificates import Authority
-from tests.pending import pending
 from tests.process.forwarding.certificates import security
 from tests.process.forwarding.members import ROOM_BYTES, Group, Member, group
-from tests.running import free_port, until_async
+from tests.support.certificates import Authority
+from tests.support.pending import pending
+from tests.support.running import free_port, until_async
 
 SCHEMA = '{"type":"record","name":"R","fields":[]}'
 

@@ -22,7 +22,6 @@ from registry.forwarding.http2_server import read_body
 from registry.forwarding.reports import REPORTED_BYTES_MAX
 from registry.node.command_router import CommandRouter
 from registry.node.leadership.identity import identity_of
-from tests.pending import pending
 from tests.process.forwarding.members import Group, Member, group
 from tests.process.forwarding.test_forwarding import (
     SCHEMA,
@@ -35,7 +34,8 @@ from tests.process.forwarding.test_forwarding import (
     until_met,
 )
 from tests.process.test_first_requests import Node
-from tests.running import until_async
+from tests.support.pending import pending
+from tests.support.running import until_async
 
 LARGE = " " * 4 * LARGE_BYTES + SCHEMA
 SHORT_S = 0.3

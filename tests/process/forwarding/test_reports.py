@@ -6,7 +6,7 @@ import asyncio
 
 from registry.forwarding.authentication import Security
 from tests.process.forwarding.members import Group, group
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 def known(members: Group, number: int) -> dict[str, bytes]:

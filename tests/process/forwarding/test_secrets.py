@@ -11,7 +11,7 @@ from registry.forwarding.authentication import REFUSED_SHOWN_S, RefusedHosts, Se
 from registry.forwarding.peer_client import unreachable
 from tests.process.forwarding.members import Member, group
 from tests.process.forwarding.test_forwarding import SCHEMA, running, submit
-from tests.running import until_async
+from tests.support.running import until_async
 
 # The primary is the first, the second and the last of three nodes.
 ORDERS = ((0, 1, 2), (1, 0, 2), (2, 1, 0))

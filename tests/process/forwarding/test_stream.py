@@ -25,7 +25,7 @@ from registry.forwarding.signing import Signing, clock_ms
 from registry.forwarding.stream import open_stream
 from tests.process.forwarding.members import group
 from tests.process.forwarding.test_forwarding import SCHEMA, client_of, running, submit, until_met
-from tests.running import until_async
+from tests.support.running import until_async
 
 KEY = b"k" * 32
 SECRET = Security(secret="a secret of sixteen")

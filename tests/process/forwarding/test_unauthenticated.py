@@ -13,7 +13,7 @@ from registry.forwarding.signing import ANY_TIME
 from registry.forwarding.unauthenticated import UNAUTHENTICATED_MAX, UnauthenticatedConnections
 from tests.process.forwarding.members import group
 from tests.process.forwarding.test_forwarding import SCHEMA, running, submit
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 @running

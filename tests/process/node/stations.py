@@ -21,7 +21,7 @@ from registry.node.write.postponed import Workers
 from registry.node.write.writer import Writer, Writing
 from registry.store.open import open_store
 from registry.workers.pool import Pool
-from tests.pending import pending
+from tests.support.pending import pending
 
 MAP = 256 << 20
 WAIT_S = 30.0

@@ -33,8 +33,8 @@ from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.log import KafkaLog
 from registry.node.write.overtaken import ROUNDS_MAX
 from registry.store.views import StoreView
-from tests.kafka_topics import make_topic
 from tests.process.node.stations import Station, on_kafka
+from tests.support.kafka_topics import make_topic
 
 THEIRS, OURS = '"bytes"', '"string"'
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from registry.domain.commands import Command, Done, PutConfig, Refused, Register
 from registry.domain.principal import CheckedNames
 from registry.log.embedded.log import EmbeddedLog
-from tests.pending import pending
 from tests.process.node.stations import Station
+from tests.support.pending import pending
 
 MINE = CheckedNames(names={"write": frozenset({"s"})})
 

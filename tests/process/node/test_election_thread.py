@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from election.contract import Event, Identity, Lost, Won
 from election.static import StaticElection
 from registry.node.leadership.election_thread import ElectionThread
-from tests.running import until
+from tests.support.running import until
 
 
 class Node:

@@ -23,7 +23,7 @@ from registry.node.replication.reconnecting_log import ReconnectingLog
 from registry.node.replication.staleness import Staleness
 from registry.store.lmdb import Store
 from registry.store.open import open_store
-from tests.running import until
+from tests.support.running import until
 
 TRIES = 5
 

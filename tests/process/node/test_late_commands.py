@@ -6,8 +6,8 @@ from pathlib import Path
 
 from registry.domain.commands import Done, Outcome, Refused, Register
 from registry.log.embedded.log import EmbeddedLog
-from tests.pending import pending
 from tests.process.node.stations import Station
+from tests.support.pending import pending
 
 
 def test_nothing_is_appended_for_a_command_that_was_decided_too_late(tmp_path: Path) -> None:

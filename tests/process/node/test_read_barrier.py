@@ -19,7 +19,7 @@ from registry.node.replication.follower import Follower
 from registry.node.replication.read_barrier import ReadBarrier
 from registry.store.lmdb import Store
 from registry.store.open import open_store
-from tests.running import until
+from tests.support.running import until
 
 MAP = 64 << 20
 LONG_S, SHORT_S = 30.0, 0.05

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
 from registry.node.serving import Serving
 from registry.node.startup.progress import StartProgress
 from registry.node.startup_endpoint import StartupBackend

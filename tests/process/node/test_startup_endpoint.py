@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.commands import DeleteSubject
 from registry.domain.pending_command import CommandRequest
 from registry.ipc.messages import (
@@ -32,7 +32,7 @@ from registry.node.governance import Governance
 from registry.node.ipc_server import ReaderConnection
 from registry.node.startup.progress import StartProgress
 from registry.node.startup_endpoint import HELD_MAX, StartupEndpoint
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 class Reader(Framed):

@@ -27,7 +27,7 @@ from registry.node.write.postponed import SPARE_S
 from registry.workers.pool import SLOW, WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Pool
 from tests.process.node.stations import Station
 from tests.process.raw import RawClient, get, post
-from tests.running import Registry, until
+from tests.support.running import Registry, until
 
 
 def unions(leaf: str) -> str:

@@ -15,8 +15,8 @@ from registry.domain.policies import parse
 from registry.domain.principal import Principal
 from registry.log.contract import NO_HEADERS, LogError, RecordTooLarge, Unreachable
 from registry.log.embedded.log import EmbeddedLog
-from tests.pending import pending
 from tests.process.node.stations import Station
+from tests.support.pending import pending
 
 PER_MINUTE = 4
 

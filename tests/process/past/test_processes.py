@@ -11,7 +11,7 @@ import pytest
 
 from registry.log.embedded.log import EmbeddedLog
 from tests.process.node.test_follower import history as said
-from tests.running import Registry, until
+from tests.support.running import Registry, until
 
 RECORDS = 15_000
 WAIT_S = 60.0

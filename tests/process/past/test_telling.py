@@ -28,8 +28,8 @@ from snapshots.catalogue.catalogue import ready_fields
 from snapshots.format.location import Location
 from snapshots.format.writer import publish, write_run
 from tests.process.node.test_follower import history as said
-from tests.running import until
-from tests.sample_snapshots import about
+from tests.support.running import until
+from tests.support.sample_snapshots import about
 from tests.unit.random_logs import fold
 
 MAP = 256 << 20

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from registry.base.processes.sockets import listen
 from registry.http1.answers import Answer, Answered, Later
 from registry.http1.request import Client, Request
 from registry.http1.server import Server
-from registry.processes.sockets import listen
-from tests.running import until_async
+from tests.support.running import until_async
 
 PING = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -23,7 +23,7 @@ from registry.ipc.messages import (
     decode_from_reader,
 )
 from registry.reader.node_client import NodeClient
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 class Node(Framed):

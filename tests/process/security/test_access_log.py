@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.process.security.test_authentication import ALICE, SECRET
-from tests.running import PATIENT, Registry, until
+from tests.support.running import PATIENT, Registry, until
 
 
 @pytest.fixture(scope="module", params=["0", "1"], ids=["node alone", "one reader"])

@@ -18,8 +18,8 @@ import pytest
 from confluent_kafka import Consumer
 
 from deploy.local.broker import Broker
-from tests.kafka_topics import make_topic
-from tests.running import PATIENT, Registry, until
+from tests.support.kafka_topics import make_topic
+from tests.support.running import PATIENT, Registry, until
 
 HOSTILE = ['x","event":"file', "\u2028{}\u2029", 'x\n{"event":"request"}\x1b[2J']
 POLICIES = '[[policy]]\nsubjects = ["closed"]\nregister = []\n'

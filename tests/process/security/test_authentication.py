@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from tests.process.raw import RawClient
-from tests.running import PATIENT, Registry, until
-from tests.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
+from tests.support.running import PATIENT, Registry, until
+from tests.support.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
 
 # Of the password "secret", with parameters that make it fast.
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.running import PATIENT, Registry, until
+from tests.support.running import PATIENT, Registry, until
 
 # Of the password "secret", with parameters that make it fast.
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"

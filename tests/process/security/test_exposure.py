@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.running import PATIENT, Registry, free_port
+from tests.support.running import PATIENT, Registry, free_port
 
 
 @pytest.mark.parametrize("readers", ["0", "1"])

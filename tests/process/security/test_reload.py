@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from registry.security.watched_file import CHECK_EVERY_S
-from tests.certificates import Authority, replace
-from tests.running import PATIENT, Registry, free_port, until
+from tests.support.certificates import Authority, replace
+from tests.support.running import PATIENT, Registry, free_port, until
 
 # Of the password "secret", with parameters that make it fast.
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from tests.certificates import DAY, Authority, replace
 from tests.process.test_lifecycle import children
-from tests.running import Registry, free_port, until
+from tests.support.certificates import DAY, Authority, replace
+from tests.support.running import Registry, free_port, until
 
 PATH = "/subjects/tls-value/versions"
 SCHEMA = rb'"schema":"\"string\""'

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from registry.security.authentication.users import parse_users
-from tests.running import ROOT
+from tests.support.running import ROOT
 
 PASSWORD = "correct horse battery"
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"

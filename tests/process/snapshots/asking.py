@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import orjson
 
-from registry.processes import file_lock
-from tests.running import Registry, Served, until
+from registry.base.processes import file_lock
+from tests.support.running import Registry, Served, until
 
 BUILT_S = 60.0
 KIND = "application/vnd.schemaregistry.v1+json"

@@ -16,7 +16,7 @@ from snapshots.format.manifest import Manifest
 from snapshots.format.parts import Row
 from snapshots.format.writer import merge_runs, publish, write_run
 from snapshots.loading.load import OnStep, load
-from tests.sample_snapshots import LOG, MAP, about
+from tests.support.sample_snapshots import LOG, MAP, about
 
 ANY_END = 1 << 62
 

@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.node.snapshots.build_process import Build
 from snapshots.catalogue.builders import builder_name, has_ended
 from snapshots.catalogue.catalogue import Catalogue
 from snapshots.catalogue.open import open_catalogue
-from tests.running import until
-from tests.sample_catalogues import NOW, entry
+from tests.support.running import until
+from tests.support.sample_catalogues import NOW, entry
 
 
 def begun(tmp_path: Path) -> tuple[Build, Catalogue]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.log_format.records import SNAPSHOT_KEY
 from registry.domain.log_format.records import Entry as Record
 from registry.log.embedded.log import EmbeddedLog, now_ms
@@ -23,8 +23,8 @@ from snapshots.catalogue.catalogue import SILENT_MS, Catalogue, Entry
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format.location import Location
 from snapshots.format.manifest import new_id
-from tests.running import until
-from tests.sample_snapshots import version
+from tests.support.running import until
+from tests.support.sample_snapshots import version
 
 
 @pytest.fixture

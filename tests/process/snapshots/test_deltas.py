@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import Entry as LogEntry
 from registry.domain.log_format.records import Record
@@ -35,7 +35,18 @@ from snapshots.format.manifest import DELTA_FORMAT, FORMAT, MANIFEST, Delta, Man
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.verify import verify
 from tests.process.snapshots.loading import loading, opened, rows_in_store, verified
-from tests.sample_snapshots import DAY_MS, LOG, MAP, KnownLog, build, log_of, rows_in, source, task, version
+from tests.support.sample_snapshots import (
+    DAY_MS,
+    LOG,
+    MAP,
+    KnownLog,
+    build,
+    log_of,
+    rows_in,
+    source,
+    task,
+    version,
+)
 from tests.unit.random_logs import logs, rows_of
 
 SMALL = DeltaLimits(most=2, full_bytes_min=0, share=1)

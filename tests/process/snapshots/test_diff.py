@@ -12,20 +12,20 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from registry.client.connect import Connection
-from registry.client.errors import Unreachable
+from registry.cli.client.connect import Connection
+from registry.cli.client.errors import Unreachable
+from registry.cli.promotion.streams import RegistryStreams
 from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import TOP, Subject
 from registry.domain.queries.scope import Defaults
-from registry.promotion.streams import RegistryStreams
 from snapshots.backup.diff_sources import LiveSide
 from snapshots.format.manifest import Manifest
 from tests.process.as_confluent import as_confluent
 from tests.process.snapshots.command_line import registrar
 from tests.process.test_reseed import register
-from tests.running import Registry, free_port
-from tests.sample_snapshots import build, log_of, version
+from tests.support.running import Registry, free_port
+from tests.support.sample_snapshots import build, log_of, version
 
 
 def run(data: Path, *words: str, options: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:

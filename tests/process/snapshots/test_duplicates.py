@@ -13,8 +13,8 @@ import pytest
 
 from tests.process.as_confluent import as_confluent
 from tests.process.snapshots.command_line import registrar
-from tests.running import Registry
-from tests.sample_snapshots import build, log_of, version
+from tests.support.running import Registry
+from tests.support.sample_snapshots import build, log_of, version
 
 ONE = '{"type":"array","items":"int","x":1,"y":1}'
 OTHER = '{"type":"array","items":"int","y":1,"x":1}'

@@ -14,9 +14,9 @@ import pyspark
 import pytest
 
 from registry.log.embedded.log import EmbeddedLog
-from tests.disks import Disk
-from tests.running import ROOT
-from tests.sample_snapshots import version
+from tests.support.disks import Disk
+from tests.support.running import ROOT
+from tests.support.sample_snapshots import version
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from snapshots.format.stored import UnusableSnapshot
 from tests.process.snapshots.test_diff import NEW, OLD
-from tests.sample_snapshots import build, log_of, version
+from tests.support.sample_snapshots import build, log_of, version
 
 STATE = [*OLD, *NEW, version("a/b: ..", 1, 9, '"int"'), version("", 1, 10, context=".c")]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.log.embedded.log import EmbeddedLog
 from snapshots.building import builder
 from snapshots.building.local import VERIFYING
@@ -17,10 +17,10 @@ from snapshots.catalogue.open import open_catalogue
 from snapshots.format import stored
 from snapshots.format.location import Location
 from snapshots.format.verify import verify
-from tests.disks import Disk
 from tests.process.snapshots.test_local import beginning_parts, requested
 from tests.process.snapshots.test_starting import credentials_are_looked_at
-from tests.sample_snapshots import MAP, version
+from tests.support.disks import Disk
+from tests.support.sample_snapshots import MAP, version
 
 # PySpark leaves closing the sockets of its results to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -45,8 +45,8 @@ from tests.process.snapshots.loading import (
     rows_in_store,
     verified,
 )
-from tests.running import ROOT
-from tests.sample_snapshots import DAY_MS, LOG, MAP, about, build, sealed
+from tests.support.running import ROOT
+from tests.support.sample_snapshots import DAY_MS, LOG, MAP, about, build, sealed
 from tests.unit.random_logs import logs, rows_of
 from tests.unit.snapshots.test_parts import FORGED
 

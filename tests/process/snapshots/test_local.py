@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
+from registry.base.processes import file_lock
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.records import Record
 from registry.domain.rows import digest, layout
 from registry.domain.rows.memory_views import DictView
 from registry.log.contract import LogError, Unreachable
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from registry.processes import file_lock
 from snapshots.backup import listing
 from snapshots.building import builder, heartbeat, local
 from snapshots.building.sources import open_source, time_before
@@ -37,8 +37,8 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, new_id
 from snapshots.format.parts import begins_part
 from snapshots.format.verify import verify
-from tests.running import ROOT, until
-from tests.sample_snapshots import (
+from tests.support.running import ROOT, until
+from tests.support.sample_snapshots import (
     DAY_MS,
     MAP,
     KnownLog,
@@ -397,7 +397,7 @@ KILLED = """
 import os, signal, sys
 from contextlib import closing
 from pathlib import Path
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.format import files
 from snapshots.catalogue.open import open_catalogue
 from snapshots.building import builder

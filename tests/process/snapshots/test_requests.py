@@ -16,7 +16,6 @@ from deploy.local.broker import Broker
 from snapshots.catalogue.catalogue import Entry
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
-from tests.kafka_topics import admin, make_topic
 from tests.process.snapshots.asking import (
     ask,
     held_up,
@@ -28,7 +27,8 @@ from tests.process.snapshots.asking import (
     told,
     until_it_is,
 )
-from tests.running import ROOT, Registry, until
+from tests.support.kafka_topics import admin, make_topic
+from tests.support.running import ROOT, Registry, until
 
 Start = Callable[..., Registry]
 

@@ -27,8 +27,8 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest
 from tests.process.snapshots.command_line import registrar
 from tests.process.test_reseed import delete, killed_at_the_first_progress, opened
-from tests.running import ROOT, Registry
-from tests.sample_snapshots import build, log_of, rows_in, version
+from tests.support.running import ROOT, Registry
+from tests.support.sample_snapshots import build, log_of, rows_in, version
 from tests.unit.random_logs import fold
 
 LATEST = "latest"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.catalogue.catalogue import SILENT_MS, Entry
 from snapshots.catalogue.open import open_catalogue
 from snapshots.catalogue.retention import Action, execute, plan, reason_not_deletable
 from snapshots.format.location import Location
-from tests.sample_catalogues import NOW, entry
+from tests.support.sample_catalogues import NOW, entry
 
 
 def ready(offset: int, **given: object) -> Entry:

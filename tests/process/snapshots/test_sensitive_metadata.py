@@ -20,7 +20,7 @@ from registry.domain.rows.view import scan
 from registry.encoder.keyset import Keyset
 from registry.encoder.keyset_storage import KeysetFile
 from snapshots.format.location import Location
-from tests.sample_snapshots import build, rows_in
+from tests.support.sample_snapshots import build, rows_in
 
 SECRET = "a secret of the test"
 SUBJECT = Subject.parse("s")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.past.bases import Bases
 from snapshots.building import builder
@@ -26,7 +26,7 @@ from snapshots.format.verify import verify
 from tests.process.snapshots.command_line import registrar
 from tests.process.snapshots.test_local import embedded
 from tests.process.snapshots.test_starting import start, told
-from tests.sample_snapshots import sealed
+from tests.support.sample_snapshots import sealed
 
 KEY, OTHER = "k" * 32, "o" * 32
 

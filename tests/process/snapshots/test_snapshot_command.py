@@ -20,8 +20,8 @@ from snapshots.format.manifest import MANIFEST
 from tests.process.snapshots.command_line import registrar
 from tests.process.snapshots.test_restore import rows_of_log
 from tests.process.test_reseed import delete, opened
-from tests.running import ROOT
-from tests.sample_snapshots import rows_in, version
+from tests.support.running import ROOT
+from tests.support.sample_snapshots import rows_in, version
 
 
 def command(data: Path, *words: str) -> list[str]:

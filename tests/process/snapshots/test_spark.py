@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from deploy.local.broker import COMPACTS_SOON, Broker
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.fold import fast_path
 from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import AssociationKey, Entry, Record
@@ -44,9 +44,9 @@ from snapshots.spark.engine import build
 from snapshots.spark.records import with_found, with_owner
 from snapshots.spark.session import open_session
 from snapshots.spark.tasks.owned_records import place_of, plain_key
-from tests.kafka_topics import make_topic
-from tests.running import ROOT, until
-from tests.sample_snapshots import files_of, rows_in, task
+from tests.support.kafka_topics import make_topic
+from tests.support.running import ROOT, until
+from tests.support.sample_snapshots import files_of, rows_in, task
 from tests.unit.random_logs import covering, fold, logs, rows_of
 
 # PySpark leaves closing the sockets of its results to the garbage collector.
@@ -598,7 +598,7 @@ KILLS_SPARK = """
 import os, signal, sys
 from pathlib import Path
 from pyspark import SparkContext
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.building import builder
 from snapshots.spark.engine import WRITING
 

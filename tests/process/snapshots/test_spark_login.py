@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.certificates import Authority
-from tests.kafka_topics import make_topic
-from tests.running import ROOT
-from tests.secured_broker import SecuredBroker
-from tests.token_endpoint import CLIENT_ID, CLIENT_SECRET, TokenEndpoint
+from tests.support.certificates import Authority
+from tests.support.kafka_topics import make_topic
+from tests.support.running import ROOT
+from tests.support.secured_broker import SecuredBroker
+from tests.support.token_endpoint import CLIENT_ID, CLIENT_SECRET, TokenEndpoint
 
 
 @pytest.mark.long

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.running import ROOT
+from tests.support.running import ROOT
 
 _SESSIONS = """
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.spark.session import open_session
 
 said = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf="spark.sql.codegen.wholeStage=true")
@@ -35,7 +35,7 @@ def test_sessions_keep_what_the_user_sets_and_leave_nothing_in_the_home_folder(t
 _KEPT = """
 import os, signal, sys
 from pyspark import SparkContext
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.spark.session import open_session
 
 given = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf="spark.ui.enabled=false")

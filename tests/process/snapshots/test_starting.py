@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from deploy.local.broker import COMPACTS_SOON, Broker
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.rows import digest
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.startup.progress import StartProgress, Stopped
@@ -28,11 +28,11 @@ from snapshots.catalogue.open import open_catalogue
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest, new_id
 from tests.cluster.test_log_trouble import FORGETFUL, get, keys, register, status
-from tests.kafka_topics import make_topic
 from tests.process.node.stations import on_kafka
 from tests.process.test_lifecycle import children
-from tests.running import Registry, until
-from tests.sample_snapshots import DAY_MS, about, sealed, version
+from tests.support.kafka_topics import make_topic
+from tests.support.running import Registry, until
+from tests.support.sample_snapshots import DAY_MS, about, sealed, version
 
 WAIT_S = 60.0
 ALWAYS = ("--snapshots-load-ahead", "1")

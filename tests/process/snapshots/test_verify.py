@@ -14,7 +14,7 @@ from snapshots.format.parts import Row
 from snapshots.format.verify import verify
 from snapshots.format.writer import merge_runs, publish, write_run
 from tests.process.snapshots.command_line import registrar
-from tests.sample_snapshots import about, rows_in, sealed
+from tests.support.sample_snapshots import about, rows_in, sealed
 from tests.unit.snapshots.test_parts import FORGED, many_rows
 
 

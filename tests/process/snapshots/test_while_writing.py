@@ -28,8 +28,8 @@ from registry.log.kafka.security import Security
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 from tests.process.snapshots.asking import KIND, ask, told, until_begun, until_it_is
-from tests.running import Registry, until
-from tests.sample_snapshots import rows_in
+from tests.support.running import Registry, until
+from tests.support.sample_snapshots import rows_in
 
 CLIENTS = 32
 # Writes of each client after the last snapshot was requested.

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from lmdb import verify
 
+from registry.base.processes.child_process import module_command
 from registry.domain.fold.fold import FOLD_VERSION, apply
 from registry.domain.log_format.records import Entry
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView
 from registry.log.embedded.log import EmbeddedLog
-from registry.processes.child_process import module_command
 from registry.store.open import open_store
 
 MAP = 256 << 20

@@ -17,9 +17,9 @@ from cryptography import x509
 from registry.webhooks.client import ANSWER_BYTES_MAX, Client, Undelivered, tls_context
 from registry.webhooks.destinations import Destinations
 from registry.webhooks.name_resolution import Resolver
-from tests.certificates import LOOPBACK_NAMES, Authority
-from tests.receiver import Receiver, Reply
-from tests.running import free_port, until_async
+from tests.support.certificates import LOOPBACK_NAMES, Authority
+from tests.support.receiver import Receiver, Reply
+from tests.support.running import free_port, until_async
 
 HEADERS = {"content-type": "application/json", "webhook-signature": "v1,x"}
 BODY = b'{"data":{}}'

@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.process.commands.running_verbs import verb
-from tests.receiver import Received, Receiver, Reply
-from tests.running import PATIENT, Registry, until
+from tests.process.cli.running_verbs import verb
+from tests.support.receiver import Received, Receiver, Reply
+from tests.support.running import PATIENT, Registry, until
 
 SECRET = "a secret of this test only, long enough"
 FLAGS = (

@@ -15,9 +15,9 @@ import pytest
 from registry.audit.entry import RequestEntry
 from registry.audit.file_changes import FileChanges
 from registry.audit.log import AuditLog
-from registry.config.loading import Settings
+from registry.base.config.loading import Settings
 from registry.node.governance import Governance
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 class ListSink:

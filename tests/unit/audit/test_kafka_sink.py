@@ -12,7 +12,7 @@ import pytest
 from registry.audit.kafka_sink import BYTES_MAX, LINES_MAX, SENT_BYTES_MAX, SENT_LINES_MAX, KafkaSink
 from registry.domain.log_format.records import Entry
 from registry.log.contract import LogError, OutcomeUnknown, RecordTooLarge, Rejected, Unreachable
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 class MemoryTopic:

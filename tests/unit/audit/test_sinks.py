@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from registry.audit.sinks import CHECK_EVERY_S, File, Stdout
-from tests.disks import Disk
+from tests.support.disks import Disk
 
 
 class Clock:

@@ -10,7 +10,7 @@ import pytest
 
 from registry.audit import waiting
 from registry.audit.waiting import LINES_MAX, WaitingSink
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 class Gate:

@@ -22,7 +22,7 @@ from registry.node.write.batch import Decider, Planned
 from registry.workers.messages import WorkRequest
 from registry.workers.process import answered
 from registry.workers.worker import WorkerProcess
-from tests.pending import pending
+from tests.support.pending import pending
 
 COUNT = 60
 _offsets = count()

@@ -9,7 +9,7 @@ from registry.domain.decide import decide
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.domain.rows.memory_views import OverlayView
-from tests.counting_view import CountingView
+from tests.support.counting_view import CountingView
 from tests.unit.small_registry import SmallRegistry, record
 
 

@@ -10,7 +10,7 @@ from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import ID_MAX, Subject
 from registry.domain.rows.memory_views import DictView
-from tests.counting_view import CountingView
+from tests.support.counting_view import CountingView
 from tests.unit.small_registry import INT, SmallRegistry, record
 
 

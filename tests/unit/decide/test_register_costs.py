@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import pytest
 
 from registry.domain.schemas import FORMATS
-from tests.counting_view import CountingView
+from tests.support.counting_view import CountingView
 from tests.unit.small_registry import CountingAvro, SmallRegistry, record
 
 

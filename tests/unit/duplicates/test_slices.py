@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from registry.domain.lookup.duplicates import Duplicates
 from registry.domain.queries.sorting import Search
 from registry.domain.rows.memory_views import MovingView

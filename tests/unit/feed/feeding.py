@@ -16,7 +16,7 @@ from registry.feed.listener import Subscription
 from registry.feed.quota import Bounds
 from registry.security.access import FULL_ACCESS, Access
 from registry.security.gate import OPEN_GATE, Admission, Credentials, Gate, Refused
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 class ListSource:

@@ -20,7 +20,7 @@ from registry.feed import tail as tail_module
 from registry.feed.live import SLICE
 from registry.security.access import FULL_ACCESS, NO_ACCESS, Permission
 from registry.security.authorization.rules import RuleAccess
-from tests.running import until_async
+from tests.support.running import until_async
 from tests.unit.feed.feeding import (
     ListGate,
     ListSource,

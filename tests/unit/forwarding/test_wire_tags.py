@@ -14,7 +14,7 @@ import pytest
 
 from registry.domain.commands import Command, Outcome
 from registry.forwarding.messages import Batch, Outcomes, PeerStatus, encode
-from tests.running import ROOT
+from tests.support.running import ROOT
 from tests.unit.forwarding.wire_samples import COMMANDS, MESSAGES, OUTCOMES
 
 GOLDEN: dict[str, str] = json.loads((ROOT / "tests" / "corpus" / "wire.json").read_text("utf-8"))

@@ -15,7 +15,7 @@ import pytest
 from registry.http1.connection import Connection
 from registry.http1.request import Limits
 from registry.http1.server import Server
-from tests.running import until_async
+from tests.support.running import until_async
 from tests.unit.http1.clients import Run, asking, behind, head, loops, serving
 
 ANSWER = bytes(4_000_000)

@@ -12,7 +12,7 @@ import pytest
 from registry.http1.answers import Answer
 from registry.http1.fairness import Turns
 from registry.http1.request import Client, Limits, Request
-from tests.running import until_async
+from tests.support.running import until_async
 from tests.unit.http1.clients import Run, asking, head, loops, serving
 
 BODY = b"b" * 1_000_000

@@ -7,7 +7,7 @@ from typing import Any
 
 from registry.http1.held import HeldAnswer
 from registry.http1.request import Limits
-from tests.running import until_async
+from tests.support.running import until_async
 from tests.unit.http1.clients import Run, asking, head, loops, serving
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -13,11 +13,11 @@ from registry.api.admission import Entrance
 from registry.api.app import Gateway
 from registry.api.browsers import Cors, PageGuard
 from registry.api.response_headers import ResponseHeaders
+from registry.base.observe.metrics import Served
 from registry.http1.server import Server
-from registry.observe.metrics import Served
 from registry.security.client_address import TrustedProxies
 from registry.security.gate import OPEN_GATE
-from tests.running import until_async
+from tests.support.running import until_async
 from tests.unit.http1.clients import BUFFER, Run, asking, behind, head, loops, serving
 
 SLICE = b"x" * 50_000

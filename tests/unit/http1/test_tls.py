@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
+from registry.base.processes.client_certificates import Verified
 from registry.http1.answers import Answer
 from registry.http1.request import Client, Limits, Request
 from registry.http1.server import Server
 from registry.http1.service import Message, Receive, Send
-from registry.processes.client_certificates import Verified
-from tests.certificates import Authority
-from tests.running import until_async
+from tests.support.certificates import Authority
+from tests.support.running import until_async
 
 from .clients import Run, loops
 

@@ -14,7 +14,7 @@ from registry.log.contract import DamagedLog
 from registry.log.kafka import parsed_records
 from registry.log.kafka.parsed_records import records_of
 from registry.log.kafka.record_batches import runs, with_base_offset
-from tests.kafka_batches import with_header_key
+from tests.support.kafka_batches import with_header_key
 
 nullable = st.none() | st.binary(max_size=300)
 records = st.lists(

@@ -9,7 +9,7 @@ from registry.domain.commands import NotPrimary, Outcome, Refused, Register, ref
 from registry.domain.errors import FORWARD_FAILED, TOO_MANY_WRITES, UNAVAILABLE
 from registry.domain.pending_command import PendingCommand
 from registry.node.write.queue import Queue
-from tests.pending import pending
+from tests.support.pending import pending
 
 LARGE = 2 * LARGE_BYTES
 

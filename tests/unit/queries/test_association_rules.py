@@ -8,15 +8,15 @@ from contextlib import suppress
 
 import pytest
 
-from registry.config.loading import Settings, table
+from registry.base.config.loading import Settings, table
 from registry.domain.commands import Associate, AssociationRequest, DeleteSubject, Dissociate, ResourceRequest
 from registry.domain.errors import RegistryError
 from registry.domain.log_format.records import AssociationKey, association_key
 from registry.domain.model import Subject
 from registry.domain.queries.association_rules import ASSOCIATION_RULES, RELEASED
-from registry.wiring import defaults
-from tests.counting_view import CountingView
-from tests.running import ROOT
+from registry.host.wiring import defaults
+from tests.support.counting_view import CountingView
+from tests.support.running import ROOT
 from tests.unit.small_registry import SmallRegistry, record
 
 (SETTING,) = (setting for setting in table() if setting.name == "associations_rules")

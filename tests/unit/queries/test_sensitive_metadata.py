@@ -38,7 +38,7 @@ from registry.domain.rows.view import scan
 from registry.encoder.keyset import Keyset
 from registry.node.replication.dedup import DedupCache
 from registry.node.write.batch import Decider, Planned
-from tests.pending import pending
+from tests.support.pending import pending
 
 SECRET = "plain-and-secret"
 META = Metadata(properties={"pw": SECRET, "owner": "bob"}, sensitive=["absent", "pw"])

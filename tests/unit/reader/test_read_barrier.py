@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from registry.reader.read_barrier import ReadBarrier
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 class Node:

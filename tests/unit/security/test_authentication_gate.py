@@ -22,8 +22,8 @@ from registry.security.authentication.verification import AT_ONCE_MAX, PENDING_M
 from registry.security.authorization.rules import RuleAccess
 from registry.security.authorization.rules_file import parse
 from registry.security.gate import Admission, Credentials, Refused
-from tests.running import until_async
-from tests.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
+from tests.support.running import until_async
+from tests.support.token_issuer import AUDIENCE, Issuer, IssuerKey, claims, signed
 
 HERE = "192.0.2.1"
 

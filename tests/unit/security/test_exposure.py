@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from registry.__main__ import main
-from registry.config.loading import load
+from registry.base.config.loading import load
 from registry.security.exposure import warnings
 
 ENCRYPT = "http is not encrypted (set listeners to https, tls_certificate and tls_key)"

@@ -11,7 +11,7 @@ import pytest
 
 from registry.security.authentication.key_url import RETRY_S, KeyUrl
 from registry.security.authentication.signing_keys import JWKS_BYTES_MAX
-from tests.token_issuer import Issuer, IssuerKey
+from tests.support.token_issuer import Issuer, IssuerKey
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 

@@ -21,7 +21,7 @@ from registry.domain.subject_patterns import parse_pattern
 from registry.security.access import Access, Permission
 from registry.security.authorization.permitted_view import PermittedView, Spans
 from registry.security.authorization.rules import RuleAccess
-from tests.counting_view import CountingView
+from tests.support.counting_view import CountingView
 from tests.unit import random_logs
 
 READ = Permission.READ

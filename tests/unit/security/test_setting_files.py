@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from registry.__main__ import main
-from registry.config.loading import load
-from registry.doctor.findings import Severity
-from registry.doctor.host import examine_host
+from registry.base.config.loading import load
+from registry.cli.doctor.findings import Severity
+from registry.cli.doctor.host import examine_host
 from registry.security.setting_files import LOOK_EVERY_S, FileChecks, file_errors
-from tests.certificates import DAY, Authority
-from tests.token_issuer import IssuerKey
+from tests.support.certificates import DAY, Authority
+from tests.support.token_issuer import IssuerKey
 
 SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
 USERS = f"# people\nada:{SECRET}\n"

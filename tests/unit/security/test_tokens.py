@@ -17,7 +17,7 @@ from registry.domain.principal import Principal
 from registry.security.authentication.signing_keys import SigningKeys, parse_keys
 from registry.security.authentication.tokens import Claims, TokenError, TokenVerifier, UnknownKey
 from registry.security.watched_file import FileError
-from tests.token_issuer import AUDIENCE, IssuerKey, claims, signed
+from tests.support.token_issuer import AUDIENCE, IssuerKey, claims, signed
 
 ISSUER = "https://issuer.example"
 KEY = IssuerKey("first")

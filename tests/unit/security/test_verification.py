@@ -12,7 +12,7 @@ from registry.domain.errors import RegistryError
 from registry.domain.principal import Principal
 from registry.security.authentication.users import User, Users
 from registry.security.authentication.verification import AT_ONCE_MAX, PENDING_MAX, Verifier
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 @dataclass

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from registry.security.watched_file import FileError, WatchedFile
-from tests.running import until_async
+from tests.support.running import until_async
 
 
 def number(content: bytes) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from registry.config.setting_types import Schedule
+from registry.base.config.setting_types import Schedule
 from registry.node.snapshots.schedule import why_due
 from snapshots.catalogue.catalogue import SILENT_MS, Entry
-from tests.sample_catalogues import LOG, NOW, entry
+from tests.support.sample_catalogues import LOG, NOW, entry
 
 HOUR_MS = 3_600_000
 

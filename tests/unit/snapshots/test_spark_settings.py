@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.config.settings import Settings
+from registry.base.config.settings import Settings
 from snapshots.building.sources import LogSize
 from snapshots.building.task import BuildFailed, EngineUnavailable
 from snapshots.spark import connector

@@ -20,7 +20,7 @@ from registry.domain.log_format.webhook_values import Webhook
 from registry.node.webhooks.delivery import SKIPPED_MAX, Delivery, Outside, Progress, filter_of
 from registry.node.webhooks.pages import Page
 from registry.webhooks.client import Undelivered
-from tests.running import until_async
+from tests.support.running import until_async
 
 HOOK = Webhook(name="h", url="https://a", id="00", kinds=["mode_set"], offset=3)
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from registry.base.processes.child_process import module_command
 from registry.domain.errors import RegistryError
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.domain.schemas import FORMATS, Dependency
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
-from registry.processes.child_process import module_command
 from registry.workers import work_queue, worker
 from registry.workers.messages import Stuck, WorkRequest, WorkResult
 from registry.workers.pool import WAITING_MAX, Answered, Pool

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from registry.config.loading import load
+from registry.base.config.loading import load
 from registry.security.tls.contexts import TrustedContexts, expiry, server_context
 from registry.security.tls.key_material import KeyMaterial
 from registry.security.tls.server_tls import ServerTls
-from tests.certificates import DAY, Authority, Issued
+from tests.support.certificates import DAY, Authority, Issued
 
 
 def der(issued: Issued) -> bytes:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from registry.__main__ import main
-from registry.config.loading import load
+from registry.base.config.loading import load
 from registry.security.tls.expiry import ExpiryGauges
-from tests.certificates import DAY, Authority
+from tests.support.certificates import DAY, Authority
 
 
 def flags(folder: Path, days: int, authority: Authority) -> dict[str, str]:

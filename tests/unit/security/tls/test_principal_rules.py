@@ -8,7 +8,7 @@ from cryptography.x509.oid import NameOID
 
 from registry.security.tls.principal_rules import PrincipalRules
 from registry.security.tls.subject_name import subject_name
-from tests.certificates import Authority
+from tests.support.certificates import Authority
 
 DN = "CN=kafka1,OU=ServiceUsers,O=Unknown,L=Unknown,ST=Unknown,C=Unknown"
 ADMIN = "CN=Admin1,OU=Admin,O=Unknown"

@@ -15,7 +15,7 @@ from registry.security.tls.contexts import server_context
 from registry.security.tls.key_material import KeyMaterial, keystore
 from registry.security.tls.tls_files import Authorities, FileSetting, TlsFiles, TlsSettings
 from registry.security.watched_file import FileError
-from tests.certificates import DAY, Authority, replace
+from tests.support.certificates import DAY, Authority, replace
 
 HOUR = dt.timedelta(hours=1)
 

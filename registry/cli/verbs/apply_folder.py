@@ -1,0 +1,227 @@
+"""``registrar apply``, ``download``, ``upload`` and ``promote``: folders and registries made alike."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from registry.cli.exit_status import OK, Failure
+from registry.cli.output import json_option, note, print_json, print_lines, progress
+from registry.cli.registry_flags import errors_told, with_connection, with_registry
+from registry.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
+    from registry.cli.client.connect import Connection
+    from registry.cli.folder.contents import Contents
+    from registry.cli.promotion.reading import Progress
+    from registry.domain.subject_patterns import Pattern
+
+_STATUS = "Exit status: 0 done or nothing to do, 1 refused, 2 the rest is unknown: run it again."
+_DRIFT_STATUS = (
+    "Exit status: 0 done or nothing to do, 1 refused, 2 the rest is unknown: run it again, 3 steps to take."
+)
+_dry_run = click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
+_exit_code = click.option(
+    "--exit-code", is_flag=True, help="With --dry-run, end with status 3 if there are steps to take."
+)
+_yes = click.option("--yes", is_flag=True, help="Do not ask before something is deleted.")
+_keep_ids = click.option(
+    "--keep-ids", is_flag=True, help="Import versions with their ids and numbers (mode IMPORT meanwhile)."
+)
+_folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+_versions = click.option(
+    "--versions",
+    "which",
+    type=click.Choice(["latest", "all"]),
+    default="latest",
+    help="The latest version of each subject (the default), or all.",
+)
+
+
+def _subjects(*, required: bool) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    return click.option(
+        "--subjects",
+        multiple=True,
+        required=required,
+        metavar="PATTERN",
+        help='A subject, a prefix ("orders-*"), a context (":.staging:*"), or "*"; repeatable.',
+    )
+
+
+@click.command("apply", cls=Verb, epilog=_DRIFT_STATUS)
+@_folder
+@click.option("--prune", is_flag=True, help="Delete subjects that the folder owns (its manifest) but lacks.")
+@_dry_run
+@_exit_code
+@_yes
+@_keep_ids
+@json_option
+@with_registry
+def apply_folder(
+    client: RegistryClient,
+    *,
+    folder: Path,
+    prune: bool,
+    dry_run: bool,
+    exit_code: bool,
+    yes: bool,
+    keep_ids: bool,
+    as_json: bool,
+) -> int:
+    """Make a registry hold what a folder of schemas holds.
+
+    The plan is printed first. Nothing is written if a step would be refused. If it is interrupted, run it
+    again.
+    """
+    from .carrying_out import Manner, make_alike  # noqa: PLC0415 - the help needs none of it
+    from .folder_source import folders_told, whole  # noqa: PLC0415
+
+    if exit_code and not dry_run:
+        raise click.UsageError("--exit-code belongs to --dry-run", click.get_current_context())
+    with folders_told():
+        found = whole(folder)
+        if prune and not found.manifest.owned:
+            advice = 'add a line as subjects = ["orders-*"] to registrar.toml'
+            raise Failure(f"--prune needs to know what {folder} owns: {advice}")
+        about = found.manifest.owned
+        manner = Manner(dry_run, yes, keep_ids, as_json, exit_code)
+        return make_alike(client, found.contents, manner, owned=about if prune else (), about=about)
+
+
+@click.command("upload", cls=Verb, epilog=_STATUS)
+@_folder
+@_dry_run
+@_keep_ids
+@json_option
+@with_registry
+def upload(client: RegistryClient, *, folder: Path, dry_run: bool, keep_ids: bool, as_json: bool) -> int:
+    """Register what a folder or an exported snapshot holds.
+
+    DIR was written by registrar download, or by registrar snapshot export. Nothing is deleted, except, with
+    --keep-ids, versions that are marked as deleted there.
+    """
+    from .carrying_out import Manner, make_alike  # noqa: PLC0415 - the help needs none of it
+    from .folder_source import folders_told, whole  # noqa: PLC0415
+
+    with folders_told():
+        found = whole(folder)
+        manner = Manner(dry_run, True, keep_ids, as_json)
+        return make_alike(client, found.contents, manner, about=found.manifest.owned)
+
+
+@click.command("promote", cls=Verb, epilog=_STATUS)
+@click.option("--from", "origin", required=True, metavar="URL", help="Registry to read from.")
+@click.option("--to", "target", required=True, metavar="URL", help="Registry to write to.")
+@_subjects(required=True)
+@_versions
+@_keep_ids
+@click.option("--config", "configs", is_flag=True, help="Copy levels, other configs and modes, too.")
+@_dry_run
+@json_option
+@with_connection(url=False)
+def promote(
+    connection: Connection,
+    *,
+    origin: str,
+    target: str,
+    subjects: tuple[str, ...],
+    which: str,
+    keep_ids: bool,
+    configs: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Register schemas of one registry in another, with what they refer to.
+
+    The plan is printed first. Nothing is written if the target would refuse a schema, or if an id is taken
+    there. Credentials: REGISTRAR_USER_FROM, REGISTRAR_USER_TO or REGISTRAR_TOKEN_…, or ~/.netrc.
+    """
+    from registry.cli.client.addresses import FROM, TO  # noqa: PLC0415 - the help needs none of it
+
+    from .carrying_out import Manner, make_alike  # noqa: PLC0415
+    from .folder_source import folders_told  # noqa: PLC0415
+
+    with errors_told(), folders_told():
+        with connection.open(os.environ, origin, FROM) as client, progress(as_json=as_json) as steps:
+            wanted = _read(client, steps, subjects, which, configs=configs, deleted=keep_ids)
+        if not wanted.versions:
+            raise Failure(f"{client.url} has no subject that {' or '.join(subjects)} covers")
+        with connection.open(os.environ, target, TO) as client:
+            manner = Manner(dry_run, True, keep_ids, as_json)
+            return make_alike(client, wanted, manner, about=_patterns(subjects))
+
+
+@click.command("download", cls=Verb, epilog="Exit status: 0 written, 2 failed.")
+@_folder
+@_subjects(required=False)
+@_versions
+@click.option("--keep-ids", is_flag=True, help="Write all versions, also soft-deleted ones, with their ids.")
+@click.option("--prune", is_flag=True, help="Remove other schemas from the folder.")
+@json_option
+@with_registry
+def download(
+    client: RegistryClient,
+    *,
+    folder: Path,
+    subjects: tuple[str, ...],
+    which: str,
+    keep_ids: bool,
+    prune: bool,
+    as_json: bool,
+) -> int:
+    """Write schemas of a registry into a folder, as registrar apply reads it."""
+    from registry.cli.folder.contents import MANIFEST  # noqa: PLC0415 - the help needs none of it
+    from registry.cli.folder.trees import on_disk, write  # noqa: PLC0415
+    from registry.cli.folder.writing import files_of  # noqa: PLC0415
+
+    from .folder_source import folders_told  # noqa: PLC0415
+
+    with folders_told():
+        which = "all" if keep_ids else which
+        with progress(as_json=as_json) as steps:
+            contents = _read(client, steps, subjects or ("*",), which, configs=True, deleted=keep_ids)
+        before = on_disk(folder) if folder.is_dir() else {}
+        owned = (subjects or ("*",)) if subjects or MANIFEST not in before else ()
+        tree, replaced = files_of(contents, before, owned, keep_ids=keep_ids, whole=prune)
+        changed = write(folder, tree, replaced)
+    versions = sum(map(len, contents.versions.values()))
+    if as_json:
+        print_json({"subjects": len(contents.versions), "versions": versions, "changed": changed})
+    else:
+        count = f"{versions} versions of {len(contents.versions)} subjects"
+        print_lines([f"{count}; files changed: {len(changed)}"])
+    return OK
+
+
+def _patterns(texts: Sequence[str]) -> list[Pattern]:
+    from registry.domain.subject_patterns import parse_pattern  # noqa: PLC0415 - as above
+
+    try:
+        return [parse_pattern(each) for each in texts]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _read(
+    client: RegistryClient,
+    steps: Progress,
+    subjects: Sequence[str],
+    which: str,
+    *,
+    configs: bool,
+    deleted: bool,
+) -> Contents:
+    from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415 - as above
+    from registry.cli.promotion.selection import wanted_of  # noqa: PLC0415
+
+    reader = RegistryReader(client, steps)
+    patterns, latest = _patterns(subjects), which == "latest"
+    found = wanted_of(reader, patterns, latest=latest, configs=configs, deleted=deleted)
+    for text in reader.warnings:
+        note(text)
+    return found

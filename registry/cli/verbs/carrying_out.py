@@ -1,0 +1,158 @@
+"""Plans for a registry as verbs make, print and carry them out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import click
+
+from registry.cli.client.client import RegistryClient
+from registry.cli.client.errors import ErrorAnswer, RegistryError
+from registry.cli.exit_status import DRIFT, FAILED, OK, REFUSED
+from registry.cli.folder import report
+from registry.cli.folder.contents import Contents, FolderError
+from registry.cli.folder.plan import plan
+from registry.cli.folder.steps import Plan
+from registry.cli.output import note, print_json, print_lines, progress
+from registry.cli.promotion.import_journal import ImportJournal
+from registry.cli.promotion.performing import PlanOutdated, perform
+from registry.cli.promotion.reading import RegistryReader
+from registry.cli.promotion.selection import present_for
+from registry.domain.subject_patterns import Pattern
+
+from .import_modes import open_told, restore_told, terminated_like_interrupted
+
+
+class Manner(NamedTuple):
+    """The flags that say how a plan is carried out."""
+
+    dry_run: bool = False
+    yes: bool = False
+    keep_ids: bool = False
+    as_json: bool = False
+    # End with DRIFT if there are steps to take; only with dry_run.
+    exit_code: bool = False
+
+
+def make_alike(
+    client: RegistryClient,
+    wanted: Contents,
+    manner: Manner,
+    *,
+    owned: Sequence[Pattern] = (),
+    about: Sequence[Pattern] = (),
+) -> int:
+    """Print the plan that makes a registry hold ``wanted``, take its steps, and return the exit status.
+
+    ``owned``: patterns of the subjects that are deleted if ``wanted`` lacks them. ``about``: those that
+    cover most of ``wanted``.
+    """
+    unknown = [subject for subject, each in wanted if each.schema_id < 0 or not each.number]
+    if manner.keep_ids and unknown:
+        raise FolderError(f"{unknown[0]} has no id to keep: download the folder with --keep-ids")
+    with _journal(client, manner) as journal:
+        with progress(as_json=manner.as_json) as steps:
+            reader = RegistryReader(client, steps)
+            present = present_for(reader, wanted, owned, about=about, keep_ids=manner.keep_ids)
+        unfinished: Collection[str] = ()
+        if journal:
+            present = present.with_modes(journal.former_modes)
+            unfinished = journal.unfinished
+        planned = plan(wanted, present, prune=owned, keep_ids=manner.keep_ids, unfinished=unfinished)
+        for text in reader.warnings:
+            note(text)
+        return _carry_out(client, planned, manner, journal)
+
+
+@contextmanager
+def _journal(client: RegistryClient, manner: Manner) -> Iterator[ImportJournal | None]:
+    """Open the journal of imports, and set modes back that an interrupted one left, for a ``with`` block."""
+    if not manner.keep_ids:
+        yield None
+        return
+    with open_told(client) as journal:
+        if not manner.dry_run:
+            restore_told(client, journal)
+        elif journal.former_modes:
+            listed = ", ".join(journal.former_modes)
+            note(f"an interrupted import left subjects in mode IMPORT, which this sets back first: {listed}")
+        yield journal
+
+
+def _carry_out(client: RegistryClient, planned: Plan, manner: Manner, journal: ImportJournal | None) -> int:
+    if not manner.as_json:
+        print_lines(report.plan_lines(planned))
+    done, status = 0, OK
+    if not planned.possible:
+        note("nothing was changed, because the registry would refuse a part of it: see the lines with !")
+        status = REFUSED
+    elif manner.dry_run:
+        status = DRIFT if manner.exit_code and planned.steps else OK
+    elif planned.steps:
+        status = _confirmed(planned, manner)
+        if status == OK:
+            done, status = _take(client, planned, journal, as_json=manner.as_json)
+    if journal and status == OK and not manner.dry_run:
+        journal.finish({each.subject for each in planned.outcomes})
+    if manner.as_json:
+        print_json(report.plan_json(planned, done))
+    elif status in (OK, DRIFT):
+        print_lines([f"{len(planned.steps)} steps{' to take' if manner.dry_run else ' taken'}"])
+    return status
+
+
+def _confirmed(planned: Plan, manner: Manner) -> int:
+    """Return ``OK`` if the plan deletes nothing or that is confirmed, else the exit status."""
+    if manner.yes or not any(step.sign == "-" for step in planned.steps):
+        return OK
+    if manner.as_json or not sys.stdin.isatty():
+        note("this deletes subjects: confirm it by --yes")
+        return FAILED
+    if click.confirm("Delete what is marked with -?", err=True):
+        return OK
+    note("nothing was changed")
+    return REFUSED
+
+
+def _take(
+    client: RegistryClient, planned: Plan, journal: ImportJournal | None, *, as_json: bool
+) -> tuple[int, int]:
+    """Take the steps; return the number of steps that were taken and the exit status."""
+    done = 0
+    if journal:
+        journal.begin(planned.former_modes)
+    try:
+        with terminated_like_interrupted(), progress(as_json=as_json) as steps:
+            for _ in perform(client, planned.steps):
+                done += 1
+                steps("taking steps", done, len(planned.steps))
+    except (RegistryError, PlanOutdated) as error:
+        note(f"{planned.steps[done].shows}: {error}")
+        _tell_rest(planned, done)
+        _after_failure(client, journal)
+        refused = isinstance(error, ErrorAnswer) and error.is_verdict
+        return done, REFUSED if refused else FAILED
+    except KeyboardInterrupt:
+        _tell_rest(planned, done)
+        _after_failure(client, journal)
+        raise
+    return done, OK
+
+
+def _tell_rest(planned: Plan, done: int) -> None:
+    count = f"{done} of {len(planned.steps)} steps were taken"
+    note(f"{count}; these remain, and the command resumes if it is run again:")
+    for step in planned.steps[done:]:
+        note(f"  {step.sign} {step.shows}")
+
+
+def _after_failure(client: RegistryClient, journal: ImportJournal | None) -> None:
+    if journal is None:
+        return
+    try:
+        restore_told(client, journal)
+    except RegistryError as error:
+        note(str(error))

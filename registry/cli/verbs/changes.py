@@ -1,0 +1,120 @@
+"""``registrar changes`` and ``registrar history``: changes of a registry, and of one subject."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from registry.cli.client.errors import ErrorAnswer, Unreachable
+from registry.cli.client.paths import subject_path
+from registry.cli.client.shapes import Changes, History
+from registry.cli.exit_status import OK
+from registry.cli.output import json_option, note, print_json, print_lines, printable
+from registry.cli.registry_flags import with_registry
+from registry.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
+
+_PAGE = 1000
+# Longest wait of the registry for a change; the client's own timeout must be longer.
+_WAIT_S, _RETRY_S = 20.0, 1.0
+_UNAVAILABLE = 503
+# Members of an event in the line for people, before the rest.
+_FIRST = ("offset", "time", "kind", "subject")
+
+
+@click.command("changes", cls=Verb, epilog="Exit status: 0 printed, 1 refused, 2 no answer.")
+@click.option("--after", type=click.IntRange(-1), metavar="OFFSET", help="Begin after this offset.")
+@click.option("--follow", is_flag=True, help="Wait for further changes, until stopped.")
+@click.option("--prefix", metavar="PREFIX", help="Only subjects that begin with this; :*: for all contexts.")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind of event; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object on each line, for programs.")
+@with_registry
+def changes(
+    registry: RegistryClient,
+    *,
+    after: int | None,
+    follow: bool,
+    prefix: str | None,
+    kinds: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Print changes in the order of the log (docs/changes.md).
+
+    Without --after they begin at the log's beginning or, with --follow, now. --follow goes on when the
+    registry is back after it did not answer.
+    """
+    wanted = {"subjectPrefix": prefix, "kind": ",".join(kinds) or None, "limit": _PAGE}
+    begin = -1 if after is None and not follow else after
+    for event in _events(registry, wanted, begin, follow=follow):
+        print(_line(event) if as_json else printable(_readable(event)))
+        sys.stdout.flush()
+    return OK
+
+
+def _events(
+    registry: RegistryClient, wanted: Mapping[str, Any], after: int | None, *, follow: bool
+) -> Iterator[dict[str, Any]]:
+    wait_ms = int(min(_WAIT_S, registry.timeout_s / 2) * 1000) if follow else None
+    answered = True
+    while True:
+        try:
+            found = registry.get("/changes", Changes, **wanted, after=after, wait_ms=wait_ms)
+        except (Unreachable, ErrorAnswer) as error:
+            if not follow or (isinstance(error, ErrorAnswer) and error.status < _UNAVAILABLE):
+                raise
+            if answered:
+                note(f"{error}; retrying")
+            answered = False
+            time.sleep(_RETRY_S)
+            continue
+        answered = True
+        yield from found["events"]
+        # A page may be empty because of a filter, before the end.
+        if found["next"] == after and not follow:
+            return
+        after = found["next"]
+
+
+@click.command(
+    "history", cls=Verb, epilog="Exit status: 0 printed, 1 no such subject, 2 no answer or no history."
+)
+@click.argument("subject")
+@click.option("--limit", type=click.IntRange(1, _PAGE), default=100, help="Number of events [default: 100].")
+@click.option("--oldest", is_flag=True, help="Begin with the oldest event instead of the newest.")
+@json_option
+@with_registry
+def history(registry: RegistryClient, *, subject: str, limit: int, oldest: bool, as_json: bool) -> int:
+    """Print what happened to SUBJECT, also after it was deleted: newest first."""
+    order = "asc" if oldest else "desc"
+    found = registry.get(f"{subject_path(subject)}/history", History, limit=limit, order=order)
+    if as_json:
+        print_json(found)
+    else:
+        print_lines(_readable(each) for each in found["events"])
+        if found["completeFrom"] > 0:
+            note(f"events before offset {found['completeFrom']} may be missing: the log was compacted")
+    if len(found["events"]) == limit:
+        note(f"there may be more than {limit} events: see --limit and --oldest")
+    return OK
+
+
+def _readable(event: dict[str, Any]) -> str:
+    moment = datetime.fromtimestamp(event["time"] / 1000, UTC).isoformat(" ", "milliseconds")[:23]
+    head = f"{event['offset']}  {moment}Z  {event['kind']}"
+    about = event.get("subject") or event.get("context") or ""
+    rest = [f"{name}={value}" for name, value in event.items() if name not in (*_FIRST, "context")]
+    # A line for each event, whatever is in it.
+    return "  ".join(filter(None, (head, about, " ".join(rest)))).replace("\n", "\\n")
+
+
+def _line(event: dict[str, Any]) -> str:
+    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)

@@ -1,0 +1,217 @@
+"""``registrar check`` and ``registrar lint``: verdicts on schema files before anything is registered."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from registry.cli.exit_status import OK, REFUSED, Failure
+from registry.cli.output import json_option, print_json, print_lines
+from registry.cli.registry_flags import errors_told, with_connection
+from registry.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.cli.client.connect import Connection
+    from registry.cli.folder.checking import LintRules
+    from registry.cli.folder.manifest import Manifest
+    from registry.cli.folder.steps import Plan
+
+_LEVELS = (
+    "NONE",
+    *(f"{way}{many}" for way in ("BACKWARD", "FORWARD", "FULL") for many in ("", "_TRANSITIVE")),
+)
+_format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "github"]),
+    default="text",
+    help="text (the default), or annotations for GitHub Actions.",
+)
+_path_argument = click.argument("path", type=click.Path(path_type=Path), default=Path())
+
+
+@click.command(
+    "check", cls=Verb, epilog="Exit status: 0 all accepted, 1 some refused, 2 no verdict possible."
+)
+@_path_argument
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="WHERE",
+    help="Compare with git:REVISION, a folder, a file, or the URL of a registry. For transitive levels give "
+    "several, the oldest first.",
+)
+@click.option(
+    "--offline", is_flag=True, help="Ask no registry: compare the versions in PATH with each other."
+)
+@click.option(
+    "--level",
+    type=click.Choice(_LEVELS, case_sensitive=False),
+    help="Compatibility level, instead of the registry's or the manifest's [default without them: BACKWARD].",
+)
+@click.option("--subject", default="", metavar="NAME", help="Subject of PATH if it is a file.")
+@click.option("--no-prune", is_flag=True, help="Ignore subjects that PATH owns (its manifest) but lacks.")
+@click.option("--details", is_flag=True, help="Also print what is unchanged, and compatible changes.")
+@_format_option
+@json_option
+@with_connection()
+def check(
+    connection: Connection,
+    *,
+    path: Path,
+    against: tuple[str, ...],
+    offline: bool,
+    level: str | None,
+    subject: str,
+    no_prune: bool,
+    details: bool,
+    form: str,
+    as_json: bool,
+) -> int:
+    """Check if a registry would accept schema files.
+
+    PATH is a folder of schemas (see docs/schemas-in-git.md), a part of one, or a file. They are compared with
+    the registry unless --against or --offline is given. Subjects that the folder owns but lacks are checked
+    as "registrar apply --prune" would delete them.
+    """
+    from registry.cli.folder import report  # noqa: PLC0415 - the help needs none of it
+
+    from .folder_source import folder_of, folders_told  # noqa: PLC0415 - as above
+
+    with errors_told(), folders_told():
+        found = _checked(connection, path, against, level, subject, offline=offline, prune=not no_prune)
+    if as_json:
+        print_json(report.verdict_json(found))
+    elif form == "github":
+        print_lines(report.plan_annotations(found, folder_of(path)))
+    else:
+        print_lines(report.verdict_lines(found, details=details))
+    return OK if found.possible else REFUSED
+
+
+def _checked(
+    connection: Connection,
+    path: Path,
+    against: tuple[str, ...],
+    level: str | None,
+    subject: str,
+    *,
+    offline: bool,
+    prune: bool,
+) -> Plan:
+    from registry.cli.folder import checking  # noqa: PLC0415 - as above
+    from registry.cli.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
+    from registry.cli.folder.plan import doomed  # noqa: PLC0415
+    from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415
+    from registry.cli.promotion.selection import present_for  # noqa: PLC0415
+
+    from .folder_source import earlier, source  # noqa: PLC0415
+    from .opened_registry import is_url  # noqa: PLC0415
+
+    found = source(path, subject)
+    wanted = found.contents
+    owned = found.manifest.owned if prune and not found.part else ()
+    if not wanted.versions and not against:
+        raise Failure(f"there is no schema in {path}: files must end in .avsc, .json or .proto")
+    urls = [each for each in against if is_url(each)]
+    if len(against) > 1 and urls:
+        raise click.UsageError("--against the URL of a registry stands alone")
+    if offline and against:
+        raise click.UsageError("--offline needs no --against")
+    if offline or (against and not urls):
+        before = [earlier(each, path, subject, found.part) for each in against]
+        return found.about(checking.check_files(wanted, before, level, owned))
+    with connection.open(os.environ, *urls) as client:
+        registry = MemoryRegistry()
+        present = present_for(RegistryReader(client), wanted, owned, about=owned)
+        registry.load(present)
+    return found.about(checking.check(wanted, registry, level, doomed(wanted, present.versions, owned)))
+
+
+@click.command("lint", cls=Verb, epilog="Exit status: 0 no errors, 1 errors found, 2 no verdict possible.")
+@_path_argument
+@click.option("--rules", metavar="RULE,…", help="Rules whose violation is an error (docs/policies.md).")
+@click.option("--warn", metavar="RULE,…", help="Rules that are only reported.")
+@click.option(
+    "--policies",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Take the rules for each subject from a registry's file of policies.",
+)
+@click.option("--subject", default="", metavar="NAME", help="Subject of PATH if it is a file.")
+@_format_option
+@json_option
+@with_connection()
+def lint(
+    connection: Connection,
+    *,
+    path: Path,
+    rules: str | None,
+    warn: str | None,
+    policies: Path | None,
+    subject: str,
+    form: str,
+    as_json: bool,
+) -> int:
+    """Check that schema files are valid and follow lint rules.
+
+    PATH is a folder or a file. Without rules on the command line, those of its registrar.toml apply. With
+    --url, schemas may refer to some that only the registry has.
+    """
+    from registry.cli.folder import checking, report  # noqa: PLC0415 - the help needs none of it
+    from registry.cli.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
+    from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415
+    from registry.cli.promotion.selection import present_for  # noqa: PLC0415
+
+    from .folder_source import folder_of, folders_told, source  # noqa: PLC0415
+
+    if policies is not None and (rules is not None or warn is not None):
+        raise click.UsageError("--policies names the rules: leave out --rules and --warn")
+    with errors_told(), folders_told():
+        chosen = source(path, subject)
+        wanted = chosen.contents
+        if not wanted.versions:
+            raise Failure(f"there is no schema in {path}: files must end in .avsc, .json or .proto")
+        registry = MemoryRegistry()
+        if connection.url:
+            with connection.open(os.environ) as client:
+                registry.load(present_for(RegistryReader(client), wanted))
+        named = _policies(policies) if policies is not None else _rules(rules, warn, chosen.manifest)
+        found = checking.lint(wanted, named, registry)
+        found = [each for each in found if each.invalid or chosen.is_about(each.subject)]
+    if as_json:
+        print_json(report.lint_json(found))
+    else:
+        print_lines(
+            report.lint_annotations(found, folder_of(path)) if form == "github" else report.lint_lines(found)
+        )
+    return REFUSED if any(each.failed for each in found) else OK
+
+
+def _rules(rules: str | None, warn: str | None, manifest: Manifest) -> LintRules:
+    from registry.cli.folder.checking import WARNINGS, LintRules  # noqa: PLC0415
+    from registry.domain.schemas.lint import RULES  # noqa: PLC0415 - as above
+
+    given = [tuple(each.split(",")) if each else () for each in (rules, warn)]
+    unknown = [each for named in given for each in named if each not in RULES]
+    if unknown:
+        raise click.UsageError(f"unknown rule {unknown[0]}; there are {', '.join(RULES)}")
+    if rules is not None or warn is not None:
+        return LintRules(*given)
+    if manifest.lint_errors is not None or manifest.lint_warnings is not None:
+        return LintRules(manifest.lint_errors or (), manifest.lint_warnings or ())
+    return LintRules((), WARNINGS)
+
+
+def _policies(path: Path) -> Any:
+    from registry.cli.folder.reading import decoded  # noqa: PLC0415
+    from registry.cli.folder.trees import file_on_disk  # noqa: PLC0415
+    from registry.domain.policies import PolicyError, parse  # noqa: PLC0415 - as above
+
+    try:
+        return parse(decoded(str(path), file_on_disk(path)))
+    except PolicyError as error:
+        raise Failure(f"{path}: {error}") from None

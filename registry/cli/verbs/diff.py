@@ -1,0 +1,168 @@
+"""``registrar diff``."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from registry.cli.client.errors import ErrorAnswer
+from registry.cli.client.paths import LATEST, VersionName, version_path
+from registry.cli.client.shapes import Explanation, Version
+from registry.cli.exit_status import OK, REFUSED, Failure
+from registry.cli.output import json_option, note, print_json, print_lines, print_styled
+from registry.cli.registry_flags import with_registry
+from registry.cli.schema_files import TYPES, SchemaFile, reference_list
+from registry.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
+
+# Members that people read first; the others follow in alphabetical order.
+_FIRST = ("$schema", "$id", "type", "title", "name", "namespace", "doc", "description")
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class _Side(NamedTuple):
+    """One of the two schemas."""
+
+    name: str
+    text: str
+    schema_type: str
+    references: list[dict[str, Any]]
+
+    def lines(self) -> list[str]:
+        """Return the canonical form: members in a fixed order, then the references."""
+        refers = [
+            f"reference {each['name']} = {each['subject']}:{each['version']}" for each in self.references
+        ]
+        return [*canonical(self.text, self.schema_type).splitlines(), *refers]
+
+
+@click.command("diff", cls=Verb, epilog="Exit status: 0 the same, 1 different, 2 comparison failed.")
+@click.argument("old")
+@click.argument("new")
+@click.option(
+    "--reference",
+    "refers",
+    multiple=True,
+    metavar="NAME=SUBJECT:VERSION",
+    help="A reference of the files; repeatable.",
+)
+@json_option
+@with_registry
+def diff(registry: RegistryClient, *, old: str, new: str, refers: tuple[str, ...], as_json: bool) -> int:
+    """Compare two schemas: what differs, and whether each can read the other's data.
+
+    OLD and NEW are SUBJECT[:VERSION] (default: the latest) or files. The text is compared in a canonical
+    form, in which the order of members and white space do not matter.
+    """
+    sides = [_side(registry, name, refers) for name in (old, new)]
+    before, after = sides
+    lines = list(
+        difflib.unified_diff(before.lines(), after.lines(), before.name, after.name, lineterm="", n=3)
+    )
+    same = not lines and before.schema_type == after.schema_type
+    verdict = None if same else _explained(registry, before, after)
+    if as_json:
+        empty: dict[str, Any] = {"levels": None, "changes": None}
+        print_json({"same": same, "diff": lines, **(verdict or empty)})
+    else:
+        _print(lines, verdict, same=same)
+    return OK if same else REFUSED
+
+
+def _side(registry: RegistryClient, name: str, refers: tuple[str, ...]) -> _Side:
+    if name == "-" or _is_file(name):
+        if os.sep not in name and name != "-" and _has(registry, name):
+            text = f"{name} is a file, and also a subject"
+            raise Failure(f"{text}: write .{os.sep}{name} for the file, or :.:{name} for the subject")
+        file = SchemaFile.read(name)
+        return _Side(name, file.text, file.schema_type, reference_list(refers))
+    wanted = VersionName.parse(name)
+    found = _version(registry, wanted)
+    shown = str(VersionName(wanted.subject, str(found["version"])))
+    return _Side(shown, found["schema"], found.get("schemaType") or "AVRO", found.get("references") or [])
+
+
+def _is_file(name: str) -> bool:
+    """Return true for a file that can be a schema."""
+    return os.path.splitext(name)[1].lower() in TYPES and os.path.isfile(name)  # noqa: PTH113, PTH122 - pathlib raises
+
+
+def _version(registry: RegistryClient, wanted: VersionName) -> dict[str, Any]:
+    path = version_path(wanted.subject, wanted.version or LATEST)
+    found: dict[str, Any] = registry.get(path, Version, deleted=bool(wanted.version))
+    return found
+
+
+def _has(registry: RegistryClient, name: str) -> bool:
+    try:
+        _version(registry, VersionName.parse(name))
+    except ErrorAnswer as error:
+        if error.is_verdict:
+            return False
+        raise
+    return True
+
+
+def canonical(text: str, schema_type: str) -> str:
+    """Return a schema's text in one form for all spellings of the same JSON; of Protobuf, only trimmed."""
+    if schema_type == "PROTOBUF":
+        return "\n".join(line.rstrip() for line in text.strip().splitlines())
+    try:
+        return json.dumps(_ordered(json.loads(text)), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text.strip()
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_ordered(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    names = [*(name for name in _FIRST if name in value), *sorted(value.keys() - {*_FIRST})]
+    return {name: _ordered(value[name]) for name in names}
+
+
+def _explained(registry: RegistryClient, old: _Side, new: _Side) -> dict[str, Any] | None:
+    """Return the result of each level and every change; ``None`` if the registry compares no two schemas."""
+    if old.schema_type != new.schema_type:
+        types = f"{old.name} is {old.schema_type}, {new.name} is {new.schema_type}"
+        note(f"{types}: no compatibility between types")
+        return None
+    body = {
+        "schemaType": old.schema_type,
+        "old": {"schema": old.text, "references": old.references},
+        "new": {"schema": new.text, "references": new.references},
+    }
+    try:
+        found = registry.post("/compatibility/explain", body, Explanation)
+    except ErrorAnswer as error:
+        if not error.is_unknown_resource:
+            raise
+        note(f"{registry.url} does not explain compatibility; only Registrar does")
+        return None
+    return {"levels": found["levels"], "changes": found["changes"]}
+
+
+def _print(lines: list[str], verdict: dict[str, Any] | None, *, same: bool) -> None:
+    if same:
+        print("the same")
+        return
+    for line in lines:
+        print_styled(line, _STYLES.get(line[0], ""))
+    if verdict is None:
+        return
+    print()
+    for level, result in verdict["levels"].items():
+        word, style = ("compatible", "green") if result["compatible"] else ("incompatible", "bold red")
+        print_styled(f"{level:<20} {word}", style)
+    for change in verdict["changes"]:
+        if not change["compatible"]:
+            print_lines([f"- {change['type']} at {change['path'] or '/'} ({change['direction']})"])
+            if change.get("fix"):
+                print_lines([f"  fix: {change['fix']}"])

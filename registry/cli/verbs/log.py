@@ -1,0 +1,35 @@
+"""``registrar log …``: work on a log while no node uses it."""
+
+from __future__ import annotations
+
+import click
+
+from registry.base.config.loading import Loaded
+from registry.cli.setting_flags import with_settings
+from registry.cli.verb import Verb
+from registry.cli.verb_groups import VerbGroup
+
+
+@click.group(cls=VerbGroup)
+def log() -> None:
+    """Maintain a log while no node uses it."""
+
+
+@log.command("reseed", cls=Verb, epilog="Exit status: 0 done, 1 refused.")
+@click.option("--dry-run", is_flag=True, help="Report what would be done without writing anything.")
+@click.option(
+    "--store", default="", metavar="NAME", help="Another store of the folder, such as store-1.outdated."
+)
+@click.option("--empty", is_flag=True, help="Also write the state of a store that holds nothing.")
+@with_settings(
+    *("where", "cluster", "security", "encoder"), shown=("data", "kafka", "topic", "replication_factor")
+)
+def reseed(loaded: Loaded, *, dry_run: bool, store: str, empty: bool) -> int:
+    """Write the state in the store of the data folder into an empty topic, with all ids unchanged.
+
+    Use it after the topic was lost. Stop the node of that folder first. If there are several stores, name
+    the one to write. If interrupted, run it again to resume.
+    """
+    from .log_reseed import log_reseed  # noqa: PLC0415 - the help needs no log
+
+    return log_reseed(loaded.settings, dry_run=dry_run, name=store, empty=empty)

@@ -1,0 +1,197 @@
+"""``registrar register``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from registry.cli.client.errors import ErrorAnswer, RegistryError
+from registry.cli.client.paths import subject_path
+from registry.cli.client.shapes import Found, Registered
+from registry.cli.exit_status import OK, REFUSED, Failure
+from registry.cli.output import json_option, note, print_json, print_lines
+from registry.cli.registry_flags import with_registry
+from registry.cli.schema_files import TYPES, SchemaFile, read_json, reference_list
+from registry.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
+    from registry.cli.folder.steps import Plan
+
+_STATUS = (
+    "Exit status: 0 registered, or it was already, or could be with --dry-run; "
+    "1 refused, such as incompatible or invalid; 2 no answer or wrong usage."
+)
+
+
+@click.command("register", cls=Verb, epilog=_STATUS)
+@click.argument("subject")
+@click.argument("file")
+@click.option(
+    "--type",
+    "schema_type",
+    type=click.Choice(list(TYPES.values()), case_sensitive=False),
+    help="Type of the schema [default: by the name of FILE: .avsc, .json, .proto].",
+)
+@click.option(
+    "--reference", "refers", multiple=True, metavar="NAME=SUBJECT:VERSION", help="A reference; repeatable."
+)
+@click.option("--references", default="", metavar="FILE", help="JSON array of references, as in the API.")
+@click.option("--normalize", is_flag=True, help="Normalise the schema.")
+@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Metadata; repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="PATH=TAG", help="A tag in the metadata; repeatable.")
+@click.option("--rule-set", default="", metavar="FILE", help="JSON object with the rule set, as in the API.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the verdict, as registrar check does, and register nothing."
+)
+@json_option
+@with_registry
+def register(
+    registry: RegistryClient, *, subject: str, file: str, schema_type: str | None, normalize: bool,
+    dry_run: bool, as_json: bool, **given: Any,
+) -> int:  # fmt: skip
+    """Register the schema in FILE (-: standard input) as a version of SUBJECT.
+
+    If it is refused, the report of "registrar check" says why, with a fix.
+    """
+    from registry.cli.folder.report import verdict_json, verdict_lines  # noqa: PLC0415 - the help needs none of it
+
+    schema = SchemaFile.read(file, schema_type and schema_type.upper())
+    body = {"schema": schema.text, "schemaType": schema.schema_type, **_more(**given)}
+    path = subject_path(subject)
+    known: dict[str, Any] | None = None
+    report: Plan | None = None
+    answer: dict[str, Any] = {}
+    try:
+        known = _lookup(registry, path, body, normalize=normalize)
+        if known is not None:
+            answer = known
+        elif dry_run:
+            report = _verdict(registry, subject, body, file)
+        else:
+            answer = _posted(registry, path, body, normalize=normalize)
+    except ErrorAnswer as error:
+        report = _explained(registry, subject, body, file, error)
+    found = {
+        "subject": subject,
+        "version": answer.get("version"),
+        "id": answer.get("id"),
+        "guid": answer.get("guid"),
+        "schemaType": schema.schema_type,
+        "registered": known is None and report is None,
+        "report": None if report is None else verdict_json(report),
+    }
+    if as_json:
+        print_json(found)
+    elif report is not None:
+        print_lines(verdict_lines(report))
+    else:
+        word = "registered as" if known is None else "is already"
+        print_lines([f"{subject} {word} version {found['version']}, id {found['id']}"])
+    return OK if report is None or report.possible else REFUSED
+
+
+def _posted(registry: RegistryClient, path: str, body: dict[str, Any], *, normalize: bool) -> dict[str, Any]:
+    answer: dict[str, Any] = registry.post(f"{path}/versions", body, Registered, normalize=normalize)
+    # Older registries answer only the id.
+    if answer.get("version") is None:
+        answer = registry.post(path, body, Found, normalize=normalize)
+    return answer
+
+
+def _explained(
+    registry: RegistryClient, subject: str, body: dict[str, Any], file: str, error: ErrorAnswer
+) -> Plan:
+    """Return the verdict of ``registrar check`` on what the registry refused.
+
+    Raises the registry's error if the verdict does not explain it.
+    """
+    if not error.is_verdict:
+        raise error
+    try:
+        found = _verdict(registry, subject, body, file)
+    except (RegistryError, Failure):  # such as one who may register but not read
+        raise error from None
+    if found.possible:  # refused for another reason, such as a policy
+        raise error
+    note(f"{subject}: the registry refused the schema ({error.code})")
+    return found
+
+
+def _verdict(registry: RegistryClient, subject: str, body: dict[str, Any], file: str) -> Plan:
+    """Return the verdict on a registration, made of what the registry holds; nothing is written."""
+    import msgspec  # noqa: PLC0415 - the help needs none of it
+
+    from registry.cli.folder.checking import check  # noqa: PLC0415
+    from registry.cli.folder.contents import Contents, FolderError, Version  # noqa: PLC0415
+    from registry.cli.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
+    from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415
+    from registry.cli.promotion.selection import present_for  # noqa: PLC0415
+    from registry.domain.model import Reference, Subject, metadata, rule_set  # noqa: PLC0415
+
+    try:
+        version = Version(
+            body["schema"],
+            body["schemaType"],
+            references=msgspec.convert(body.get("references", ()), tuple[Reference, ...]),
+            metadata=metadata(body["metadata"]) if "metadata" in body else None,
+            rule_set=rule_set(body["ruleSet"]) if "ruleSet" in body else None,
+            origin=file,
+        )
+    except msgspec.ValidationError as error:
+        raise Failure(f"the registration is not as in the API: {error}") from None
+    name, memory = Subject.parse(subject).qualified, MemoryRegistry()
+    try:
+        present = present_for(RegistryReader(registry), Contents({name: (version,)}))
+        # A registration follows an alias, which a folder must not.
+        if alias := present.configs.get(name, {}).get("alias"):
+            name = Subject.within(Subject.parse(name).context, alias).qualified
+            present = present_for(RegistryReader(registry), Contents({name: (version,)}))
+        memory.load(present)
+        return check(Contents({name: (version,)}), memory)
+    except FolderError as error:
+        raise Failure(str(error)) from None
+
+
+def _lookup(
+    registry: RegistryClient, path: str, body: dict[str, Any], *, normalize: bool
+) -> dict[str, Any] | None:
+    """Return the version that has this schema; ``None`` if there is none, or this may not be asked."""
+    try:
+        found: dict[str, Any] = registry.post(path, body, Found, normalize=normalize)
+    except ErrorAnswer as error:
+        if error.status in (403, 404):
+            return None
+        raise
+    return found
+
+
+def _more(
+    refers: tuple[str, ...],
+    references: str,
+    properties: tuple[str, ...],
+    tags: tuple[str, ...],
+    rule_set: str,
+) -> dict[str, Any]:
+    """Return the members of the request that are given."""
+    metadata: dict[str, Any] = {}
+    for word in properties:
+        name, value = _pair(word, "--property NAME=VALUE")
+        metadata.setdefault("properties", {})[name] = value
+    for word in tags:
+        name, value = _pair(word, "--tag PATH=TAG")
+        metadata.setdefault("tags", {}).setdefault(name, []).append(value)
+    found = {
+        "references": reference_list(refers, references),
+        "metadata": metadata,
+        "ruleSet": read_json(rule_set, dict) if rule_set else None,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _pair(word: str, usage: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not name or not equals:
+        raise Failure(f"{word!r} is not a pair: write {usage}")
+    return name, value

@@ -1,0 +1,134 @@
+"""``registrar config get | set | delete``: the config of a subject, a context or everything."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from registry.cli.client.paths import scope_path
+from registry.cli.client.shapes import Config
+from registry.cli.exit_status import OK
+from registry.cli.moment_options import moment_options, moment_params
+from registry.cli.output import json_option, print_json, print_lines
+from registry.cli.registry_flags import with_registry
+from registry.cli.schema_files import read_json
+from registry.cli.scope_argument import confirm_everything, scope_argument, yes_option
+from registry.cli.verb import Verb
+
+from .config_map import config
+
+if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
+
+__all__ = ["config"]
+
+LEVELS = (
+    *("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE"),
+    *("FULL", "FULL_TRANSITIVE"),
+)
+_STATUS = "Exit status: 0 done, 1 there is none or it was refused, 2 no answer or wrong usage."
+
+
+@config.command("get", cls=Verb, epilog=_STATUS)
+@scope_argument
+@click.option("--own", is_flag=True, help="Only what is set for SUBJECT itself, not what it inherits.")
+@moment_options
+@json_option
+@with_registry
+def _get(
+    registry: RegistryClient, *, subject: str, own: bool, at_offset: int | None, at_time: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Print the config in force for SUBJECT (or a context, as ":.ctx:"); without SUBJECT, for everything."""
+    path = scope_path("config", subject)
+    moment = moment_params(at_offset, at_time)
+    _print(registry.get(path, Config, defaultToGlobal=bool(subject) and not own, **moment), as_json=as_json)
+    return OK
+
+
+@config.command("set", cls=Verb, epilog=_STATUS)
+@scope_argument
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS, case_sensitive=False),
+    metavar="LEVEL",
+    help=f"Compatibility level: {', '.join(LEVELS)}.",
+)
+@click.option(
+    "--policy",
+    type=click.Choice(["STRICT", "LENIENT"], case_sensitive=False),
+    help="Compatibility policy of JSON schemas.",
+)
+@click.option(
+    "--normalize", type=bool, metavar="true|false", help="Normalise schemas when they are registered."
+)
+@click.option("--alias", metavar="SUBJECT", help="Make SUBJECT another name of this one.")
+@click.option(
+    "--compatibility-group",
+    metavar="PROPERTY",
+    help="Compare only versions with the same value of this metadata property.",
+)
+@click.option(
+    "--from",
+    "file",
+    default="",
+    metavar="FILE",
+    help="JSON object with the config, as in the API (-: standard input).",
+)
+@json_option
+@with_registry
+def _set(
+    registry: RegistryClient, *, subject: str, level: str | None, policy: str | None, normalize: bool | None,
+    alias: str | None, compatibility_group: str | None, file: str, as_json: bool,
+) -> int:  # fmt: skip
+    """Change the config of SUBJECT (or a context, as ":.ctx:"); without SUBJECT, of everything.
+
+    What is not given stays as it is.
+    """
+    given = {
+        "compatibility": level and level.upper(),
+        "compatibilityPolicy": policy and policy.upper(),
+        "normalize": normalize,
+        "alias": alias,
+        "compatibilityGroup": compatibility_group,
+    }
+    body = {
+        **(read_json(file, dict) if file else {}),
+        **{n: each for n, each in given.items() if each is not None},
+    }
+    if not body:
+        raise click.UsageError("give what to set, such as --level FULL", click.get_current_context())
+    path = scope_path("config", subject)
+    registry.put(path, body)
+    _print(registry.get(path, Config), as_json=as_json)
+    return OK
+
+
+@config.command("delete", cls=Verb, epilog=_STATUS)
+@scope_argument
+@yes_option
+@json_option
+@with_registry
+def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
+    """Remove the config of SUBJECT, so that it inherits again; print what is in force then.
+
+    Without SUBJECT, the config of the whole registry: that is asked for, or needs --yes.
+    """
+    confirm_everything(subject, "Remove the config of the whole registry?", yes=yes)
+    path = scope_path("config", subject)
+    registry.delete(path)
+    _print(registry.get(path, Config, defaultToGlobal=bool(subject)), as_json=as_json)
+    return OK
+
+
+def _print(found: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        print_lines(f"{name}: {_shown(value)}" for name, value in found.items())
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

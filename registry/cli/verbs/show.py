@@ -1,0 +1,111 @@
+"""``registrar show``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from registry.cli.client.paths import LATEST, VersionName, context_prefix, quoted, version_path
+from registry.cli.client.shapes import Schema, Version
+from registry.cli.exit_status import OK
+from registry.cli.moment_options import moment_options, moment_params
+from registry.cli.output import json_option, print_json, print_lines, print_styled
+from registry.cli.registry_flags import with_registry
+from registry.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
+
+_STATUS = "Exit status: 0 shown, 1 there is none, 2 no answer or wrong usage."
+
+
+@click.command("show", cls=Verb, epilog=_STATUS)
+@click.argument("name", metavar="[SUBJECT[:VERSION]]", default="")
+@click.option("--id", "schema_id", type=click.IntRange(0), metavar="ID", help="Show the schema with this id.")
+@click.option("--context", default="", metavar="CONTEXT", help="The context of --id [default: .].")
+@click.option("--guid", default="", metavar="GUID", help="Show the schema with this guid.")
+@click.option("--resolved", is_flag=True, help="Put the schemas that it refers to in their places.")
+@click.option("--raw", is_flag=True, help="Print only the text of the schema, unchanged.")
+@click.option("--deleted", is_flag=True, help="Show it even if it is soft-deleted.")
+@moment_options
+@json_option
+@with_registry
+def show(
+    registry: RegistryClient, *, name: str, schema_id: int | None, context: str, guid: str, resolved: bool,
+    raw: bool, deleted: bool, at_offset: int | None, at_time: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Show a schema: the latest version of SUBJECT, a certain one, or by id or guid."""
+    if sum((bool(name), schema_id is not None, bool(guid))) != 1:
+        raise click.UsageError(
+            "name one schema: SUBJECT[:VERSION], --id or --guid", click.get_current_context()
+        )
+    if context and schema_id is None:
+        raise click.UsageError("--context belongs to --id", click.get_current_context())
+    if not name and (at_offset is not None or at_time is not None):
+        raise click.UsageError(
+            "--at-offset and --at-time belong to SUBJECT[:VERSION]", click.get_current_context()
+        )
+    path = f"/schemas/ids/{schema_id}" if schema_id is not None else f"/schemas/guids/{quoted(guid)}"
+    if name:
+        wanted = VersionName.parse(name)
+        path = version_path(wanted.subject, wanted.version or LATEST)
+    scope = context_prefix(context) or None
+    moment = moment_params(at_offset, at_time)
+    shape = "resolved" if resolved else None
+    found = registry.get(
+        path, Version if name else Schema, subject=scope, format=shape, deleted=deleted, **moment
+    )
+    if schema_id is not None:
+        found.setdefault("id", schema_id)
+    if raw:
+        print(found["schema"])
+    elif as_json:
+        print_json(entity(found))
+    else:
+        _print(entity(found))
+    return OK
+
+
+def entity(found: dict[str, Any]) -> dict[str, Any]:
+    """Return a version or schema with the members that every registry's answers can be given."""
+    always = {
+        "subject": found.get("subject"),
+        "version": found.get("version"),
+        "id": found.get("id"),
+        "guid": found.get("guid"),
+        "schemaType": found.get("schemaType") or "AVRO",
+        "deleted": bool(found.get("deleted")),
+        "references": found.get("references") or [],
+        "schema": found["schema"],
+    }
+    return always | {name: found[name] for name in ("metadata", "ruleSet") if found.get(name)}
+
+
+def _print(found: dict[str, Any]) -> None:
+    for line in _head(found):
+        print_styled(line, "dim")
+    print_lines([readable(found["schema"], found["schemaType"])])
+
+
+def _head(found: dict[str, Any]) -> Iterator[str]:
+    named = [
+        f"{name} {found[name]}" for name in ("subject", "version", "id", "guid") if found[name] is not None
+    ]
+    yield ", ".join([*named, found["schemaType"], *(["soft-deleted"] if found["deleted"] else [])])
+    for each in found["references"]:
+        yield f"refers to {each['name']}: {each['subject']}:{each['version']}"
+    for name, value in ((found.get("metadata") or {}).get("properties") or {}).items():
+        yield f"{name} = {value}"
+
+
+def readable(text: str, schema_type: str) -> str:
+    """Return a schema's text indented; Protobuf's is that already."""
+    if schema_type == "PROTOBUF":
+        return text.rstrip("\n")
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text

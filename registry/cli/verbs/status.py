@@ -1,0 +1,112 @@
+"""``registrar status``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from registry.cli.client.errors import ErrorAnswer, RegistryError
+from registry.cli.client.shapes import Node
+from registry.cli.exit_status import FAILED, OK, REFUSED
+from registry.cli.output import json_option, note, print_json, print_table
+from registry.cli.registry_flags import errors_told, with_connection
+from registry.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
+    from registry.cli.client.connect import Connection
+
+_COLUMNS = ("node", "ready", "ready for writes", "role", "epoch", "applied", "lag", "digest")
+_NUMBERS = ("epoch", "applied", "lag")
+_DIGEST_SHOWN = 8
+_ANSWERS = {True: "yes", False: "no", None: ""}
+_STATUS = "Exit status: 0 all is well, 1 there are problems, 2 no node answered, or none permits this."
+_REFUSED = {401: "not authenticated", 403: "not permitted"}
+
+
+@click.command("status", cls=Verb, epilog=_STATUS)
+@json_option
+@with_connection()
+def status(connection: Connection, *, as_json: bool) -> int:
+    """Show the state of every node whose address --url or REGISTRAR_URL has, and what is wrong with them."""
+    with errors_told():
+        nodes = [_asked(client) for client in connection.open_each(os.environ)]
+    problems = _problems(nodes)
+    if as_json:
+        print_json({"nodes": nodes, "problems": problems})
+    else:
+        print_table(_COLUMNS, map(_row, nodes), _NUMBERS)
+        for problem in problems:
+            note(problem)
+    if all(node["error"] for node in nodes):
+        return FAILED
+    return REFUSED if problems else OK
+
+
+def _asked(client: RegistryClient) -> dict[str, Any]:
+    """Return the state of one node; of another registry only if it answers."""
+    unknown = dict.fromkeys(("ready_for_writes", "role", "epoch", "applied", "end", "digest", "primary"))
+    lists = ("reasons", "reasons_for_writes", "peer_problems", "invalid_files")
+    why: dict[str, list[str]] = {name: [] for name in lists}
+    node: dict[str, Any] = {"url": client.url, "ready": False, **unknown, **why}
+    node |= {"error": None, "httpStatus": None}
+    try:
+        with client:
+            try:
+                found = client.get("/node", Node)
+            except ErrorAnswer as error:
+                if not error.is_unknown_resource:
+                    raise
+                client.get("/mode")
+                return {**node, "ready": True}
+    except ErrorAnswer as error:
+        return {**node, "error": str(error), "httpStatus": error.status}
+    except RegistryError as error:
+        return {**node, "error": str(error)}
+    known = {name: found.get(name) for name in (*unknown, "ready")}
+    return {**node, **known, **{name: found.get(name) or [] for name in why}}
+
+
+def _problems(nodes: list[dict[str, Any]]) -> list[str]:
+    found = [each["error"] for each in nodes if each["error"]]
+    found += [text for each in nodes if not each["error"] for text in _not_ready(each)]
+    found += [
+        f"{each['url']}: {problem}"
+        for each in nodes
+        for problem in (*each["peer_problems"], *each["invalid_files"])
+        if problem not in each["reasons_for_writes"]
+    ]
+    states = [each for each in nodes if each["digest"]]
+    digests: dict[int, set[str]] = {}
+    for each in states:
+        digests.setdefault(each["applied"], set()).add(each["digest"])
+    found += [
+        f"nodes differ in their digests at offset {at}: compare them with registrar snapshot diff"
+        for at, different in digests.items()
+        if len(different) > 1
+    ]
+    if states and not any(each["primary"] or each["role"] == "primary" for each in states):
+        found.append("no node knows a primary: writes wait until one is elected")
+    return found
+
+
+def _not_ready(node: dict[str, Any]) -> list[str]:
+    if not node["ready"]:
+        return [f"{node['url']} is not ready: {'; '.join(node['reasons']) or 'it gives no reason'}"]
+    if node["ready_for_writes"] is False:
+        return [f"{node['url']} is not ready for writes: {'; '.join(node['reasons_for_writes'])}"]
+    return []
+
+
+def _row(node: dict[str, Any]) -> tuple[object, ...]:
+    ready, writes = _ANSWERS[node["ready"]], _ANSWERS[node["ready_for_writes"]]
+    if node["error"]:
+        answered = node["httpStatus"]
+        ready = _REFUSED.get(answered, f"error {answered}") if answered else "no answer"
+    if node["applied"] is None:
+        return (node["url"], ready, writes, "", "", "", "", "")
+    lag = node["end"] - node["applied"]
+    digest = node["digest"][:_DIGEST_SHOWN]
+    return (node["url"], ready, writes, node["role"], node["epoch"], node["applied"], lag, digest)

@@ -1,0 +1,157 @@
+"""Keeping a node and its readers running until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from registry.base.config.loading import Settings
+from registry.base.processes.parent_channel import REFUSED
+
+from .announcement import announce
+from .child import Child, SpawnFailed
+
+# Together less than the five seconds in which everything has to stop.
+STOP_READERS_S = 3.0
+STOP_NODE_S = 1.7
+# Pauses before a restart, by the number of failures in a row; a child that ran for long has none.
+_PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
+_STEADY_S = 30.0
+# Starts of a child that has never begun to listen.
+_FIRST_STARTS_MAX = 5
+
+_log = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """Keeps the children running until a signal."""
+
+    def __init__(self, settings: Settings, endpoint: Path, report: Callable[[str], None]) -> None:
+        """``report`` tells the user why the registry cannot go on."""
+        self._settings = settings
+        self._report = report
+        given = pickle.dumps({"settings": settings, "endpoint": str(endpoint), "parent": os.getpid()})
+        self._node = Child("node", "registry.node.main", given, self._send_restarts)
+        self._readers = [
+            Child("reader", "registry.reader.main", given, self._send_restarts)
+            for _ in range(settings.readers)
+        ]
+        self._keepers: dict[Child, asyncio.Task[None]] = {}
+        self._stopping = asyncio.Event()
+        self._signals = 0
+        self._refused = ""
+
+    async def run(self) -> int:
+        """Run until a signal, or until a child refuses to start; return the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._signalled)
+        for child in (self._node, *self._readers):
+            self._keepers[child] = loop.create_task(self._keep(child))
+            self._keepers[child].add_done_callback(self._kept)
+        announcing = loop.create_task(self._announce())
+        await self._stopping.wait()
+        announcing.cancel()
+        await self._stop()
+        if self._refused:
+            return 1
+        _log.info("stopped" if self._signals == 1 else "killed by a second signal")
+        return 0 if self._signals == 1 else 1
+
+    def _signalled(self) -> None:
+        self._signals += 1
+        if self._signals > 1:
+            for child in self._keepers:
+                child.kill()
+        self._stopping.set()
+
+    async def _keep(self, child: Child) -> None:
+        failures = 0
+        while not self._stopping.is_set():
+            refusal = ""
+            try:
+                code = await child.run()
+                ended = f"the {child.kind} ended ({_how(code)})"
+            except SpawnFailed as error:
+                code, ended = 0, f"cannot start the {child.kind}: {error}"
+                # Later, its limits may be those of a moment, and the other processes still serve.
+                refusal = "" if child.listening.is_set() else ended
+            if self._stopping.is_set():
+                return
+            failures = 0 if child.lived_s > _STEADY_S else failures + 1
+            if code == REFUSED:
+                refusal = child.refused or f"the {child.kind} refused to start"
+            elif failures >= _FIRST_STARTS_MAX and not child.listening.is_set():
+                refusal = f"the {child.kind} ended {failures} times before it could serve ({_how(code)})"
+                if -code == signal.SIGBUS:
+                    refusal += f"; the disk may be full under {self._settings.data}"
+            if refusal:
+                self._refuse(refusal)
+                return
+            pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
+            _log.error("%s; restarting it in %g s", ended, pause_s)
+            child.restarts += 1
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
+            except TimeoutError:
+                pass
+
+    def _kept(self, keeper: asyncio.Task[None]) -> None:
+        # Nobody would start the child again, and nobody would know.
+        if not keeper.cancelled() and (error := keeper.exception()) is not None:
+            _log.error("unexpected error while supervising", exc_info=error)
+            self._refuse(f"unexpected error while supervising: {error!r}")
+
+    def _refuse(self, reason: str) -> None:
+        if not self._refused:
+            self._refused = reason
+            # Told before the others have stopped, which takes seconds.
+            self._report(reason)
+        self._stopping.set()
+
+    def _send_restarts(self) -> None:
+        counts = {"node": self._node.restarts, "reader": sum(each.restarts for each in self._readers)}
+        self._node.send(restarts=counts)
+
+    async def _stop(self) -> None:
+        """Stop the readers first: they need the node to finish their requests.
+
+        The node resigns as primary at once, so that writes do not wait until it has stopped.
+        """
+        self._node.send(resign=True)
+        await self._end(self._readers, STOP_READERS_S)
+        await self._end([self._node], STOP_NODE_S if self._readers else STOP_READERS_S + STOP_NODE_S)
+
+    async def _end(self, children: Iterable[Child], timeout_s: float) -> None:
+        keepers = []
+        for child in children:
+            child.send(stop=True)
+            keepers.append(self._keepers[child])
+        if not keepers:
+            return
+        _, late = await asyncio.wait(keepers, timeout=timeout_s)
+        if late:
+            for child in children:
+                child.kill()
+            await asyncio.wait(late)
+
+    async def _announce(self) -> None:
+        for child in self._readers or [self._node]:
+            await child.listening.wait()
+        await self._node.ready.wait()
+        announce(self._settings)
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
