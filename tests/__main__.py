@@ -1,9 +1,9 @@
 """All tests, in three groups that run at the same time: ``python -m tests``, which ``make test`` calls.
 
 The tests of the first group mostly compute; those of the second start one registry each and ask it as a user
-would; those of the third start brokers and clusters and wait for them, and could time out if more than one
-neighbour for each of two cores competed with them. All groups take about as long. One line is printed for
-each file, and failures and the most expensive files at the end. With arguments, this is pytest.
+would; those of the third start brokers, clusters and parts of nodes and wait for them, and could time out if
+more than one neighbour for each of two cores competed with them. All groups take about as long. One line is
+printed for each file, and failures and the most expensive files at the end. With arguments, this is pytest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ COMPUTING = (
     *("tests/unit", "tests/simulation", "tests/api", "tests/fuzz", "tests/console"),
     *("tests/contract/snapshots", "tests/process/snapshots"),
 )
-CLUSTERS = ("tests/cluster", "tests/contract", "tests/faults")
+CLUSTERS = (
+    *("tests/cluster", "tests/contract", "tests/faults"),
+    *("tests/process/forwarding", "tests/process/node", "tests/process/past"),
+)
 GROUPS = {
     "computing": COMPUTING,
     # What is in neither list asks one registry, so that no new folder is left out.

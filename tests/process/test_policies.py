@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.running import PATIENT, Registry, until
 
-NODE_REFUSED = re.compile(r" node +\S+policies.toml: not TOML: ")
+NODE_REFUSED = re.compile(r" node +\S+policies.toml, line 4: not TOML: ")
 DENIED = '[[policy]]\nsubjects = ["orders-*"]\nregister = []\n'
 
 
@@ -88,4 +88,4 @@ def test_a_start_with_policies_that_are_not_understood_is_refused(tmp_path: Path
     registry = Registry(tmp_path / "data", "--policies", str(policies))
     until(lambda: registry.process.poll() is not None, 30, "the start to be refused")
     assert registry.process.returncode != 0
-    assert f"{policies}: policy 1: unknown key subject; allowed are" in registry.output
+    assert f"{policies}, line 1: policy 1: unknown key subject; allowed are" in registry.output

@@ -131,7 +131,7 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
     done = run(kafka, topic, data)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "verified: the log has the same" in done.stdout
-    assert f"registrar serve --kafka {kafka.address} --topic {topic}" in done.stdout
+    assert f"registrar serve --data {data} --kafka {kafka.address} --topic {topic}\n" in done.stdout
     with closing(opened(kafka, topic)) as log:
         rows = kept_in(log)
     for name, schema_id in ids.items():
