@@ -47,7 +47,7 @@ def test_others_are_answered_while_a_large_schema_is_parsed(
     served: Registry, target: str, status: int
 ) -> None:
     with RawClient(served.port) as slow, RawClient(served.port) as quick:
-        slow.send(post(target, large(40_000)))
+        slow.send(post(target, large(80_000)))
         answered = 0
         while not select.select([slow.socket], [], [], 0)[0]:
             reply = quick.send(get("/schemas/ids/1")).reply()
@@ -58,7 +58,7 @@ def test_others_are_answered_while_a_large_schema_is_parsed(
 
 
 def test_a_stored_large_schema_is_parsed_aside_too(served: Registry) -> None:
-    body = large(60_000)  # Too large to be remembered as parsed.
+    body = large(90_000)  # Too large to be remembered as parsed.
     with httpx.Client(base_url=served.url, timeout=30) as client:
         client.post("/subjects/stored/versions", content=body).raise_for_status()
     with RawClient(served.port) as slow, RawClient(served.port) as quick:
