@@ -136,7 +136,7 @@ class BuildHeartbeat:
         _put(self.catalogue, self.entry.in_state("failed", now_ms(), reason=reason))
 
     def ready(self, manifest: Manifest, **cost: float) -> Entry:
-        """Mark the entry as ready, with the fields that tell what the build cost, and return it.
+        """Mark the entry as ready, with the cost of the build, and return it.
 
         Raises :class:`SnapshotDeleted` if it was deleted meanwhile; then its files are gone. Raises also
         :class:`snapshots.catalogue.catalogue.CatalogueError` and the errors of its location.
