@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from hashlib import sha256
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.security.watched_file import CHECK_EVERY_S, FileError, WatchedFile
 
 from .entry import FileEntry

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.logs import Throttled
 from registry.domain.log_format.records import Entry
 from registry.log.contract import ForeignLog, LogError, Rejected

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.security.watched_file import FileError
 
 from .entry import FileEntry, RequestEntry, line

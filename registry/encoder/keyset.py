@@ -13,10 +13,6 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Self
 
 import orjson
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 _TYPE = "type.googleapis.com/google.crypto.tink.AesGcmKey"
 _KEY_BYTES, _NONCE_BYTES, _ID_BYTES = 16, 12, 4
@@ -71,7 +67,7 @@ class Keyset(NamedTuple):
             return None
         try:
             return _opened(key, b64decode(text)[_HEAD_BYTES:]).decode()
-        except (InvalidTag, ValueError):
+        except ValueError:
             return None
 
     def dumps(self, secret: str) -> bytes:
@@ -95,7 +91,7 @@ class Keyset(NamedTuple):
             raise BadKeyset(f"it is not an encrypted keyset in JSON: {error}") from None
         try:
             packed = _opened(_derived(secret), sealed)
-        except (InvalidTag, ValueError):
+        except ValueError:
             raise WrongSecret from None
         return cls._unpacked(packed)
 
@@ -133,17 +129,32 @@ def key_ids(data: bytes) -> set[int]:
         raise BadKeyset(f"it is not an encrypted keyset in JSON: {error}") from None
 
 
+# The library of these three is imported when they are called: most registries have no secret.
+
+
 def _derived(secret: str) -> bytes:
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+
     return HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"").derive(secret.encode())
 
 
 def _sealed(key: bytes, plain: bytes) -> bytes:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
     nonce = os.urandom(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, plain, None)
 
 
 def _opened(key: bytes, sealed: bytes) -> bytes:
-    return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+    """Return what was sealed. Raises ``ValueError`` if the key is another or the bytes are damaged."""
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+    try:
+        return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
+    except InvalidTag as error:
+        raise ValueError("the key is another, or the bytes are damaged") from error
 
 
 def _packed_key(number: int, key: bytes) -> bytes:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from registry.api.backend import ApiSettings
 from registry.api.browsers import hosts_of
-from registry.base.config.loading import Settings
 from registry.base.config.response_headers import parse
+from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Observed
 from registry.domain.queries.association_rules import ASSOCIATION_RULES
 from registry.domain.queries.scope import Defaults

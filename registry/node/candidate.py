@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 
 from election.contract import Election, Identity
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.pulse import Pauses
 from registry.log.contract import Log
 from registry.store.lmdb import Store

@@ -6,7 +6,7 @@ import asyncio
 
 from registry.audit.file_changes import FileChanges
 from registry.audit.log import open_audit_log
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.security.policies_file import PoliciesFile
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.log.contract import Fencing, Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.security.setting_files import FileChecks

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from election.contract import Identity
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Processes
 from registry.base.observe.pulse import Pulse
 from registry.domain.commands import AskWebhooks, PingWebhook, RequestSnapshot

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 
 from registry.base.config.addresses import ANY_HOST
-from registry.base.config.loading import Settings
-from registry.base.config.settings import PEER_SECRET
+from registry.base.config.settings import PEER_SECRET, Settings
 from registry.base.processes.sockets import listen
 from registry.domain.admission import Room
 from registry.forwarding.authentication import Security

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.processes.parent_channel import REFUSED, Parent
 from registry.base.processes.sockets import ListenError
 from registry.domain.pending_command import Submit

@@ -14,7 +14,7 @@ from registry import VERSION
 from registry.api.app import create_app
 from registry.api.backend import Backend
 from registry.audit.log import AuditLog, recorder
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Tally
 from registry.base.processes.sockets import listen_on_all
 from registry.feed.hub import Hub

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from msgspec.structs import replace
 
 from registry.api.backend import NodeStatus
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.domain.admission import Room, size_of
 from registry.domain.commands import Command, Outcome, refused
 from registry.domain.errors import NOT_STARTED

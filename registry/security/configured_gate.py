@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.domain.principal import Principal
 
 from .access import FULL_ACCESS, Access

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 
 _ENCRYPT = "http is not encrypted (set listeners to https, tls_certificate and tls_key)"
 _AUTHENTICATE = (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Sample
 
 from .watched_file import FileError, WatchedFile

@@ -19,27 +19,15 @@ import httpcore
 from .destinations import Destinations, NotAllowed
 from .name_resolution import Resolver
 from .network import CheckedNetwork
-from .retries import retry_after_s
+from .retries import Undelivered, retry_after_s
 
 # Bytes of a body after which no more is read; none of them is kept. With a head and a last read of 64 KiB,
 # they are fewer than RECEIVED_BYTES_MAX, so a long body is no failure, in whatever pieces it comes.
 ANSWER_BYTES_MAX = 32 << 10
-_REASON_CHARACTERS_MAX = 500
 _IDLE_CONNECTIONS_MAX = 20
 _IDLE_S = 30.0
 # Redirects that keep the method and the body.
 _REDIRECTS = (307, 308)
-
-
-class Undelivered(Exception):
-    """Raised if a receiver did not accept a message; the text says why."""
-
-    def __init__(self, reason: str, *, status: int = 0, retry_after_s: float = 0.0) -> None:
-        """``status`` is 0 without an answer."""
-        # It may hold what the receiver sent.
-        super().__init__(reason[:_REASON_CHARACTERS_MAX])
-        self.status = status
-        self.retry_after_s = retry_after_s
 
 
 class _Answer(NamedTuple):

@@ -1,4 +1,4 @@
-"""When a failed delivery is tried again."""
+"""Failed deliveries, and when they are tried again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ FIRST_S = 1.0
 # A receiver may ask for a longer pause than any that follows from the number of failures, but not for more.
 RETRY_AFTER_MAX_S = 3600.0
 _DOUBLINGS_MAX = 20
+_REASON_CHARACTERS_MAX = 500
+
+
+class Undelivered(Exception):
+    """Raised if a receiver did not accept a message; the text says why."""
+
+    def __init__(self, reason: str, *, status: int = 0, retry_after_s: float = 0.0) -> None:
+        """``status`` is 0 without an answer."""
+        # It may hold what the receiver sent.
+        super().__init__(reason[:_REASON_CHARACTERS_MAX])
+        self.status = status
+        self.retry_after_s = retry_after_s
 
 
 def pause_s(failures: int, most_s: float, chance: float) -> float:

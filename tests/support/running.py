@@ -61,8 +61,8 @@ class Registry(Served):
         self.headers: dict[str, str] = {}  # with which it is asked if it serves
         self.printed = data.with_name(f"{data.name}-{self.port}.txt")
         outputs[self.printed] = None
-        # Builds by Spark take ten times as long; tests of Spark ask for it.
-        usual = {"REGISTRAR_SNAPSHOTS_BUILDER": "local"}
+        # A build by Spark takes ten times as long, and a reader is a third of a start: ask for what you test.
+        usual = {"REGISTRAR_SNAPSHOTS_BUILDER": "local", "REGISTRAR_READERS": "1"}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("REGISTRAR_")}
         listen = () if {"--listeners", "--properties"} & {*flags} else ("--listen", f"127.0.0.1:{self.port}")
         with self.printed.open("ab") as output:

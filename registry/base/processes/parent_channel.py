@@ -21,7 +21,7 @@ from typing import Any
 
 import orjson
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.logs import start_logging
 
 # Exit code of a child that cannot start under the present conditions: a restart would not help.

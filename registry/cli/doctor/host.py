@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.processes import file_lock
 from registry.security import exposure
 from registry.security.setting_files import file_errors

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import TypeVar
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.log.contract import LogError
 from registry.log.kafka import permissions, producer_id, topic
 from registry.log.kafka.connection import Connections, NoAnswer, Purpose

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 
 from .findings import Finding, error, fine
 

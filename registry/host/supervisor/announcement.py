@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from registry import VERSION
 from registry.base.config.addresses import ListenAddress
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.ui import files
 
 _NAMES_MAX = 10

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.logs import start_logging
 from registry.base.processes.sockets import ListenError, listen_on_all, runtime_folder
 from registry.host.tracing.configured import is_wanted, obstacle

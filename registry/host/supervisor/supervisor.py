@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.processes.parent_channel import REFUSED
 
 from .announcement import announce

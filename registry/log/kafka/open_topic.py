@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.waiting import told
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from election.contract import Election, Identity, Reachable
 from election.kafka import KafkaElection
 from election.static import StaticElection
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.log.kafka.broker_connection import login_with
 from registry.log.kafka.security import Security
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from election.contract import Identity
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.processes import file_lock
 
 FILE = "node-id"

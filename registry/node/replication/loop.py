@@ -152,8 +152,10 @@ class FollowLoop:
         end, behind, began = -1, 0, 0.0
         while not self._stopping.is_set():
             # The only writer follows its own records itself (:meth:`reach`): waking this thread with every
-            # append would only make it compete with the writer.
-            resting = self.started and self.lazy and not self._nudged.is_set()
+            # append would only make it compete with the writer. Nothing else is in the log of a standalone
+            # node, and its thread never waits in the log after the start, where stop() could not wake it.
+            alone = self._staleness is None
+            resting = self.started and self.lazy and (alone or not self._nudged.is_set())
             self._nudged.clear()
             try:
                 if end < 0:
@@ -169,7 +171,7 @@ class FollowLoop:
                         self._start(behind, time.monotonic() - began)
                     else:
                         self._log_progress()
-                if resting and not went:
+                if resting and not went and not self._stopping.is_set():
                     self._nudged.wait(_WAIT_S)
                 elif went and self._may_collect():
                     self._nudged.wait(_COLLECT_S)

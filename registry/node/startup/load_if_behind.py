@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.log.contract import Log
 from registry.store.open import Load, known_log
 from snapshots.format.files import BadLocation

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.waiting import told
 from registry.domain.queries.sensitive_metadata import has_encoded
 from registry.encoder.open import node_cipher

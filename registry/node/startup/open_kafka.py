@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from registry.base.config.loading import Settings
+from registry.base.config.settings import Settings
 from registry.base.observe.waiting import told
 from registry.domain.log_format.lineage import ALL_RECORDS, NOTHING, too_long
 from registry.log.contract import ForeignLog, Log, LogError, Unreachable

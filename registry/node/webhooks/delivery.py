@@ -18,8 +18,7 @@ from registry.domain.events.event import Event, Kind
 from registry.domain.events.filter import Filter
 from registry.domain.log_format.webhook_values import Webhook
 from registry.domain.queries.subject_order import Prefix
-from registry.webhooks.client import Undelivered
-from registry.webhooks.retries import pause_s
+from registry.webhooks.retries import Undelivered, pause_s
 
 from .pages import Page
 

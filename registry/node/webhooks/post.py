@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from registry import VERSION
 from registry.base.config.settings import Settings
 from registry.domain.events.event import Event
 from registry.domain.log_format.webhook_values import Webhook
-from registry.webhooks.client import Client, Undelivered, tls_context
 from registry.webhooks.destinations import Destinations
 from registry.webhooks.message import Message, Messages, headers
+from registry.webhooks.retries import Undelivered
 from registry.webhooks.signing import Signer
+
+if TYPE_CHECKING:
+    from registry.webhooks.client import Client
 
 
 class Post:
@@ -59,6 +63,9 @@ class Post:
     def _ready_client(self) -> Client:
         """Return the client, made when it is first needed. Raises :class:`Undelivered`."""
         if self._client is None:
+            # Its library is not worth the time of a start.
+            from registry.webhooks.client import Client, tls_context  # noqa: PLC0415
+
             settings = self._settings
             try:
                 tls = tls_context(settings.webhooks_ca_file)

@@ -8,8 +8,8 @@ from functools import partial
 
 from cryptography import x509
 
-from registry.base.config.loading import Settings
 from registry.base.config.secret_files import current_secret
+from registry.base.config.settings import Settings
 from registry.base.observe.logs import Throttled
 from registry.base.processes.client_certificates import Verified
 from registry.security.watched_file import FileError

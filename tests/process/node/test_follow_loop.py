@@ -80,6 +80,38 @@ def test_that_a_store_is_full_is_said_once_and_so_is_that_it_is_not_any_more(
         each.close()
 
 
+class Nudging(Counted):
+    """Nudges its loop before the thread rests, as a change of the role during the start does."""
+
+    def __init__(self, log: EmbeddedLog, store: Store) -> None:
+        super().__init__(log, store)
+        self.node: FollowLoop
+
+    def step(self) -> int:
+        if self.begun <= TRIES:
+            self.node.nudge()
+        return super().step()
+
+
+def test_an_only_writer_stops_at_once_even_after_it_was_nudged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)
+    store, _ = open_store(tmp_path / "store", log.identity, 0)
+    follower, there = Nudging(log, store), threading.Event()
+    follower.node = node = FollowLoop(log, store, follower, caught_up=there.set)
+    monkeypatch.setattr(loop, "_WAIT_S", 3600.0)
+    thread = threading.Thread(target=node.run, daemon=True)
+    thread.start()
+    assert there.wait(30)
+    assert follower.often.wait(30)
+    node.stop()
+    thread.join(30)
+    assert not thread.is_alive()
+    for each in (follower, store, log):
+        each.close()
+
+
 class Noticed(threading.Event):
     """Records when the thread lets records accumulate."""
 

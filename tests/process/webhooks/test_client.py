@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from registry.webhooks.client import ANSWER_BYTES_MAX, Client, Undelivered, tls_context
+from registry.webhooks.client import ANSWER_BYTES_MAX, Client, tls_context
 from registry.webhooks.destinations import Destinations
 from registry.webhooks.name_resolution import Resolver
+from registry.webhooks.retries import Undelivered
 from tests.support.certificates import LOOPBACK_NAMES, Authority
 from tests.support.receiver import Receiver, Reply
 from tests.support.running import free_port, until_async

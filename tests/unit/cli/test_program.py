@@ -175,3 +175,13 @@ def test_output_that_nobody_reads_ends_a_verb_quietly() -> None:
 
 def test_control_characters_cannot_steer_the_terminal() -> None:
     assert printable("a\x1b[31mb\n\tc\u202e") == "a\\x1b[31mb\n\tc\\u202e"
+
+
+def test_processes_of_a_registry_start_without_what_few_settings_need() -> None:
+    script = "import sys; import registry.node.process, registry.reader.main; print(*sys.modules)"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded = {*done.stdout.split()}
+    # The Kafka client, webhooks' HTTP client, the encoder's ciphers, and the settings of other registries.
+    assert not loaded & {"aiokafka", "httpcore", "cryptography", "registry.base.config.foreign.translation"}
