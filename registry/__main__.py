@@ -19,7 +19,7 @@ A schema registry that speaks Confluent's REST API, so that producers and consum
 Start one with "registrar serve" (http://127.0.0.1:8081, data in ./data); see its --help for more.
 """
 _EXIT = """\
-Exit status: 0 fine, 1 refused or a bad verdict, 2 wrong usage or no verdict possible.
+Exit status: 0 success, 1 refused or a negative verdict, 2 wrong usage or no verdict possible.
 Completion: eval "$(registrar completion bash)", or zsh or fish.
 """
 

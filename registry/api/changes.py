@@ -29,11 +29,11 @@ _REFUSED = re.compile(r"(?:^|;)q=0(?:\.0{0,3})?(?:;|$)")
 _PARAMETERS = (
     word(
         "after",
-        "Offset after which to begin; -1: the log's beginning; none: the present. "
-        "The header Last-Event-ID counts instead if it is sent",
+        "Return events after this offset; -1: from the log's beginning; absent: from now. The header "
+        "Last-Event-ID takes precedence",
     ),
     word("subjectPrefix", "Only subjects and contexts under this prefix, as for /subjects", None),
-    words("kind", "Only these kinds of events; repeated, or separated by commas"),
+    words("kind", "Only these kinds of events; repeatable, or separated by commas"),
     number("limit", f"Maximum number of events of a page, up to {LIMIT_MAX}", LIMIT_MAX),
     number("wait_ms", f"How long a page without events is waited for, up to {WAIT_MS_MAX} ms", 0),
 )

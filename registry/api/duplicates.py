@@ -48,7 +48,7 @@ def operations(searches: Searches | None) -> tuple[Operation, ...]:
         Operation(
             method="GET",
             path="/admin/duplicates",
-            summary="Search for schemas that are equal once normalized; answers with JSON lines",
+            summary="Search for schemas that are equal after normalisation; answers with JSON lines",
             permission=ADMINS,
             node_handler=duplicates_of(searches),
             parameters=(

@@ -65,7 +65,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/subjects/{subject}/history",
-        summary="What happened to a subject, as far as the log tells",
+        summary="The history of a subject, as far as the log records it",
         permission=on_subject(Permission.READ),
         handler=list_history,
         response_schema="History",

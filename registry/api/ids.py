@@ -63,7 +63,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path=f"{PATH}/release",
-        summary="Make reserved ids free again that no version has; new schemas can then get them",
+        summary="Release reserved ids that no version has, for use by new schemas",
         permission=ADMINS,
         handler=release,
         freshness=Freshness.NEVER,

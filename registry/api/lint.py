@@ -69,13 +69,13 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/schemas/lint",
-        summary="Validate a schema and check it against the lint rules in force for a subject",
+        summary="Validate a schema and check it against a subject's lint rules",
         permission=in_handler(Permission.COMPATIBILITY),
         sees_all=True,
         handler=lint,
         request_schema="RegisterSchemaRequest",
         response_schema="LintResponse",
-        parameters=(word("subject", "The subject whose rules count, and its context; empty: the top level"),),
+        parameters=(word("subject", "The subject whose lint rules apply; empty: the top level"),),
         errors=BODY_ERRORS,
     ),
 )

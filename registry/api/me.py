@@ -67,14 +67,14 @@ OPERATIONS = (
     Operation(
         method="GET",
         path=PATH,
-        summary="The principal of the request, ways to sign in, and what is permitted",
+        summary="The principal of the request, its permissions, and the ways to sign in",
         permission=OPEN,
         node_handler=me,
         response_schema="Me",
         parameters=(
             word(
                 "subject",
-                "Also list what is permitted on this subject, or on a context as :.ctx:; it need not exist",
+                "Also list the permissions on this subject, or on a context as :.ctx:; it need not exist",
                 None,
             ),
         ),

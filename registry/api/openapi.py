@@ -22,8 +22,8 @@ _KINDS: dict[str, Json] = {
 }
 _PATH_PARAMETERS: dict[str, Json] = {
     "subject": {
-        "description": "A subject, as :.ctx:name outside of the default context; for config and mode also "
-        "a context, :.ctx:, or the default of all contexts, :.__GLOBAL:",
+        "description": "A subject, qualified as :.ctx:name outside the default context; for config and "
+        "mode also a context, :.ctx:, or the default of all contexts, :.__GLOBAL:",
         "schema": {"type": "string", "minLength": 1},
     },
     "version": {
@@ -44,22 +44,22 @@ _PATH_PARAMETERS: dict[str, Json] = {
 }
 _HEADERS: Json = {
     "X-Registry-Offset": {
-        "description": "The answer includes the log up to this offset, exclusively",
+        "description": "The response reflects the log before this offset",
         "schema": {"type": "integer", "format": "int64"},
     },
     "Warning": {
-        "description": "110: cannot reach the log, so the answer may be stale",
+        "description": "110: the log is unreachable, and the response may be stale",
         "schema": {"type": "string"},
     },
     "X-Request-ID": {"description": "The request's, or a generated one", "schema": {"type": "string"}},
 }
 _EQUAL_TO: Json = {
-    "description": "An earlier version of the subject that is equal once both are normalised",
+    "description": "An earlier version of the subject that is equal after normalisation",
     "schema": {"type": "integer", "format": "int32"},
 }
 _TOLD_OFFSET: Json = {
-    "description": "On reads of the past: the offset of the last record that the answer includes, "
-    "-1 before the first",
+    "description": "On reads of the past: the offset of the last record that the response reflects, -1 "
+    "before the first",
     "schema": {"type": "integer", "format": "int64", "minimum": -1},
 }
 _LINK: Json = {
@@ -69,19 +69,19 @@ _LINK: Json = {
 _MIN_OFFSET: Json = {
     "name": "X-Registry-Min-Offset",
     "in": "header",
-    "description": "Answer from a store that includes the log at least up to this offset",
+    "description": "Answer only from a store that reflects the log at least to this offset",
     "schema": {"type": "integer", "format": "int64", "minimum": 0},
 }
 _IF_NONE_MATCH: Json = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "The ETag of an answer that the client has",
+    "description": "The ETag of a response that the client already has",
     "schema": {"type": "string"},
 }
 _LAST_EVENT_ID: Json = {
     "name": "Last-Event-ID",
     "in": "header",
-    "description": "The id of the last event that was received, to resume after it",
+    "description": "The id of the last event received, to resume after it",
     "schema": {"type": "integer", "format": "int64"},
 }
 _HEADER_REFERENCES = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}

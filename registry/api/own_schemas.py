@@ -23,14 +23,17 @@ _SNAPSHOT: Json = {
         **list_of(TEXT),
         "description": "Ids of the snapshots whose files it refers to; empty for a full one",
     },
-    "wall_s": {**NUMBER, "description": "Seconds that the build took; 0 if unknown, as for the next two"},
-    "cpu_s": {**NUMBER, "description": "Seconds of CPU that the build took in all processes"},
-    "local_cpu_s": {**NUMBER, "description": "Seconds of CPU that the built-in fold takes, roughly"},
+    "wall_s": {
+        **NUMBER,
+        "description": "Duration of the build in seconds; 0 if unknown, as for the next two",
+    },
+    "cpu_s": {**NUMBER, "description": "CPU seconds that the build used in all processes"},
+    "local_cpu_s": {**NUMBER, "description": "Approximate CPU seconds that the built-in engine uses"},
     "manifest": {**TEXT, "description": "SHA-256 of its manifest; empty if an older release built it"},
     "progress": nullable(
         {
             **object_of("step done total", step=TEXT, done=LONG, total=LONG),
-            "description": "While it is built: how much is done of the present step",
+            "description": "During a build: the progress of the current step",
         }
     ),
 }
@@ -44,16 +47,16 @@ _WEBHOOK: Json = object_of(
     id={**TEXT, "description": "Another one for each webhook of this name"},
     rotated={**LONG, "description": "When its secret was last changed"},
     reason={**TEXT, "description": "Why the registry disabled it"},
-    secret={**TEXT, "description": "Only where it is new: the secret for verifying signatures"},
-    position={**LONG, "description": "All events before this offset are delivered or not wanted"},
-    lag={**LONG, "description": "Records of the log that it has still to look at"},
+    secret={**TEXT, "description": "The secret for verifying signatures; only present when it is new"},
+    position={**LONG, "description": "All events before this offset are delivered or filtered out"},
+    lag={**LONG, "description": "Records of the log that it has not examined yet"},
     state={"enum": ["delivering", "retrying", "disabled", "stopped"]},
     delivered={**LONG, "description": "Since the primary was elected, as the following ones"},
     failed={**LONG, "description": "Failed attempts"},
     failures={**LONG, "description": "Failed attempts since the last success"},
     missed={
         **LONG,
-        "description": "Records deleted from the log before it looked at them, since the last change",
+        "description": "Records deleted from the log before it examined them, since the last change",
     },
     lastError=TEXT, lastDelivered=LONG, nextAttempt=LONG,
 )  # fmt: skip
@@ -71,7 +74,7 @@ SCHEMAS: dict[str, Json] = {
         type=TEXT, path={**TEXT, "description": "A JSON pointer or, for Protobuf, field numbers"},
         old=nullable({**TEXT, "description": "The part in the old schema; null: absent"}),
         new=nullable(TEXT),
-        level={**TEXT, "description": "The level in force"},
+        level={**TEXT, "description": "The effective level"},
         direction={
             "enum": ["BACKWARD", "FORWARD", ""],
             "description": "BACKWARD: data of the old schema read by the new one; FORWARD: the reverse",
@@ -114,7 +117,7 @@ SCHEMAS: dict[str, Json] = {
     ),
     "History": object_of(
         "completeFrom filling events",
-        completeFrom={**LONG, "description": "From this offset on no event is missing"},
+        completeFrom={**LONG, "description": "No event is missing from this offset on"},
         filling={**BOOL, "description": "The server is still reading older records of the log"},
         events=list_of(ref("Event")),
     ),
@@ -159,7 +162,7 @@ SCHEMAS: dict[str, Json] = {
         reasons_for_writes={**list_of(TEXT), "description": "Why it is not ready for writes"},
         records_per_s={"type": "number"}, eta_s=nullable({"type": "number"}),
         quarantined=LONG, log=TEXT, node=TEXT, primary=TEXT, newest_snapshot=TEXT,
-        election={**TEXT, "description": "Why there is no primary, or why this node does not write yet"},
+        election={**TEXT, "description": "Why there is no primary, or why this node cannot write yet"},
         cannot_lead={**TEXT, "description": "Why this node may not become primary, elected or not"},
         metadata_encoder={**TEXT, "description": "Why sensitive metadata cannot be read or written"},
         peer_problems={
@@ -167,20 +170,20 @@ SCHEMAS: dict[str, Json] = {
         },
         start=nullable(ref("SnapshotStart")),
         history_from={
-            **nullable(LONG), "description": "From this offset on the history of this node lacks nothing",
+            **nullable(LONG), "description": "The history of this node is complete from this offset on",
         },
         invalid_files={
-            **list_of(TEXT), "description": "Files that settings name and the next start would refuse",
+            **list_of(TEXT), "description": "Files named by settings that the next start would reject",
         },
         warnings={
-            **list_of(TEXT), "description": "Ports that are reachable and not protected, and invalid files",
+            **list_of(TEXT), "description": "Reachable but unprotected ports, and invalid files",
         },
     ),
     "Webhook": _WEBHOOK,
     "Webhooks": list_of(ref("Webhook")),
     "WebhookRequest": object_of(
         "url",
-        **{"from": {**_START, "description": "Only for a new webhook: offset of the first event to send"}},
+        **{"from": {**_START, "description": "For a new webhook only: offset of the first event to send"}},
         url=TEXT, kinds=list_of(_KIND), subjectPrefix=TEXT, enabled=BOOL,
     ),
     "WebhookPosition": object_of("offset", offset=_START),
@@ -193,12 +196,12 @@ SCHEMAS: dict[str, Json] = {
         groups=list_of(TEXT),
         kind=nullable({"enum": [*KINDS]}),
         method=nullable({"enum": [*_METHODS]}),
-        readOnly={**BOOL, "description": "Nothing may be changed anywhere"},
+        readOnly={**BOOL, "description": "No change is permitted anywhere"},
         operations=object_of(
             "everywhere somewhere",
             everywhere={**_OPERATIONS, "description": "Permitted on all subjects and contexts"},
             somewhere={**_OPERATIONS, "description": "Permitted on at least one subject or context"},
-            subject={**_OPERATIONS, "description": "Permitted on the subject that was asked for"},
+            subject={**_OPERATIONS, "description": "Permitted on the requested subject"},
         ),
         signIn=object_of(
             "required basic bearer certificate oidc",
@@ -214,12 +217,12 @@ SCHEMAS: dict[str, Json] = {
         "node primary problem nodes primacies",
         node={**TEXT, "description": "Id of the node that answers"},
         primary={**TEXT, "description": "URL of the primary; empty: none is known"},
-        problem={**TEXT, "description": "Why there is no primary, or why this node does not write yet"},
+        problem={**TEXT, "description": "Why there is no primary, or why this node cannot write yet"},
         nodes=list_of(ref("NodeReport")),
         primacies=list_of(
             object_of(
                 "time node url epoch",
-                time={**LONG, "description": "When a node saw it take over"}, node=TEXT, url=TEXT,
+                time={**LONG, "description": "When a node first saw it as primary"}, node=TEXT, url=TEXT,
                 epoch={**LONG, "description": "-1: not known yet"},
             )
         ),
@@ -233,8 +236,9 @@ SCHEMAS: dict[str, Json] = {
             ("started_ms", "epoch", "applied", "end", "quarantined", "store_rows", "store_bytes",
              "store_map_bytes", "writes", "waiting", "failed"), LONG
         ),
-        requests={**LONG, "description": "Answered since the node's start, by all processes of its host"},
-        request_s={"type": "number", "description": "Time that all these requests took"},
+        requests={**LONG, "description": "Requests answered since the node's start, by all processes of "
+            "its host"},
+        request_s={"type": "number", "description": "Total time of these requests"},
         age_s={"type": "number", "description": "Time since the node reported this"},
         primacies=list_of({"type": "object"}),
     ),
@@ -246,8 +250,8 @@ SCHEMAS: dict[str, Json] = {
         deletedVersions={**INT, "description": "Number of soft-deleted versions"},
         size={**LONG, "description": "Length of the latest version's text as a JSON string, in bytes"},
         references={**INT, "description": "Number of the latest version's references"},
-        compatibilityLevel={**TEXT, "description": "The level in force"},
-        mode={**TEXT, "description": "The mode in force"},
+        compatibilityLevel={**TEXT, "description": "The effective level"},
+        mode={**TEXT, "description": "The effective mode"},
         alias={**TEXT, "description": "The subject to which this name leads"},
         associations={**INT, "description": "Number of associations"},
     ),
@@ -281,7 +285,7 @@ SCHEMAS: dict[str, Json] = {
                     "scope",
                     scope={**TEXT, "description": "A subject, or a context as :.ctx:; empty: the top level"},
                     config=nullable(ref("Config")), mode=nullable(TEXT),
-                    hidden={**BOOL, "description": "True if the principal may not see what is stored here"},
+                    hidden={**BOOL, "description": "True if the principal may not see the stored value"},
                 )
             ),
             "description": "In the order of precedence",
@@ -294,10 +298,10 @@ SCHEMAS: dict[str, Json] = {
         context=TEXT,
         highest={**INT, "description": "The highest id that a version has; 0: none"},
         reserved={**INT, "description": "The highest reserved id"},
-        used={"type": "number", "description": "The share of all possible ids that is not left"},
+        used={"type": "number", "description": "The share of all possible ids that is used up"},
         free={
             **list_of(object_of("from to", **{"from": INT, "to": INT})),
-            "description": "Ids below reserved that new schemas get when none is left above",
+            "description": "Ids below reserved that new schemas get when the ids above are used up",
         },
     ),
     "IdUsages": list_of(ref("IdUsage")),
@@ -324,7 +328,7 @@ SCHEMAS: dict[str, Json] = {
             ),
             error=ref("Error"),
         ),
-        "description": "Each line has one of these; found or error comes last",
+        "description": "Each line has one of these members; found or error comes last",
         "minProperties": 1,
         "maxProperties": 1,
     },

@@ -18,8 +18,8 @@ from registry.domain.rows.view import View
 from .backend import Backend
 from .parameters import word
 
-AT_OFFSET = word("atOffset", "Answer as after the record at this offset", None)
-AT_TIME = word("atTime", "Answer as after the records up to this time: ms since the epoch, or ISO 8601", None)
+AT_OFFSET = word("atOffset", "Return the state after the record at this offset", None)
+AT_TIME = word("atTime", "Return the state at this time: ms since the epoch, or ISO 8601", None)
 PAST = (AT_OFFSET, AT_TIME)
 # On every answer from rows of the past: the offset of the moment's last record, -1 before the first.
 AT_OFFSET_HEADER = b"x-registry-at-offset"
@@ -96,13 +96,15 @@ class PastRows:
 
     async def _ask(self, owners: list[bytes]) -> None:
         if len(self._rows) + len(owners) > OWNERS_MAX:
-            raise UNPROCESSABLE("This uses too many subjects or contexts to be told of a past moment")
+            raise UNPROCESSABLE(
+                "The request involves too many subjects or contexts to answer as of a past moment"
+            )
         if not owners:
             return
         found = await self._backend.past(self._moment, owners, self._asker)
         self._bytes += sum(len(key) + len(value) for rows in found.rows.values() for key, value in rows)
         if self._bytes > BYTES_MAX:
-            raise UNPROCESSABLE("There is too much to tell of that time at once")
+            raise UNPROCESSABLE("The requested state is too large for one response")
         self._rows.update(found.rows)
         self.applied = found.applied
         if found.applied:

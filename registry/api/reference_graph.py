@@ -50,7 +50,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/subjects/{subject}/versions/{version}/graph",
-        summary="What a version refers to, and what refers to it, directly or not",
+        summary="The direct and indirect references of a version, in both directions",
         permission=on_subject(Permission.READ),
         handler=get_graph,
         response_schema="ReferenceGraph",

@@ -40,7 +40,7 @@ STALE = (b"warning", b'110 - "Response is Stale"')  # on answers from rows that 
 
 _NO_ROWS = DictView()
 _UNCONFIRMED_ALIAS = "Cannot reach the log to confirm that this is permitted; try again later"
-_UNCONFIRMED_PAST = "Cannot reach the log to tell the past; try again later"
+_UNCONFIRMED_PAST = "Cannot reach the log to reconstruct past state; try again later"
 _UNCONFIRMED = "Cannot reach the log to confirm that this does not exist; try again later"
 
 

@@ -54,7 +54,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/scopes",
-        summary="The config and mode in force for a subject, and the scopes that they come from",
+        summary="The effective config and mode of a subject, and the scopes that set them",
         permission=in_handler(Permission.READ),
         sees_all=True,
         handler=get_scopes,

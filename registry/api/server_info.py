@@ -232,19 +232,21 @@ OWN_OPERATIONS = (
     replace(
         _from_node(
             "/health/ready",
-            "200 if the node should get requests, or can carry out writes; else 503 with the reasons",
+            "200 if the node should receive traffic, or can carry out writes; otherwise 503 with the reasons",
             ready,
             "Health",
             e.UNAVAILABLE,
             e.UNPROCESSABLE,
         ),
         parameters=(
-            word("for", "traffic: should the node get requests? writes: can it carry out writes?", "traffic"),
+            word(
+                "for", "traffic: the node should receive requests; writes: it can carry out writes", "traffic"
+            ),
         ),
     ),
     _from_node(
         "/_health",
-        "Readiness in Karapace's format; 503 unless ready",
+        "Readiness in Karapace's format; 503 if not ready",
         karapace_health,
         "KarapaceHealth",
         e.UNAVAILABLE,
@@ -271,13 +273,13 @@ OWN_OPERATIONS = (
     Operation(
         method="GET",
         path="/quarantine",
-        summary="The records of the log that could not be read",
+        summary="Quarantined records of the log",
         permission=ADMINS,
         sees_all=True,
         handler=quarantine,
         response_schema="Quarantine",
         parameters=(
-            flag("clashes", "Include versions whose id has another content too; examines all versions"),
+            flag("clashes", "Include versions whose id also stands for other content; examines all versions"),
             *PAGE,
         ),
     ),

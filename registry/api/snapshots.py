@@ -62,7 +62,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path=PATH,
-        summary="Request a snapshot of the current state; returns a request that is still waiting, if any",
+        summary="Request a snapshot of the current state; returns a pending request, if any",
         permission=ADMINS,
         handler=request_snapshot,
         freshness=Freshness.NEVER,
@@ -83,7 +83,7 @@ OPERATIONS = (
     Operation(
         method="DELETE",
         path=f"{PATH}/{{snapshot}}",
-        summary="Delete a snapshot; 202 if its files cannot be reached now and are deleted later",
+        summary="Delete a snapshot; 202 if its files are unreachable and will be deleted later",
         permission=ADMINS,
         node_handler=delete_snapshot,
         status=204,

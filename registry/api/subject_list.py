@@ -25,14 +25,14 @@ DETAILS_MAX = 1000  # subjects with details in one page
 NAMED_MAX = 200  # subjects that one request can name
 DETAIL_FILTERS = (
     word("schemaType", "With detail: only subjects whose latest version has this type"),
-    word("compatibilityLevel", "With detail: only subjects for which this level is in force"),
-    word("mode", "With detail: only subjects for which this mode is in force"),
+    word("compatibilityLevel", "With detail: only subjects with this effective compatibility level"),
+    word("mode", "With detail: only subjects with this effective mode"),
     words("subject", "With detail: only this subject, by its qualified name"),
 )
 SORT = word(
     "sort",
-    "name; id: by context and the id of the latest version; -name and -id: the other way round, so that -id"
-    " lists the newest schemas of each context first",
+    "name; id: by context and the latest version's id; -name and -id: in reverse, so -id lists the "
+    "newest schemas of each context first",
     SORTS[0],
 )
 _KINDS: dict[bool, tuple[type, ...]] = {False: (str,), True: (str, int, int, int)}

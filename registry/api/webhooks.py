@@ -155,22 +155,25 @@ OPERATIONS = (
         response_schema="Webhook",
     ),
     _operation(
-        "PUT", _ONE, "Create or change a webhook; the answer to a new one shows its secret", put_webhook,
+        "PUT", _ONE, "Create or change a webhook; the response for a new one contains its "
+            "secret", put_webhook,
         e.BAD_REQUEST, e.INVALID_WEBHOOK, e.WEBHOOKS_LIMIT, e.WEBHOOKS_UNSIGNED, *BODY_ERRORS,
         request_schema="WebhookRequest", response_schema="Webhook",
     ),
     _operation("DELETE", _ONE, "Delete a webhook", delete_webhook, e.WEBHOOK_NOT_FOUND, status=204),
     _operation(
-        "POST", f"{_ONE}/rotate", "Give a webhook a new secret, which the answer shows", rotate_webhook,
+        "POST", f"{_ONE}/rotate", "Rotate a webhook's secret; the response contains the new "
+            "one", rotate_webhook,
         e.WEBHOOK_NOT_FOUND, e.WEBHOOKS_UNSIGNED, response_schema="Webhook",
     ),
     _operation(
-        "POST", f"{_ONE}/position", "Set which event a webhook gets next", move_webhook,
+        "POST", f"{_ONE}/position", "Set the next event that a webhook receives", move_webhook,
         e.BAD_REQUEST, e.WEBHOOK_NOT_FOUND, *BODY_ERRORS,
         request_schema="WebhookPosition", response_schema="Webhook",
     ),
     _operation(
-        "POST", f"{_ONE}/test", "Send a test event to a webhook, and say what came back", ping_webhook,
+        "POST", f"{_ONE}/test", "Send a test event to a webhook and return the receiver's "
+            "answer", ping_webhook,
         e.WEBHOOK_NOT_FOUND, e.WEBHOOKS_UNSIGNED, e.TOO_MANY_REQUESTS, response_schema="WebhookTest",
     ),
 )  # fmt: skip

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 _at_offset = click.option(
-    "--at-offset", type=click.IntRange(0), metavar="N", help="Show it as after the record at this offset."
+    "--at-offset", type=click.IntRange(0), metavar="N", help="Show the state after the record at this offset."
 )
 _at_time = click.option(
-    "--at-time", metavar="TIME", help="Show it as it was then: ISO 8601, or ms since the epoch."
+    "--at-time", metavar="TIME", help="Show the state at this time: ISO 8601, or ms since the epoch."
 )
 
 

@@ -19,7 +19,7 @@ import click
 # Wider than any table: nothing is wrapped or cut where no terminal limits the line.
 _UNLIMITED = 1_000_000
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def print_json(value: Any) -> None:

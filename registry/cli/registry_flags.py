@@ -107,5 +107,5 @@ def _options() -> Iterator[SectionOption]:
         type=click.FloatRange(0.1, 3600),
         default=30.0,
         metavar="SECONDS",
-        help="Longest wait for an answer [default: 30].",
+        help="Timeout of a request [default: 30].",
     )

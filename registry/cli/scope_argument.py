@@ -19,7 +19,7 @@ def _named(context: click.Context, parameter: click.Parameter, value: str) -> st
 
 
 scope_argument = click.argument("subject", default="", callback=_named)
-yes_option = click.option("--yes", is_flag=True, help="Do not ask before what concerns everything.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask before changes to the whole registry.")
 
 
 def confirm_everything(subject: str, question: str, *, yes: bool) -> None:

@@ -81,23 +81,27 @@ NO_SUBJECT_COMPATIBILITY = ErrorKind(
 )
 NO_SUBJECT_MODE = ErrorKind(40409, "Subject '%s' does not have subject-level mode configured")
 EVENTS_DELETED = ErrorKind(
-    41080, "The log no longer has the records after offset %d; its oldest has offset %d, so resume after %d"
+    41080,
+    "The records after offset %d are no longer in the log; the oldest one left has offset %d, so "
+    "resume after %d",
 )
 SNAPSHOT_NOT_FOUND = ErrorKind(40480, "Snapshot '%s' not found.")
 WEBHOOK_NOT_FOUND = ErrorKind(40481, "Webhook '%s' not found.")
 ASSOCIATION_NOT_FOUND = ErrorKind(40410, "Association for '%s' not found.")
-CREATION_DENIED = ErrorKind(40380, "The policy for subject '%s' does not let %s create it")
+CREATION_DENIED = ErrorKind(40380, "The policy for subject '%s' does not allow %s to create it")
 REGISTRATION_DENIED = ErrorKind(
-    40381, "The policy for subject '%s' does not let %s register new schemas; registered ones can be used"
+    40381,
+    "The policy for subject '%s' does not allow %s to register new schemas; schemas that are "
+    "already registered can be used",
 )
 ID_TOO_FAR = ErrorKind(
     40382,
-    "The id %d would leave more than %d ids of %s unused below itself; to import it, you need the permission "
-    "mode on the whole context",
+    "Importing id %d would skip more than %d unused ids of %s; this requires the permission mode on "
+    "the whole context",
 )
 PAST_LOST = ErrorKind(
     41081,
-    "The log no longer tells what was at offset %d: %s. It tells what was from offset %d on",
+    "State at offset %d can no longer be reconstructed: %s. Earliest available offset: %d",
 )
 INCOMPATIBLE = ErrorKind(
     40901,
@@ -112,8 +116,8 @@ SNAPSHOT_BUSY = ErrorKind(40980, "Snapshot '%s' cannot be deleted now: %s")
 WEBHOOKS_UNSIGNED = ErrorKind(40981, "Webhooks cannot be signed: %s")
 IDS_USED_UP = ErrorKind(
     40982,
-    "Register schema operation failed: the ids of %s are used up: %d is reserved, and no range below it is "
-    "free. Release ids that nobody uses (registrar ids release), or register in another context",
+    "Register schema operation failed: the ids of %s are exhausted: %d is reserved, and no range below "
+    "it is free. Release unused ids (registrar ids release), or register in another context",
 )
 ID_IN_USE = ErrorKind(
     40983,
@@ -145,12 +149,13 @@ SUBJECT_REFERENCED = ErrorKind(42206, "One or more references exist to the schem
 INVALID_SUBJECT = ErrorKind(42208, "The specified subject '%s' is not a valid.")
 SCHEMA_TOO_LARGE = ErrorKind(42209, "Register operation failed because schema is too large")
 INVALID_RULE_SET = ErrorKind(42210, "%s")
-LINT_BROKEN = ErrorKind(42280, "The schema breaks rules for subject '%s': %s")
+LINT_BROKEN = ErrorKind(42280, "The schema violates lint rules for subject '%s': %s")
 VERSIONS_LIMIT = ErrorKind(
-    42281, "Subject '%s' has %d versions, as many as its policy allows; delete one before registering another"
+    42281,
+    "Subject '%s' has %d versions, the maximum that its policy allows; delete one before registering another",
 )
 INVALID_WEBHOOK = ErrorKind(42282, "Invalid webhook: %s")
-WEBHOOKS_LIMIT = ErrorKind(42283, "There are %d webhooks, as many as possible; delete one first")
+WEBHOOKS_LIMIT = ErrorKind(42283, "The limit of %d webhooks is reached; delete one first")
 CONTEXT_NOT_EMPTY = ErrorKind(42211, "The specified context '%s' is not empty.")
 ASSOCIATION_INVALID = ErrorKind(
     42212, "The association specified an invalid value for property: '%s', detail: %s"
@@ -173,10 +178,10 @@ UNSUPPORTED_MEDIA_TYPE = ErrorKind(415, "HTTP 415 Unsupported Media Type")
 TOO_MANY_REQUESTS = ErrorKind(429, "%s")
 JSON_NEEDED = ErrorKind(415, "Send the header Content-Type: application/json")
 UNPROCESSABLE = ErrorKind(422, "%s")
-HISTORY_OFF = ErrorKind(501, "This server keeps no history: see the setting history")
-TOO_LATE = ErrorKind(503, "Telling that state took too long; try again")
+HISTORY_OFF = ErrorKind(501, "This server does not keep history: see the setting history")
+TOO_LATE = ErrorKind(503, "Reconstructing that state timed out; try again")
 UNAVAILABLE = ErrorKind(503, "%s")
-NOT_OF_THE_LOG = ErrorKind(503, "The rows of this node are not those of its log: %s")
+NOT_OF_THE_LOG = ErrorKind(503, "This node's store does not match its log: %s")
 NOT_STARTED = ErrorKind(503, "The node is still reading the log")
 NAMES_CHANGED = ErrorKind(
     503, "An alias, association or reference changed during this request; nothing was written, try again"

@@ -109,7 +109,9 @@ class ConfluentClient:
         """
         command = pending.command
         if pending.in_doubt and not repeatable(command):
-            return Unknown(outcome_unknown("The primary cannot tell if an earlier attempt was executed"))
+            return Unknown(
+                outcome_unknown("The primary cannot determine whether an earlier attempt was executed")
+            )
         if type(command) in _NOT_FORWARDED:
             return refused(UNAVAILABLE(_NOT_FORWARDED[type(command)]))
         loop = asyncio.get_running_loop()

@@ -255,7 +255,9 @@ def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
             pending.reply(refused(FORWARD_FAILED(_TOO_NEW)))
         elif pending.in_doubt and not (pending.repeats or repeatable(pending.command)):
             pending.reply(
-                Unknown(outcome_unknown("The primary cannot tell if an earlier attempt was executed"))
+                Unknown(
+                    outcome_unknown("The primary cannot determine whether an earlier attempt was executed")
+                )
             )
         else:
             suited.append(pending)

@@ -259,7 +259,7 @@ class NodeClient:
                 STATUS_TIMEOUT_S,
             )
         except RegistryError:
-            raise UNAVAILABLE("The node did not tell its changes in time; try again") from None
+            raise UNAVAILABLE("The node did not return its changes in time; try again") from None
         assert isinstance(answer, Events)
         if answer.refused is not None:
             raise RegistryError(answer.refused.code, answer.refused.message)

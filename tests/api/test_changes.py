@@ -141,7 +141,10 @@ def test_an_offset_beyond_the_end_is_refused_only_after_the_log_was_asked(api: A
 
 def test_deleted_records_are_told_with_the_oldest_offset(api: Api) -> None:
     api.backend.deleted_before = 3
-    message = "The log no longer has the records after offset 0; its oldest has offset 3, so resume after 2"
+    message = (
+        "The records after offset 0 are no longer in the log; the oldest one left has offset 3, so "
+        "resume after 2"
+    )
     assert api.get("/changes?after=0").error == (410, 41080, message)
     streamed = api.get("/changes?after=0", accept="text/event-stream")
     assert streamed.error == (410, 41080, message)

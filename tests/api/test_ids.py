@@ -44,8 +44,8 @@ def test_an_operator_of_a_prefix_cannot_use_up_the_ids_of_the_context(ruled: Per
     assert refused.error == (
         403,
         40382,
-        f"The id {ID_MAX} would leave more than {FAR} ids of the default context unused below itself; to "
-        "import it, you need the permission mode on the whole context",
+        f"Importing id {ID_MAX} would skip more than {FAR} unused ids of the default context; this requires "
+        "the permission mode on the whole context",
     )
     assert import_as(ruled, "ann", ":.c:a-1", FAR + 2).error[1] == 40382
     assert import_as(ruled, "ann", "a-1", FAR).status == 200

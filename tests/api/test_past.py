@@ -274,5 +274,5 @@ def test_a_read_of_the_past_holds_only_so_many_bytes_of_all_subjects_together() 
         for count in range(BYTES_MAX >> 20):
             await rows.load(Unloaded(b"%d" % count))
 
-    with pytest.raises(RegistryError, match="too much to tell"):
+    with pytest.raises(RegistryError, match="too large for one response"):
         asyncio.run(load_all())

@@ -75,16 +75,16 @@ def test_the_principal_of_a_certificate_is_shown_and_bound_by_the_rules(
     expect(user).to_contain_text("alice")
     expect(user).to_contain_text("read only")
     expect(page.get_by_role("button", name="Sign out")).to_have_count(0)
-    expect(page.get_by_role("alert")).to_contain_text("You may not see this")
+    expect(page.get_by_role("alert")).to_contain_text("You do not have permission to see this")
     build = page.get_by_role("button", name="Build a snapshot")
     expect(build).to_be_disabled()
-    expect(build).to_have_accessible_description("alice may not do this: it needs admin on everything.")
+    expect(build).to_have_accessible_description("alice lacks permission: this requires admin on everything.")
     page.context.close()
 
 
 def test_an_administrator_is_known_by_a_certificate(site: Site, watch: Watch, browser: Browser) -> None:
     page = opened_by("root", "/cluster/snapshots", site, watch, browser)
     expect(page.locator("header .user")).to_contain_text("root")
-    expect(page.get_by_text("There are no snapshots yet")).to_be_visible()
+    expect(page.get_by_text("No snapshots yet")).to_be_visible()
     expect(page.get_by_role("button", name="Build a snapshot")).to_be_enabled()
     page.context.close()

@@ -52,7 +52,7 @@ def test_the_node_is_shown_with_figures_of_the_last_minutes(opened: Opened, serv
 
 def test_a_snapshot_is_built_shown_and_deleted_after_confirmation(opened: Opened) -> None:
     page = opened("/cluster/snapshots")
-    expect(page.get_by_text("There are no snapshots yet")).to_be_visible()
+    expect(page.get_by_text("No snapshots yet")).to_be_visible()
     page.get_by_role("button", name="Build a snapshot").click()
     line = row(page, "ready")
     expect(line).to_contain_text("local", timeout=60_000)
@@ -63,7 +63,7 @@ def test_a_snapshot_is_built_shown_and_deleted_after_confirmation(opened: Opened
     expect(dialog).to_have_count(0)
     line.get_by_role("button", name="Delete").click()
     dialog.get_by_role("button", name="Delete it").click()
-    expect(page.get_by_text("There are no snapshots yet")).to_be_visible()
+    expect(page.get_by_text("No snapshots yet")).to_be_visible()
 
 
 def test_the_step_of_a_build_and_how_far_it_is_are_shown(
@@ -96,10 +96,10 @@ def test_what_happens_appears_at_once_and_can_be_filtered(opened: Opened, served
     expect(row(page, "first")).to_contain_text("version 1, id")
     check_accessible(page)
     expect(row(page, "billing.cancelled-000000-value")).to_have_count(0)  # long ago
-    page.get_by_label("Subjects that begin with").fill("billing.cancelled-000000")
+    page.get_by_label("Subjects with the prefix").fill("billing.cancelled-000000")
     expect(row(page, "billing.cancelled-000000-value")).to_have_count(1)
     expect(row(page, "first")).to_have_count(0)
-    page.get_by_label("Subjects that begin with").fill("")
+    page.get_by_label("Subjects with the prefix").fill("")
     page.get_by_label("Event", exact=True).select_option("quarantined")
     expect(row(page, "<b>bad</b>")).to_have_count(1)
     page.get_by_label("Event", exact=True).select_option("all")
@@ -111,7 +111,7 @@ def test_what_happens_appears_at_once_and_can_be_filtered(opened: Opened, served
 
 def test_going_back_brings_the_filter_of_activity_back(opened: Opened) -> None:
     page = opened("/activity?q=billing")
-    field = page.get_by_label("Subjects that begin with")
+    field = page.get_by_label("Subjects with the prefix")
     page.get_by_label("Event", exact=True).select_option("version registered")
     expect(page).to_have_url(re.compile("q=billing&kind=version_registered$"))
     field.fill("orders")

@@ -70,7 +70,7 @@ def test_one_page_shows_all_nodes_whichever_of_them_answers(opened: Opened, clus
         expect(line).to_contain_text("primary" if node is primary else "secondary")
         expect(line).to_contain_text("equal")
     expect(page.locator(".primary-line")).to_contain_text(f"{primary.url}, epoch")
-    elections = page.get_by_role("region", name="Primaries, the newest first")
+    elections = page.get_by_role("region", name="Primaries, newest first")
     expect(elections).to_contain_text(primary.url)
     chart = page.get_by_role("figure").filter(has_text="Requests per second")
     expect(chart.locator("polyline").first).to_have_attribute("points", re.compile(r"\S+ \S+"))

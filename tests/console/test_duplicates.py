@@ -37,7 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 
 def search_for_groups(page: Page) -> Locator:
     """Search where there are duplicates; return the lines of the table."""
-    page.get_by_label("Subjects that begin with").fill(":*:twice")
+    page.get_by_label("Subjects with the prefix").fill(":*:twice")
     page.get_by_role("button", name="Find duplicates").click()
     expect(page.get_by_text("Found 1 group of equal schemas.")).to_be_visible(timeout=60_000)
     rows = page.get_by_role("region", name="Groups of equal schemas").locator("tbody tr")
@@ -75,10 +75,10 @@ def test_groups_lead_to_versions_and_ids(opened: Opened) -> None:
     rows.get_by_role("link", name="twice <b>one</b> version 1").click()
     expect(page.get_by_role("heading", name="twice <b>one</b>")).to_be_visible()
     page.go_back()
-    page.get_by_label("Subjects that begin with").fill("twice third")
+    page.get_by_label("Subjects with the prefix").fill("twice third")
     page.get_by_label("Also deleted versions").check()
     page.get_by_role("button", name="Find duplicates").click()
-    expect(page.get_by_text("There are no duplicates")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("No duplicates found")).to_be_visible(timeout=60_000)
 
 
 def test_an_id_of_a_context_is_looked_up_there(opened: Opened) -> None:
@@ -92,13 +92,13 @@ def test_what_cannot_be_searched_now_is_said(opened: Opened, served: Registry, w
     page = opened("/cluster/duplicates")
     lock = file_lock.hold(served.data / "duplicates.lock")
     watch.allow("status of 429 ")
-    page.get_by_label("Subjects that begin with").fill(":*:twice")
+    page.get_by_label("Subjects with the prefix").fill(":*:twice")
     page.get_by_role("button", name="Find duplicates").click()
     expect(page.get_by_text("Another search for duplicates is running on this server")).to_be_visible()
     os.close(lock)
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_text("Found 1 group of equal schemas.")).to_be_visible(timeout=60_000)
-    page.get_by_label("Subjects that begin with").fill("")
+    page.get_by_label("Subjects with the prefix").fill("")
     page.get_by_role("button", name="Find duplicates").click()
     expect(page.get_by_role("progressbar", name="Searching: normalising the schemas")).to_be_visible()
     for process in searching(served):

@@ -116,7 +116,7 @@ def test_a_page_misses_nothing_when_readers_are_killed_under_it(
     page.goto(f"{registry.url}/ui/#/activity")
     is_live(page)
     loaded = page.evaluate("performance.timeOrigin")
-    shown = page.get_by_role("region", name="Events, the newest first").get_by_role("link")
+    shown = page.get_by_role("region", name="Events, newest first").get_by_role("link")
     for number in range(3):
         register(registry.url, f"before-{number}")
         for pid in victims(registry, "reader"):

@@ -114,7 +114,7 @@ def local(record: int) -> str:
 def test_the_history_leads_to_what_was_after_each_event(opened: Open) -> None:
     page = opened("/subjects/orders?view=history")
     expect(page.get_by_role("button", name="Delete the subject…")).to_be_visible()
-    events = page.get_by_role("table", name="History, the newest first").get_by_role("row")
+    events = page.get_by_role("table", name="History, newest first").get_by_role("row")
     events.filter(has_text="version 2").get_by_role("link").first.click()
     expect(page).to_have_url(re.compile(r"#/subjects/orders\?at=4$"))
     expect(banner(page)).to_contain_text("As of offset 4")
@@ -135,14 +135,14 @@ def test_a_subject_that_was_deleted_permanently_is_found_by_its_history(opened: 
     watch.allow(r"status of 404")
     page = opened("/subjects/gone")
     expect(page.get_by_role("alert")).to_contain_text("'gone' not found")
-    events = page.get_by_role("table", name="History, the newest first").get_by_role("row")
+    events = page.get_by_role("table", name="History, newest first").get_by_role("row")
     events.filter(has_text="version registered").get_by_role("link").first.click()
     expect(version_links(page)).to_have_text(["Version 1"])
     expect(text_of(page)).to_contain_text('"type": "record"')
     page.get_by_role("tab", name="Compare with now").click()
     expect(page.get_by_role("table", name="Then and now")).to_contain_text("none")
-    banner(page).get_by_role("link", name="Later change").click()
-    expect(page.get_by_role("heading", name="It did not exist then")).to_be_visible()
+    banner(page).get_by_role("link", name="Next change").click()
+    expect(page.get_by_role("heading", name="It did not exist at that time")).to_be_visible()
     check_accessible(page)
 
 
@@ -164,13 +164,13 @@ def test_every_read_of_the_page_is_of_that_moment(opened: Open) -> None:
 def test_changes_are_stepped_through_and_the_level_is_that_of_then(opened: Open) -> None:
     page = opened("/subjects/orders?at=4&view=settings")
     expect(page.get_by_role("tabpanel")).to_contain_text("FULL")
-    banner(page).get_by_role("link", name="Later change").click()
+    banner(page).get_by_role("link", name="Next change").click()
     expect(page).to_have_url(re.compile("at=6"))
     expect(page.get_by_role("tabpanel")).to_contain_text("BACKWARD")
     for offset in (4, 3, 2):
-        banner(page).get_by_role("link", name="Earlier change").click()
+        banner(page).get_by_role("link", name="Previous change").click()
         expect(banner(page)).to_contain_text(f"As of offset {offset}")
-    expect(banner(page).get_by_role("link", name="Earlier change")).to_have_count(0)
+    expect(banner(page).get_by_role("link", name="Previous change")).to_have_count(0)
 
 
 def test_a_time_leads_to_the_last_record_until_then(opened: Open) -> None:
@@ -190,13 +190,15 @@ def test_then_and_now_are_compared(opened: Open) -> None:
     expect(rows.filter(has_text="Version")).to_contain_text("23")
     expect(rows.filter(has_text="Compatibility")).to_contain_text("FULLBACKWARD")
     expect(page.get_by_role("heading", name="From version 2 then to version 3 now")).to_be_visible()
-    expect(page.get_by_role("region", name="What changed")).to_contain_text("removed")
+    expect(page.get_by_role("region", name="Changes")).to_contain_text("removed")
 
 
 def test_what_the_log_no_longer_tells_is_said_with_the_oldest_moment(opened: Open, watch: Watch) -> None:
     watch.allow(r"status of 410")
     page = opened("/subjects/lost?at=0")
-    notice = page.get_by_role("status").filter(has_text="The log no longer tells what was then")
+    notice = page.get_by_role("status").filter(
+        has_text="The state at that time can no longer be reconstructed"
+    )
     expect(notice).to_contain_text("Compaction has removed records of that time")
     check_accessible(page)
     notice.get_by_role("link", name="offset 5").click()
@@ -207,11 +209,11 @@ def test_what_the_log_no_longer_tells_is_said_with_the_oldest_moment(opened: Ope
 def test_a_subject_and_a_version_that_did_not_exist_then_are_told(opened: Open, watch: Watch) -> None:
     watch.allow(r"status of 404")
     page = opened("/subjects/orders?at=1")
-    expect(page.get_by_role("heading", name="It did not exist then")).to_be_visible()
-    banner(page).get_by_role("link", name="Later change").click()
+    expect(page.get_by_role("heading", name="It did not exist at that time")).to_be_visible()
+    banner(page).get_by_role("link", name="Next change").click()
     expect(version_links(page)).to_have_text(["Version 1"])
     page = opened("/subjects/orders/versions/3?at=4")
-    expect(page.get_by_role("heading", name="Version 3 did not exist then")).to_be_visible()
+    expect(page.get_by_role("heading", name="Version 3 did not exist at that time")).to_be_visible()
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_what_is_not_there_and_what_is_no_id_are_told(opened, watch) -> None:
     page.keyboard.press("/")
     page.keyboard.type("seven")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("This is neither an id nor a guid")).to_be_visible()
+    expect(page.get_by_text("Not an id or a guid")).to_be_visible()
 
 
 def test_numbers_that_scripts_would_round_are_shown_as_stored(opened) -> None:

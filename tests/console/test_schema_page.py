@@ -247,14 +247,14 @@ def test_the_level_is_set_and_inherited_and_its_origin_is_told(filled: httpx.Cli
     expect(level.locator("li.current")).to_contain_text("this subject: FULL")
     assert filled.get("/config/same-value").json() == {"compatibilityLevel": "FULL"}
     expect(page.get_by_text("FULL, READWRITE")).to_be_visible()
-    level.get_by_role("button", name="Remove, and inherit").click()
+    level.get_by_role("button", name="Remove and inherit").click()
     expect(level.locator("li.current")).to_contain_text("the server's setting")
     mode = page.locator("section").filter(has_text="Mode of")
     mode.get_by_label("Mode of this subject").select_option("READONLY")
     mode.get_by_role("button", name="Set").click()
     expect(mode.locator("li.current")).to_contain_text("this subject: READONLY")
-    mode.get_by_role("button", name="Remove, and inherit").click()
-    expect(mode.locator("li.current")).to_contain_text("READWRITE, which holds")
+    mode.get_by_role("button", name="Remove and inherit").click()
+    expect(mode.locator("li.current")).to_contain_text("READWRITE, the default")
 
 
 def test_the_top_level_and_contexts_have_a_page_of_their_own(filled: httpx.Client, opened: Open) -> None:
@@ -288,7 +288,7 @@ def test_a_version_is_deleted_after_its_consequences_are_told_and_brought_back(
     assert filled.get("/subjects/brief-value/versions").json() == [1]
     page.get_by_label("1 deleted").check()
     page.get_by_role("navigation", name="Versions").get_by_role("link", name="Version 2").click()
-    page.get_by_role("button", name="Bring back…").click()
+    page.get_by_role("button", name="Restore…").click()
     page.get_by_role("dialog").get_by_role("button", name="Register it again").click()
     expect(page).to_have_title("brief-value version 3 · Registrar")
     assert filled.get("/subjects/brief-value/versions").json() == [1, 3]
@@ -343,7 +343,7 @@ def test_large_schemas_are_shown_without_colours_and_the_page_stays_responsive(
     fields = [field(f"field_{index:06}", doc="x" * 60) for index in range(count)]
     register(filled, f"large-{count}", record("Large", *fields))
     page = opened(f"/subjects/large-{count}")
-    expect(page.get_by_text("shown without colours, because it is large")).to_be_visible()
+    expect(page.get_by_text("shown without highlighting, because it is large")).to_be_visible()
     expect(text_of(page)).to_contain_text("field_000001")
     page.get_by_label("As stored").check()
     expect(page.get_by_text("the first 100 thousand are shown")).to_be_visible()

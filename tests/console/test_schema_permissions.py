@@ -45,16 +45,16 @@ def test_a_reader_is_offered_nothing_that_would_be_refused(opened: Callable[...,
     expect(page.get_by_role("heading", name="Compatibility level: BACKWARD")).to_be_visible()
     expect(page.get_by_text("you may not see it")).to_have_count(4)
     for operation in ("config", "mode"):
-        expect(page.get_by_text(f"alice may not do this: it needs {operation} here.")).to_be_visible()
+        expect(page.get_by_text(f"alice lacks permission: this requires {operation} here.")).to_be_visible()
     expect(page.get_by_role("button", name="Set")).to_have_count(2)
     for each in page.get_by_role("button", name="Set").all():
         expect(each).to_be_disabled()
     expect(page.get_by_role("button", name="Delete")).to_have_count(2)
     for each in page.get_by_role("button", name="Delete").all():
         expect(each).to_be_disabled()
-        expect(each).to_have_accessible_description("alice may not do this: it needs delete here.")
+        expect(each).to_have_accessible_description("alice lacks permission: this requires delete here.")
     page.get_by_role("link", name="Try a new version").click()
-    expect(page.get_by_text("alice may not do this: it needs write here.")).to_be_visible()
+    expect(page.get_by_text("alice lacks permission: this requires write here.")).to_be_visible()
     expect(page.get_by_role("table").get_by_role("row")).to_have_count(8)
     expect(page.get_by_role("button", name="Register")).to_be_disabled()
 
@@ -62,6 +62,6 @@ def test_a_reader_is_offered_nothing_that_would_be_refused(opened: Callable[...,
 def test_what_may_not_be_seen_is_refused_in_its_place(opened: Callable[..., Page], watch: Watch) -> None:
     watch.allow("403")
     page = opened("/subjects/other-value", extra_http_headers=ALICE)
-    expect(page.get_by_role("alert")).to_contain_text("You may not see this")
+    expect(page.get_by_role("alert")).to_contain_text("You do not have permission to see this")
     page.goto(f"{page.url.partition('#')[0]}#/config")
-    expect(page.get_by_role("alert")).to_contain_text("You may not see this")
+    expect(page.get_by_role("alert")).to_contain_text("You do not have permission to see this")

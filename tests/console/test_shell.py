@@ -29,7 +29,7 @@ ATTACKS = {
 
 def test_the_console_opens_at_the_subjects(opened) -> None:
     page = opened()
-    expect(page.get_by_role("status").get_by_text("There are no subjects yet")).to_be_visible()
+    expect(page.get_by_role("status").get_by_text("No subjects yet")).to_be_visible()
     expect(page).to_have_title("Subjects · Registrar")
     check_accessible(page)
 
@@ -55,7 +55,7 @@ def noticed(page: Page, watch: Watch, fault: str) -> bool:
 
 def test_the_help_lists_the_keys_and_closes(opened) -> None:
     page = opened()
-    expect(page.get_by_text("There are no subjects yet")).to_be_visible()
+    expect(page.get_by_text("No subjects yet")).to_be_visible()
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog", name="Keyboard")
     expect(dialog).to_contain_text("Go to Subjects")
@@ -69,7 +69,7 @@ def test_the_help_lists_the_keys_and_closes(opened) -> None:
 
 def test_an_address_that_does_not_exist_is_told(opened) -> None:
     page = opened("/nothing/here")
-    expect(page.get_by_role("alert")).to_contain_text("There is no such page")
+    expect(page.get_by_role("alert")).to_contain_text("Page not found")
 
 
 def test_the_theme_stays_as_chosen(opened) -> None:

@@ -64,7 +64,7 @@ def sign_in(page: Page, name: str, password: str = "secret") -> None:
 def signed_in(page: Page, name: str) -> None:
     expect(page.locator("header .user")).to_contain_text(name)
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.get_by_role("status").get_by_text("There are no subjects yet")).to_be_visible()
+    expect(page.get_by_role("status").get_by_text("No subjects yet")).to_be_visible()
 
 
 def storage(page: Page) -> Any:
@@ -87,7 +87,7 @@ def test_a_wrong_password_is_told_and_can_be_corrected(opened: Opened, watch: Wa
     watch.allow(UNAUTHORIZED)
     page = opened()
     sign_in(page, "bob", "guess")
-    expect(page.get_by_role("alert")).to_have_text("The name or the password is wrong.")
+    expect(page.get_by_role("alert")).to_have_text("Wrong user name or password.")
     sign_in(page, "bob")
     signed_in(page, "bob")
     expect(page.locator("header .user")).to_contain_text("read only")
@@ -180,7 +180,7 @@ def test_a_refusal_of_the_issuer_is_told(opened: Opened) -> None:
 def test_an_answer_that_the_page_did_not_ask_for_is_refused(opened: Opened, served: Place) -> None:
     page = opened()
     page.goto(f"{served.url}/ui/?code=stolen&state=forged")
-    expect(page.get_by_role("alert")).to_contain_text("not begun by this page")
+    expect(page.get_by_role("alert")).to_contain_text("was started elsewhere")
     assert "stolen" not in page.url
 
 
@@ -189,7 +189,7 @@ def test_an_identity_for_another_sign_in_is_refused(opened: Opened, issuer: Oidc
     issuer.changed_claims = {"nonce": "replayed"}
     page = opened()
     at_issuer(page, "carol")
-    expect(page.get_by_role("alert")).to_contain_text("for another sign-in")
+    expect(page.get_by_role("alert")).to_contain_text("belongs to another sign-in")
     issuer.changed_claims = {}
 
 
@@ -216,10 +216,10 @@ def test_a_user_without_rights_sees_why_buttons_are_off(opened: Opened, watch: W
     watch.allow("status of 403 ")
     page = opened("/cluster/snapshots")
     sign_in(page, "bob")
-    expect(page.get_by_role("alert")).to_contain_text("You may not see this")
+    expect(page.get_by_role("alert")).to_contain_text("You do not have permission to see this")
     build = page.get_by_role("button", name="Build a snapshot")
     expect(build).to_be_disabled()
-    expect(build).to_have_accessible_description("bob may not do this: it needs admin on everything.")
+    expect(build).to_have_accessible_description("bob lacks permission: this requires admin on everything.")
 
 
 def test_activity_and_history_name_who_made_a_change(served: Place, opened: Opened) -> None:

@@ -173,7 +173,7 @@ def test_filters_narrow_the_list_and_are_in_the_address(subjects) -> None:
     expect(row(page, "gone")).to_contain_text("deleted")
     expect(count(page)).to_have_text("1 subject")
     page.get_by_label("Compatibility").select_option("FULL")
-    expect(page.get_by_role("status").filter(has_text="No subject matches")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="No matching subjects")).to_be_visible()
     page.get_by_role("button", name="Show all subjects").click()
     expect(count(page)).to_have_text(f"{LIVE:,} subjects")
 
@@ -259,8 +259,8 @@ def test_on_a_narrow_screen_nothing_is_cut_off(subjects) -> None:
 
 FAILURES = (
     (401, {"error_code": 40101, "message": "Credentials are required"}, "Sign in to see this"),
-    (403, {"error_code": 40301, "message": "Not for you"}, "You may not see this"),
-    (503, {"error_code": 50301, "message": "Not now"}, "The registry cannot answer now"),
+    (403, {"error_code": 40301, "message": "Not for you"}, "You do not have permission to see this"),
+    (503, {"error_code": 50301, "message": "Not now"}, "The registry is temporarily unavailable"),
     (502, None, "The registry refused this"),
     (None, None, "The registry cannot be reached"),
 )

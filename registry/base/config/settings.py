@@ -126,7 +126,7 @@ def _file(does: str, group: str = "security") -> Any:
 
 
 def _secret_file(name: str, group: str = "security") -> Any:
-    return _file(f"File that contains {name}, to use instead of it; a trailing line break is ignored", group)
+    return _file(f"File that contains {name}; a trailing line break is ignored", group)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +138,10 @@ class Settings:
         "",
         LISTENERS,
         "where",
-        "Addresses of the HTTP API instead of listen, each with http or https",
+        "Addresses of the HTTP API, each with http or https; replaces listen",
     )
     data: Path = _setting(
-        Path("./data"), FOLDER, "where", "Data folder: the store, and without Kafka the log"
+        Path("./data"), FOLDER, "where", "Data folder; holds the store and, without Kafka, the log"
     )
     readers: int = _setting(
         _cores,
@@ -161,9 +161,9 @@ class Settings:
         "",
         SERVERS,
         "cluster",
-        "Kafka brokers that hold the log; empty to keep the log in the data folder, for a single node",
+        "Kafka brokers that hold the log; empty for a single node with the log in its data folder",
     )
-    topic: str = _setting("_schemas", text(_NAME, _NAME_ALLOWED), "cluster", "Kafka topic that is the log")
+    topic: str = _setting("_schemas", text(_NAME, _NAME_ALLOWED), "cluster", "Kafka topic of the log")
     replication_factor: int = _setting(
         3,
         whole(1, 100),
@@ -180,10 +180,10 @@ class Settings:
         "kafka",
         choice("kafka", "zookeeper", "static"),
         "cluster",
-        "How the primary is chosen: by a Kafka group, by ZooKeeper, or static (named by the setting primary)",
+        "How the primary is elected: by a Kafka group, by ZooKeeper, or statically (by the setting primary)",
     )
     zookeeper: str = _setting(
-        "", ZOOKEEPER, "cluster", "ZooKeeper servers and an optional path, for election = zookeeper"
+        "", ZOOKEEPER, "cluster", "ZooKeeper servers with an optional path, for election = zookeeper"
     )
     primary: str = _setting(
         "",
@@ -211,13 +211,13 @@ class Settings:
         6.0,
         seconds(0.5, 1800),
         "cluster",
-        "Time without a heartbeat after which the primary is replaced; brokers by default refuse less than 6",
+        "Time without a heartbeat after which the primary is replaced; brokers refuse less than 6 by default",
     )
     fencing: str = _setting(
         "on",
         choice("on", "off"),
         "cluster",
-        "Have the brokers reject writes of a former primary; turn off only if they deny InitProducerId",
+        "Let the brokers reject writes of a former primary; turn off only if they deny InitProducerId",
     )
     reads: str = _setting(
         "confirmed",
@@ -229,13 +229,13 @@ class Settings:
         0.5,
         seconds(0.01, 60),
         "cluster",
-        "Longest wait to confirm a read; after it, hits are served with a Warning header and misses get 503",
+        "Timeout for confirming a read; after it, hits are served with a Warning header and misses get 503",
     )
     end_age_margin_s: float = _setting(
         3600.0,
         seconds(0, 30 * _DAY),
         "cluster",
-        "Safety margin: a store that was offline for almost as long as the topic keeps deletions is rebuilt",
+        "Safety margin: a store is rebuilt if it was offline for almost as long as the topic keeps deletions",
     )
     allow_delete_policy: bool = _setting(
         False, SWITCH, "cluster", "Accept a topic from which Kafka deletes old records; this loses schemas"
@@ -244,17 +244,15 @@ class Settings:
         "",
         PEER_SECRET,
         "security",
-        "Shared secret by which nodes authenticate each other, the same on all nodes; to change it, give the "
-        "new one and the old one, a line each",
+        "Shared secret with which nodes authenticate each other; the same on all nodes. To change it, "
+        "give the new and the old one, each on its own line",
     )
-    peer_secret_file: str = _file(
-        "File that contains peer_secret, to use instead of it; it is read whenever it changes"
-    )
+    peer_secret_file: str = _file("File that contains peer_secret; reloaded when it changes")
     zookeeper_auth: str = _setting(
         "",
         _ZOOKEEPER_AUTH,
         "security",
-        "User and password for ZooKeeper (digest); only this user can then access the registry's znodes",
+        "User and password for ZooKeeper (digest); restricts the registry's znodes to this user",
     )
     zookeeper_auth_file: str = _secret_file("zookeeper_auth")
     zookeeper_tls: bool = _setting(False, SWITCH, "security", "Use TLS for connections to ZooKeeper")
@@ -329,11 +327,11 @@ class Settings:
         "Client id shown in the brokers' logs and used for quotas",
     )
 
-    tls_certificate: str = _file("Certificate of the https listeners, then those up to its CA, PEM", "tls")
+    tls_certificate: str = _file("Certificate chain of the https listeners, PEM", "tls")
     tls_key: str = _file("Private key of that certificate, PEM", "tls")
     tls_key_password: str = _setting("", _PASSWORD, "tls", "Password of that private key")
     tls_key_password_file: str = _secret_file("tls_key_password", "tls")
-    tls_keystore: str = _file("Certificate and key in one PKCS12 file, instead of the PEM files", "tls")
+    tls_keystore: str = _file("Certificate and key in one PKCS12 file; replaces the PEM files", "tls")
     tls_keystore_password: str = _setting("", _PASSWORD, "tls", "Password of that PKCS12 file")
     tls_keystore_password_file: str = _secret_file("tls_keystore_password", "tls")
     tls_client_ca: str = _file("CA certificates that sign the clients' certificates, PEM", "tls")
@@ -341,16 +339,16 @@ class Settings:
         "none",
         choice("none", "wanted", "required"),
         "tls",
-        "Certificates of clients: not asked for, verified if a client has one, or required of every client",
+        "Client certificates: not requested, verified if presented, or required",
     )
     tls_principal_rules: str = _setting(
         "DEFAULT",
         text(r"[^\0\r\n]{1,4000}", "RULE:pattern/replacement/[LU] and DEFAULT, separated by commas"),
         "tls",
-        "Name of a client by the subject of its certificate, as Kafka's ssl.principal.mapping.rules",
+        "Rules that map a certificate's subject to a principal name, as Kafka's ssl.principal.mapping.rules",
     )
 
-    users: str = _file("File of users and their hashed passwords, for HTTP Basic authentication", "access")
+    users: str = _file("File of users and password hashes, for HTTP Basic authentication", "access")
     jwt_jwks: str = _setting(
         "",
         FILE_OR_URL,
@@ -359,44 +357,46 @@ class Settings:
     )
     jwt_issuer: str = _setting("", _WORD, "access", "Issuer that tokens must name (iss)")
     jwt_audience: str = _setting(
-        "", _WORDS, "access", "Audiences, separated by commas, of which tokens must name one (aud)"
+        "", _WORDS, "access", "Audiences, separated by commas; tokens must name at least one (aud)"
     )
     jwt_principal_claim: str = _setting("sub", _CLAIM, "access", "Claim of tokens that names the principal")
     jwt_groups_claim: str = _setting(
         "groups", _CLAIM, "access", "Claim of tokens that names the principal's groups"
     )
     jwt_clock_skew_s: float = _setting(
-        30.0, seconds(0, 600), "access", "Difference allowed between this clock and the issuer's"
+        30.0, seconds(0, 600), "access", "Tolerated difference between this clock and the issuer's"
     )
     console_oidc_client_id: str = _setting(
         "",
         _WORD,
         "access",
-        "Client id of the console at an OpenID Connect issuer, a public client; empty: no sign-in there",
+        "Client id of the console at an OpenID Connect issuer, as a public client; empty to disable that "
+        "sign-in",
     )
     console_oidc_issuer: str = _setting(
         "", ENDPOINT_URL, "access", "URL of that issuer; empty for jwt_issuer"
     )
     console_oidc_scopes: str = _setting(
-        "openid", _WORDS, "access", "Scopes that the console asks for, separated by spaces"
+        "openid", _WORDS, "access", "Scopes that the console requests, separated by spaces"
     )
     console_oidc_audience: str = _setting(
-        "", _WORD, "access", "Audience that the console asks for, if the issuer needs one named (Auth0)"
+        "", _WORD, "access", "Audience that the console requests, for issuers that need one (Auth0)"
     )
     console_oidc_token: str = _setting(
         "access",
         choice("access", "id"),
         "access",
-        "Token that the console sends: access, or id if access tokens name no audience (Cognito)",
+        "Token that the console sends: access, or id for issuers whose access tokens name no audience "
+        "(Cognito)",
     )
     console_oidc_origins: str = _setting(
         "",
         ORIGINS,
         "access",
-        "Further origins that the console may ask, if the issuer's token endpoint is not at its own",
+        "Additional origins that the console may call, if the issuer's token endpoint has another origin",
     )
     rules: str = _file(
-        "File of rules that say which principals may do what, in TOML; empty: everyone may do everything",
+        "TOML file of access rules; empty to permit everything to everyone",
         "access",
     )
     open_paths: bool = _setting(
@@ -406,34 +406,34 @@ class Settings:
         "",
         NETWORKS,
         "access",
-        "Proxies whose X-Forwarded-For names the client, to slow down guesses of passwords by address",
+        "Proxies whose X-Forwarded-For header is trusted; failed logins are throttled by client address",
     )
 
     compatibility: str = _setting(
         "BACKWARD",
         choice(*_LEVELS, fold=str.upper),
         "rules",
-        "Compatibility level if none is configured through the API",
+        "Default compatibility level, where none is set through the API",
     )
     incompatible_error_code: int = _setting(
         40901,
         one_of_numbers(40901, 409),
         "rules",
-        "error_code for an incompatible registration; 409 for clients that only know that older code",
+        "error_code of an incompatible registration; 409 for clients that know only the older code",
     )
     keep_rule_sets: bool = _setting(
         True,
         SWITCH,
         "rules",
-        "Store rule sets sent by clients; Confluent's community edition silently drops them",
+        "Store the rule sets that clients send; Confluent's community edition drops them silently",
     )
     validate_new_schemas: bool = _setting(
         True, SWITCH, "rules", "Validate new schemas strictly (for Avro: names and defaults)"
     )
-    validate_fields: bool = _setting(
-        False, SWITCH, "rules", "Reject schemas with field names that begin with $$"
+    validate_fields: bool = _setting(False, SWITCH, "rules", "Reject field names that begin with $$")
+    mode_mutability: bool = _setting(
+        True, SWITCH, "rules", "Allow clients to change the mode through the API"
     )
-    mode_mutability: bool = _setting(True, SWITCH, "rules", "Allow changes of the mode through the API")
     reject_empty_subject: bool = _setting(
         False, SWITCH, "rules", "Reject registrations under an empty subject"
     )
@@ -441,28 +441,29 @@ class Settings:
         "",
         _AUDIT_LOG,
         "access",
-        "Record each write and each refusal as a line of JSON: a file, stdout, or kafka:TOPIC",
+        "Destination of audit entries, one JSON line per write or refusal: a file, stdout, or kafka:TOPIC",
     )
     audit_required: bool = _setting(
         False,
         SWITCH,
         "access",
-        "Answer writes only when their audit entry is written, so that a full or hanging disk stops them",
+        "Answer a write only after its audit entry is written; a full or hanging disk then stops writes",
     )
     record_principals: bool = _setting(
         True,
         SWITCH,
         "access",
-        "Store with each record who sent the request, for the change feed, histories and webhooks",
+        "Store the requesting principal with each record, for the change feed, histories and webhooks",
     )
     policies: str = _file(
-        "TOML file of policies: who creates subjects, lint rules, limits; read again when it changes", "rules"
+        "TOML file of policies: subject creation, lint rules, limits; reloaded when it changes", "rules"
     )
     associations_rules: str = _setting(
         "8.3",
         choice("8.3", "next"),
         "rules",
-        "Rules for associations: 8.3 for Confluent 8.2.2 to 8.3.1, next for the stricter ones to come",
+        "Rules for associations: 8.3 as in Confluent 8.2.2 to 8.3.1, next for the stricter rules of later "
+        "releases",
     )
 
     metadata_encoder_secret: str = _setting(
@@ -476,7 +477,8 @@ class Settings:
         "",
         _ENCODER_SECRET,
         "encoder",
-        "Previous secret, while you change it: the primary adds a key and rewrites the keyset with the new",
+        "Previous secret, during a change; the primary adds a key and rewrites the keyset with the new "
+        "secret",
     )
     metadata_encoder_old_secret_file: str = _secret_file("metadata_encoder_old_secret", "encoder")
     metadata_encoder_topic: str = _setting(
@@ -490,55 +492,60 @@ class Settings:
         "",
         _WEBHOOKS_SECRET,
         "webhooks",
-        "Secret from which the secret of each webhook is derived; the same on all nodes. Empty: no webhooks",
+        "Secret from which each webhook's secret is derived; the same on all nodes. Empty to disable "
+        "webhooks",
     )
     webhooks_secret_file: str = _secret_file("webhooks_secret", "webhooks")
     webhooks_allow: str = _setting(
         "",
         DESTINATIONS,
         "webhooks",
-        "Receivers that webhooks may reach although their addresses are not public",
+        "Receivers with private addresses that webhooks may reach",
     )
-    webhooks_http: bool = _setting(
-        False, SWITCH, "webhooks", "Allow receivers with http, where anyone on the path reads what is sent"
-    )
+    webhooks_http: bool = _setting(False, SWITCH, "webhooks", "Allow receivers without TLS (http)")
     webhooks_redirects: int = _setting(
-        0, whole(0, 5), "webhooks", "Redirects (307, 308) to follow; to each, all rules for receivers apply"
+        0,
+        whole(0, 5),
+        "webhooks",
+        "Maximum number of redirects (307, 308) to follow; the rules for receivers apply to each target",
     )
-    webhooks_ca_file: str = _file("PEM file of the CAs of receivers, instead of the system's", "webhooks")
-    webhooks_timeout_s: float = _setting(
-        15.0, seconds(0.1, 60), "webhooks", "Longest wait for the answer to a delivery"
+    webhooks_ca_file: str = _file(
+        "CA certificates that sign receivers' certificates, PEM; empty for the system's", "webhooks"
     )
+    webhooks_timeout_s: float = _setting(15.0, seconds(0.1, 60), "webhooks", "Timeout of a delivery")
     webhooks_retry_max_s: float = _setting(
-        300.0, seconds(0.1, 3600), "webhooks", "Longest pause before a failed delivery is tried again"
+        300.0, seconds(0.1, 3600), "webhooks", "Maximum delay before a failed delivery is retried"
     )
 
     body_bytes_max: int = _setting(
-        5 * _MIB, size(1024, _GIB), "limits", "Largest request body; larger ones get 413"
+        5 * _MIB, size(1024, _GIB), "limits", "Maximum size of a request body; larger ones get 413"
     )
     size_limit_filter_enabled: bool = _setting(
-        False, SWITCH, "limits", "Apply the next setting too, as Confluent's servers do"
+        False,
+        SWITCH,
+        "limits",
+        "Also apply size_limit_filter_max_request_body_size, as Confluent's servers do",
     )
     size_limit_filter_max_request_body_size: int = _setting(
-        _MIB, size(1, _GIB), "limits", "Largest request body if size_limit_filter_enabled is true"
+        _MIB, size(1, _GIB), "limits", "Maximum size of a request body if size_limit_filter_enabled is true"
     )
     record_bytes_max: int = _setting(
         5_600_000,
         size(1024, _GIB),
         "limits",
-        "Largest record of the log without Kafka; larger schemas get error 42209",
+        "Maximum size of a record, for a log without Kafka; larger schemas get error 42209",
     )
     request_timeout_s: float = _setting(
         30.0,
         seconds(0.1, 3600),
         "limits",
-        "Time limit for handling a request after its last byte has arrived",
+        "Time limit for handling a request, from its last byte",
     )
     compatibility_budget_s: float = _setting(
         5.0,
         seconds(0.1, 3600),
         "limits",
-        "CPU time that one request may spend on comparing schemas; more gets 422",
+        "CPU time that a request may use to compare schemas; beyond it, 422",
     )
     header_timeout_s: float = _setting(
         15.0, seconds(0.1, 3600), "limits", "Time limit for receiving a request's headers"
@@ -553,23 +560,23 @@ class Settings:
         10_000,
         whole(1, 1_000_000),
         "limits",
-        "Maximum number of open connections of each process that serves HTTP",
+        "Maximum number of open connections per HTTP process",
     )
     changes_per_principal_max: int = _setting(
         1_000,
         whole(1, 1_000_000),
         "limits",
-        "Streams and waiting requests of /changes that one principal, or without principals one address, may "
-        "have open in each process; further ones get 429",
+        "Maximum number of open /changes requests per HTTP process for one principal, or one address "
+        "without authentication; further ones get 429",
     )
     queue_max: int = _setting(
-        10_000, whole(1, 1_000_000), "limits", "Maximum number of waiting writes; further ones get 503"
+        10_000, whole(1, 1_000_000), "limits", "Maximum number of queued writes; further ones get 503"
     )
     queue_bytes_max: int = _setting(
         256 * _MIB,
         size(_MIB, 64 * _GIB),
         "limits",
-        "Maximum size of all waiting writes in each process; large writes beyond it get 503",
+        "Maximum size of all queued writes per process; beyond it, large writes get 503",
     )
 
     store_map_bytes: int = _setting(
@@ -579,65 +586,67 @@ class Settings:
         64 * _GIB,
         size(16 * _MIB, 2**46),
         "storage",
-        "Maximum size of the log without Kafka; the file is sparse",
+        "Maximum size of the log, without Kafka; the file is sparse",
     )
     history: bool = _setting(
         True,
         SWITCH,
         "storage",
-        "Keep the history of every subject in the store, for /subjects/{subject}/history and atOffset",
+        "Store the history of every subject, for /subjects/{subject}/history and atOffset",
     )
     min_compaction_lag_s: float = _setting(
         float(_DAY),
         seconds(0, 10 * 365 * _DAY),
         "storage",
-        "Age at which compaction may remove a superseded record, without Kafka",
+        "Age after which compaction may remove a superseded record, without Kafka",
     )
     tombstone_retention_s: float = _setting(
         7.0 * _DAY,
         seconds(0, 10 * 365 * _DAY),
         "storage",
-        "Age at which compaction may remove the record of a deletion, without Kafka",
+        "Age after which compaction may remove a tombstone, without Kafka",
     )
 
     snapshots: str = _setting(
         "",
         _LOCATION,
         "snapshots",
-        "Location of snapshots, the same for all nodes and builders; empty for a folder in data",
+        "Location of snapshots; the same for all nodes and builders. Empty for a folder in data",
     )
     snapshots_key: str = _setting(
         "",
         _SNAPSHOTS_KEY,
         "snapshots",
-        "Secret that signs snapshots, the same on all nodes and builders; others are then not used",
+        "Secret that signs snapshots; the same on all nodes and builders. Unsigned snapshots are then "
+        "rejected",
     )
     snapshots_key_file: str = _secret_file("snapshots_key", "snapshots")
     snapshots_old_key: str = _setting(
         "",
         _SNAPSHOTS_KEY,
         "snapshots",
-        "A second key with which snapshots may be signed, while you change snapshots_key",
+        "Previous secret, during a change of snapshots_key; snapshots signed with it are still accepted",
     )
     snapshots_old_key_file: str = _secret_file("snapshots_old_key", "snapshots")
     snapshots_builder: str = _setting(
         "auto",
         choice("auto", "local", "spark", "none"),
         "snapshots",
-        "Who builds requested snapshots: the primary's host, by Spark where PySpark and Java are installed, "
-        "else by the built-in fold (auto); by the built-in fold (local); by Spark; or none of the nodes",
+        "Engine with which the primary's host builds snapshots: auto is Spark where PySpark and Java "
+        "are installed, otherwise local; local is the built-in engine; none leaves builds to separate "
+        "builders",
     )
     snapshots_build_timeout_s: float = _setting(
         21_600.0,
         seconds(1, 30 * _DAY),
         "snapshots",
-        "Time that a build may take; then it fails, and its request is free for another builder",
+        "Time limit of a build; after it, the build fails and another builder may take the request",
     )
     snapshots_every: str = _setting(
         "",
         SCHEDULE,
         "snapshots",
-        "Number of records or time after which the primary requests the next snapshot; empty for never",
+        "Number of records, or time, after which the primary requests a snapshot; empty for never",
     )
     snapshots_keep: int = _setting(
         3, whole(1, 10_000), "snapshots", "Number of snapshots to keep; older ones are deleted"
@@ -646,7 +655,7 @@ class Settings:
         8,
         whole(0, 100),
         "snapshots",
-        "Number of snapshots in a row that hold only what changed since an earlier one; 0 for none",
+        "Maximum number of consecutive delta snapshots, which hold only changes; 0 to disable deltas",
     )
     snapshots_load: str = _setting(
         "on",
@@ -658,7 +667,7 @@ class Settings:
         20_000,
         whole(1, 2**40),
         "snapshots",
-        "Load a snapshot only if it is at least this many records ahead of the store; otherwise read the log",
+        "Load a snapshot only if it is at least this many records ahead of the store",
     )
     snapshots_spark_master: str = _setting(
         "local[*]", text(r"[^\0\s]{1,500}", "a master URL of Spark"), "snapshots", "URL of the Spark master"
@@ -667,13 +676,14 @@ class Settings:
         300.0,
         seconds(1, _DAY),
         "snapshots",
-        "Time until Spark has its first executor; later the build fails, or auto takes the built-in fold",
+        "Time limit for Spark to start its first executor; then the build fails, or auto uses the built-in "
+        "engine",
     )
     snapshots_spark_packages: str = _setting(
         "",
         text(r"[^\0\s]{0,2000}", "comma-separated Maven coordinates, or empty"),
         "snapshots",
-        "Kafka connector of Spark, if its version differs from the installed PySpark",
+        "Kafka connector for Spark, if its version differs from the installed PySpark",
     )
     snapshots_spark_conf: str = _setting(
         "",

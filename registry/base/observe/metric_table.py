@@ -34,19 +34,19 @@ _KARAPACE = "Karapace's name for"
 _OWN = (
     Metric("registrar_build_info", GAUGE, "1, with versions of Registrar and Python", ("version", "python")),
     Metric("registrar_cluster_info", GAUGE, "1, with the identity of the cluster's log", ("cluster",)),
-    Metric("registrar_ready", GAUGE, "1 if the node is ready: it should get requests"),
-    Metric("registrar_ready_for_writes", GAUGE, "1 if writes through the node can be carried out"),
+    Metric("registrar_ready", GAUGE, "1 if the node is ready: it should receive requests"),
+    Metric("registrar_ready_for_writes", GAUGE, "1 if the node can carry out writes"),
     Metric("registrar_cannot_lead", GAUGE, "1 if the node may not become primary; `/node` says why"),
     Metric("registrar_role", GAUGE, "1 for the node's role; following: no primary is known", ("role",)),
     Metric("registrar_nodes", GAUGE, "On the primary all nodes; elsewhere itself and the primary"),
     Metric(
         "registrar_peer_problems", GAUGE,
-        "Other nodes that this one refuses, and 1 more if it cannot reach the primary; `/node` says why",
+        "Number of nodes that this one refuses, plus 1 if it cannot reach the primary; `/node` says why",
     ),
     Metric("registrar_epoch", GAUGE, "Newest epoch in the applied log; it grows with each election"),
     Metric("registrar_log_end_offset", GAUGE, "Offset of the log's next record"),
     Metric("registrar_applied_offset", GAUGE, "Offset up to which the store holds the log"),
-    Metric("registrar_quarantined_records", GAUGE, "Records that are quarantined because they make no sense"),
+    Metric("registrar_quarantined_records", GAUGE, "Quarantined records"),
     Metric("registrar_subjects", GAUGE, "Subjects; soft_deleted: all versions are soft-deleted", ("state",)),
     Metric(
         "registrar_versions", GAUGE, "Versions in the store, by type of schema and state",
@@ -54,19 +54,19 @@ _OWN = (
     ),
     Metric(
         "registrar_ids_used_ratio", GAUGE,
-        "Share of the ids of a context that is not left: of the default one, and of the nine that used most",
+        "Share of the ids of a context that is used up; for the default context and the nine that used most",
         ("context",),
     ),
     Metric("registrar_store_rows", GAUGE, "Rows in the store"),
     Metric("registrar_store_bytes", GAUGE, "Bytes used by the store"),
     Metric("registrar_store_map_bytes", GAUGE, "Bytes that the store may use (store_map_bytes)"),
-    Metric("registrar_writes_waiting", GAUGE, "Commands that wait for the writer"),
+    Metric("registrar_writes_waiting", GAUGE, "Queued commands"),
     Metric("registrar_writer_batches", COUNTER, "Batches of commands decided"),
     Metric("registrar_writer_commands", COUNTER, "Commands decided"),
     Metric("registrar_writer_records", COUNTER, "Records appended to the log"),
     Metric(
         "registrar_writer_clashes", COUNTER,
-        "Commands decided again because another program wrote to the log at the same time",
+        "Commands decided again because another program wrote to the log",
     ),
     Metric("registrar_schemas_registered", COUNTER, "Versions registered by this node"),
     Metric("registrar_http_requests", COUNTER, "Requests answered", _REQUEST),
@@ -93,19 +93,19 @@ _OWN = (
     Metric("registrar_snapshot_offset", GAUGE, "Offset of the newest snapshot", when=_SNAPSHOT),
     Metric("registrar_snapshot_age_seconds", GAUGE, "Age of the newest snapshot", when=_SNAPSHOT),
     Metric(
-        "registrar_webhook_deliveries", COUNTER, "Attempts to deliver an event, by webhook and outcome",
+        "registrar_webhook_deliveries", COUNTER, "Delivery attempts, by webhook and outcome",
         ("webhook", "outcome"), _WEBHOOKS,
     ),
     Metric(
         "registrar_webhook_failures", GAUGE, "Failed attempts since the last success", ("webhook",), _WEBHOOKS
     ),
     Metric(
-        "registrar_webhook_lag_records", GAUGE, "Records of the log that a webhook has still to look at",
+        "registrar_webhook_lag_records", GAUGE, "Records of the log that a webhook has not examined yet",
         ("webhook",), _WEBHOOKS,
     ),
     Metric(
         "registrar_webhook_missed_records", GAUGE,
-        "Records that the log lost before a webhook looked at them", ("webhook",), _WEBHOOKS,
+        "Records deleted from the log before a webhook examined them", ("webhook",), _WEBHOOKS,
     ),
     Metric(
         "registrar_certificate_expiry_seconds", GAUGE,
@@ -113,7 +113,7 @@ _OWN = (
         "if settings name certificates",
     ),
     Metric(
-        "registrar_file_valid", GAUGE, "1 if a start would accept the file that the setting names",
+        "registrar_file_valid", GAUGE, "1 if the file that the setting names is valid",
         ("setting",), "if settings name such files",
     ),
     Metric("registrar_audit_lost", COUNTER, "Audit entries that could not be written"),
@@ -127,7 +127,7 @@ _PROCESSES = tuple(
         (
             "process_resident_memory_bytes",
             GAUGE,
-            "Resident memory; memory that processes share counts in each",
+            "Resident memory; shared memory is counted in each process",
         ),
         ("process_open_fds", GAUGE, "Open file descriptors, at most of one process"),
         ("process_max_fds", GAUGE, "Limit of open file descriptors, of the process with the lowest one"),

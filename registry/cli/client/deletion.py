@@ -81,7 +81,7 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
         path = version_path(name.subject, wanted[0])
         real = registry.get(path, Version, deleted=True)["subject"]
         if real != name.subject.removeprefix(":.:"):
-            obstacles.append(f"{name.subject} is an alias of {real}: name that one to delete it")
+            obstacles.append(f"{name.subject} is an alias of {real}: delete that subject instead")
     else:
         obstacles.append("all versions are soft-deleted already: use --permanent to remove them")
     mode, warning = _mode(registry, name.subject)

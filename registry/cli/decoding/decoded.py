@@ -11,7 +11,7 @@ class Options(NamedTuple):
 
     # Avro as its own JSON encoding has it, instead of the plain form.
     avro_json: bool = False
-    # Compare messages of JSON Schema with their schema.
+    # Validate JSON Schema messages against their schema.
     validate: bool = False
     # Longest comparison: some keywords of JSON Schema have no other bound.
     validate_s: float = 5.0

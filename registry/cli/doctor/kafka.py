@@ -85,7 +85,7 @@ async def _brokers(connections: Connections, cluster: Cluster) -> AsyncIterator[
                 "start it, or correct its advertised.listeners",
             )
     if cluster.controller is None:
-        yield error("kafka", "the Kafka cluster has no controller at present", "look at the brokers' logs")
+        yield error("kafka", "the Kafka cluster has no controller at present", "check the brokers' logs")
     elif not failed:
         yield fine("kafka", f"{len(cluster.brokers)} brokers answer")
 
@@ -147,7 +147,7 @@ def _replicas(
         )
     elif in_sync < metadata.replicas:
         yield warning(
-            name, f"{in_sync} of {metadata.replicas} replicas are in sync", "look at the brokers that lag"
+            name, f"{in_sync} of {metadata.replicas} replicas are in sync", "check the brokers that lag"
         )
 
 

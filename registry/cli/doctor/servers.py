@@ -44,7 +44,7 @@ def examine_servers(servers: Sequence[Seen], now: dt.datetime) -> Iterator[Findi
     for seen in servers:
         yield from _certificate(seen, now)
         if seen.node is None and seen.is_up:
-            yield unknown(seen.url, f"it does not tell the state of its node: {seen.failure}")
+            yield unknown(seen.url, f"it does not report the state of its node: {seen.failure}")
         elif seen.node is None:
             yield error(seen.url, seen.failure)
         else:
@@ -78,7 +78,7 @@ def _node(seen: Seen, node: Mapping[str, Any]) -> Iterator[Finding]:
         yield fine(url, f"it is ready, as {node.get('role')}, at offset {node.get('applied')}")
     lag = int(node.get("end", 0)) - int(node.get("applied", 0))
     if node.get("started") and lag > _LAG_RECORDS:
-        yield warning(url, f"it is {lag} records behind the end of the log", "look at its load and its disk")
+        yield warning(url, f"it is {lag} records behind the end of the log", "check its load and its disk")
     if node.get("election"):
         yield error(url, f"the election: {node['election']}", _ELECTION)
     for problem in node.get("peer_problems") or ():
@@ -114,7 +114,7 @@ def _primaries(nodes: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Find
         yield error(
             "nodes",
             f"several nodes are primary: {', '.join(primaries)}",
-            "run this again: it is so for a moment during an election; else check that they share a group",
+            "run this again: this is normal during an election; otherwise check that they share a group",
         )
     elif len(named) > 1:
         yield error("nodes", f"the nodes name different primaries: {_listed(named)}", "run this again")

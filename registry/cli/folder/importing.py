@@ -42,8 +42,8 @@ def _tell_open(planning: Planning) -> None:
         mode = planning.wanted.modes.get(subject, _IMPORT)
         if planning.registry.mode(subject) == _IMPORT and mode.upper() == _IMPORT:
             planning.plan.notes.append(
-                f"{subject} was in mode {_IMPORT} before, and stays in it; if nobody means that, "
-                "set another one by registrar mode"
+                f"{subject} was in mode {_IMPORT} before, and stays in it; if that is not intended, "
+                "set another one with registrar mode"
             )
 
 

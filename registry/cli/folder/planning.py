@@ -57,7 +57,7 @@ class Planning:
             if used is None or (target, used) in self.numbers:
                 continue
             found = self.version((target, used))
-            text = f"refers to {target}, which is refused itself"
+            text = f"refers to {target}, which is itself refused"
             if found.deleted:
                 text = f"refers to {target} version {found.number}, which is soft-deleted: undelete it first"
             cause = self.causes.get((target, used), "")

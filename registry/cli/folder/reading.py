@@ -88,7 +88,7 @@ def place_of(where: str) -> tuple[str, int]:
         name, number = path.parent.name, int(name)
     subject = subject_of(name)
     if subject is None:
-        raise FolderError(f"{path}: cannot tell the subject; name it in {MANIFEST}")
+        raise FolderError(f"{path}: cannot determine the subject; name it in {MANIFEST}")
     return Subject.parse(subject).qualified, number
 
 
@@ -117,7 +117,7 @@ def _version(tree: Tree, path: str, number: int, entry: SubjectEntry) -> Version
     own, common = entry.versions.get(number, _NOTHING), entry.content
     schema_type = own.schema_type or common.schema_type or TYPES.get(PurePosixPath(path).suffix)
     if schema_type is None:
-        raise FolderError(f"{path}: cannot tell the type of the schema; add schemaType in {MANIFEST}")
+        raise FolderError(f"{path}: cannot determine the type of the schema; add schemaType in {MANIFEST}")
     return Version(
         text=decoded(path, tree[path]),
         schema_type=schema_type,

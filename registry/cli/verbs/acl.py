@@ -24,7 +24,7 @@ _SHOWN = 10  # names that a warning lists
 
 @click.group(cls=VerbGroup)
 def acl() -> None:
-    """Examine the file of rules that say who may do what."""
+    """Explain and check the access rules file."""
 
 
 _rules_option = click.option(
@@ -45,7 +45,7 @@ _rules_option = click.option(
 @_rules_option
 @with_settings(refused=FAILED)
 def _explain(loaded: Loaded, *, user: str, operation: str, subject: str, groups: str, file: str) -> int:
-    """Print if rules permit an operation, and the rule that decides."""
+    """Print whether the rules permit an operation, and which rule decides."""
     rules = _rules(loaded, file)
     if rules is None:
         return FAILED
@@ -64,7 +64,7 @@ def _explain(loaded: Loaded, *, user: str, operation: str, subject: str, groups:
 @_rules_option
 @with_settings(refused=FAILED)
 def _check(loaded: Loaded, *, file: str) -> int:
-    """Check that a file of rules is valid."""
+    """Validate a rules file."""
     rules = _rules(loaded, file)
     if rules is None:
         return FAILED

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from registry.cli.promotion.reading import Progress
     from registry.domain.subject_patterns import Pattern
 
-_STATUS = "Exit status: 0 done or nothing to do, 1 refused, 2 the rest is unknown: run it again."
+_STATUS = "Exit status: 0 done or nothing to do, 1 refused, 2 incomplete: run it again."
 _DRIFT_STATUS = (
-    "Exit status: 0 done or nothing to do, 1 refused, 2 the rest is unknown: run it again, 3 steps to take."
+    "Exit status: 0 done or nothing to do, 1 refused, 2 incomplete: run it again, 3 changes to make."
 )
 _dry_run = click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 _exit_code = click.option(
-    "--exit-code", is_flag=True, help="With --dry-run, end with status 3 if there are steps to take."
+    "--exit-code", is_flag=True, help="With --dry-run, exit with status 3 if there are changes to make."
 )
-_yes = click.option("--yes", is_flag=True, help="Do not ask before something is deleted.")
+_yes = click.option("--yes", is_flag=True, help="Do not ask before deleting.")
 _keep_ids = click.option(
-    "--keep-ids", is_flag=True, help="Import versions with their ids and numbers (mode IMPORT meanwhile)."
+    "--keep-ids", is_flag=True, help="Import versions with their ids and numbers, in mode IMPORT."
 )
 _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
 _versions = click.option(
@@ -55,7 +55,7 @@ def _subjects(*, required: bool) -> Callable[[Callable[..., int]], Callable[...,
 
 @click.command("apply", cls=Verb, epilog=_DRIFT_STATUS)
 @_folder
-@click.option("--prune", is_flag=True, help="Delete subjects that the folder owns (its manifest) but lacks.")
+@click.option("--prune", is_flag=True, help="Delete subjects that the manifest covers but the folder lacks.")
 @_dry_run
 @_exit_code
 @_yes
@@ -73,7 +73,7 @@ def apply_folder(
     keep_ids: bool,
     as_json: bool,
 ) -> int:
-    """Make a registry hold what a folder of schemas holds.
+    """Sync a registry to a folder of schemas.
 
     The plan is printed first. Nothing is written if a step would be refused. If it is interrupted, run it
     again.
@@ -100,7 +100,7 @@ def apply_folder(
 @json_option
 @with_registry
 def upload(client: RegistryClient, *, folder: Path, dry_run: bool, keep_ids: bool, as_json: bool) -> int:
-    """Register what a folder or an exported snapshot holds.
+    """Register the schemas of a folder or an exported snapshot.
 
     DIR was written by registrar download, or by registrar snapshot export. Nothing is deleted, except, with
     --keep-ids, versions that are marked as deleted there.
@@ -120,7 +120,7 @@ def upload(client: RegistryClient, *, folder: Path, dry_run: bool, keep_ids: boo
 @_subjects(required=True)
 @_versions
 @_keep_ids
-@click.option("--config", "configs", is_flag=True, help="Copy levels, other configs and modes, too.")
+@click.option("--config", "configs", is_flag=True, help="Also copy configs and modes.")
 @_dry_run
 @json_option
 @with_connection(url=False)
@@ -136,7 +136,7 @@ def promote(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Register schemas of one registry in another, with what they refer to.
+    """Copy schemas and their references from one registry to another.
 
     The plan is printed first. Nothing is written if the target would refuse a schema, or if an id is taken
     there. Credentials: REGISTRAR_USER_FROM, REGISTRAR_USER_TO or REGISTRAR_TOKEN_…, or ~/.netrc.
@@ -161,7 +161,7 @@ def promote(
 @_subjects(required=False)
 @_versions
 @click.option("--keep-ids", is_flag=True, help="Write all versions, also soft-deleted ones, with their ids.")
-@click.option("--prune", is_flag=True, help="Remove other schemas from the folder.")
+@click.option("--prune", is_flag=True, help="Delete other schemas from the folder.")
 @json_option
 @with_registry
 def download(
@@ -174,7 +174,7 @@ def download(
     prune: bool,
     as_json: bool,
 ) -> int:
-    """Write schemas of a registry into a folder, as registrar apply reads it."""
+    """Download schemas into a folder that registrar apply can read."""
     from registry.cli.folder.contents import MANIFEST  # noqa: PLC0415 - the help needs none of it
     from registry.cli.folder.trees import on_disk, write  # noqa: PLC0415
     from registry.cli.folder.writing import files_of  # noqa: PLC0415

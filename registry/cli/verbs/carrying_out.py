@@ -78,7 +78,10 @@ def _journal(client: RegistryClient, manner: Manner) -> Iterator[ImportJournal |
             restore_told(client, journal)
         elif journal.former_modes:
             listed = ", ".join(journal.former_modes)
-            note(f"an interrupted import left subjects in mode IMPORT, which this sets back first: {listed}")
+            note(
+                "an interrupted import left subjects in mode IMPORT; their former modes are restored "
+                f"first: {listed}"
+            )
         yield journal
 
 
@@ -87,7 +90,7 @@ def _carry_out(client: RegistryClient, planned: Plan, manner: Manner, journal: I
         print_lines(report.plan_lines(planned))
     done, status = 0, OK
     if not planned.possible:
-        note("nothing was changed, because the registry would refuse a part of it: see the lines with !")
+        note("nothing was changed, because the registry would refuse some of it: see the lines with !")
         status = REFUSED
     elif manner.dry_run:
         status = DRIFT if manner.exit_code and planned.steps else OK
@@ -144,7 +147,7 @@ def _take(
 
 def _tell_rest(planned: Plan, done: int) -> None:
     count = f"{done} of {len(planned.steps)} steps were taken"
-    note(f"{count}; these remain, and the command resumes if it is run again:")
+    note(f"{count}; these remain, and running the command again resumes it:")
     for step in planned.steps[done:]:
         note(f"  {step.sign} {step.shows}")
 

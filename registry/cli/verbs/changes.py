@@ -32,10 +32,10 @@ _FIRST = ("offset", "time", "kind", "subject")
 
 @click.command("changes", cls=Verb, epilog="Exit status: 0 printed, 1 refused, 2 no answer.")
 @click.option("--after", type=click.IntRange(-1), metavar="OFFSET", help="Begin after this offset.")
-@click.option("--follow", is_flag=True, help="Wait for further changes, until stopped.")
-@click.option("--prefix", metavar="PREFIX", help="Only subjects that begin with this; :*: for all contexts.")
+@click.option("--follow", is_flag=True, help="Follow new changes until stopped.")
+@click.option("--prefix", metavar="PREFIX", help="Only subjects with this prefix; :*: for all contexts.")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind of event; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object on each line, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 @with_registry
 def changes(
     registry: RegistryClient,
@@ -84,7 +84,7 @@ def _events(
 
 
 @click.command(
-    "history", cls=Verb, epilog="Exit status: 0 printed, 1 no such subject, 2 no answer or no history."
+    "history", cls=Verb, epilog="Exit status: 0 printed, 1 subject not found, 2 no answer or no history."
 )
 @click.argument("subject")
 @click.option("--limit", type=click.IntRange(1, _PAGE), default=100, help="Number of events [default: 100].")

@@ -28,7 +28,7 @@ _format_option = click.option(
     "form",
     type=click.Choice(["text", "github"]),
     default="text",
-    help="text (the default), or annotations for GitHub Actions.",
+    help="text (the default), or github for annotations in GitHub Actions.",
 )
 _path_argument = click.argument("path", type=click.Path(path_type=Path), default=Path())
 
@@ -45,7 +45,7 @@ _path_argument = click.argument("path", type=click.Path(path_type=Path), default
     "several, the oldest first.",
 )
 @click.option(
-    "--offline", is_flag=True, help="Ask no registry: compare the versions in PATH with each other."
+    "--offline", is_flag=True, help="Do not contact a registry: compare the versions in PATH with each other."
 )
 @click.option(
     "--level",
@@ -53,8 +53,10 @@ _path_argument = click.argument("path", type=click.Path(path_type=Path), default
     help="Compatibility level, instead of the registry's or the manifest's [default without them: BACKWARD].",
 )
 @click.option("--subject", default="", metavar="NAME", help="Subject of PATH if it is a file.")
-@click.option("--no-prune", is_flag=True, help="Ignore subjects that PATH owns (its manifest) but lacks.")
-@click.option("--details", is_flag=True, help="Also print what is unchanged, and compatible changes.")
+@click.option(
+    "--no-prune", is_flag=True, help="Ignore subjects that the manifest of PATH covers but PATH lacks."
+)
+@click.option("--details", is_flag=True, help="Also print unchanged versions and compatible changes.")
 @_format_option
 @json_option
 @with_connection()
@@ -71,7 +73,7 @@ def check(
     form: str,
     as_json: bool,
 ) -> int:
-    """Check if a registry would accept schema files.
+    """Check whether a registry would accept schema files.
 
     PATH is a folder of schemas (see docs/schemas-in-git.md), a part of one, or a file. They are compared with
     the registry unless --against or --offline is given. Subjects that the folder owns but lacks are checked
@@ -134,7 +136,7 @@ def _checked(
 @click.command("lint", cls=Verb, epilog="Exit status: 0 no errors, 1 errors found, 2 no verdict possible.")
 @_path_argument
 @click.option("--rules", metavar="RULE,…", help="Rules whose violation is an error (docs/policies.md).")
-@click.option("--warn", metavar="RULE,…", help="Rules that are only reported.")
+@click.option("--warn", metavar="RULE,…", help="Rules whose violation is only reported.")
 @click.option(
     "--policies",
     type=click.Path(path_type=Path),

@@ -18,7 +18,7 @@ from registry.cli.verb import Verb
 )
 @with_settings(*ALL_GROUPS)
 def check_config(loaded: Loaded) -> int:
-    """Print the settings in force as TOML, each with its origin, and check the files that they name.
+    """Print the effective settings as TOML, each with its origin, and check the files that they name.
 
     All settings of "registrar serve" are flags here too.
     """

@@ -20,7 +20,7 @@ _INSTALL = "\b\nTo install it:\n" + "".join(f"  {line}\n" for line in _SHELLS.va
 @click.command(cls=Verb, epilog=_INSTALL)
 @click.argument("shell", type=click.Choice(list(_SHELLS)), metavar="SHELL")
 def completion(shell: str) -> int:
-    """Print the script that completes verbs and options in SHELL: bash, zsh or fish."""
+    """Print the completion script for SHELL: bash, zsh or fish."""
     kind = get_completion_class(shell)
     assert kind is not None
     program = click.get_current_context().find_root().command

@@ -60,13 +60,13 @@ def _in_topic(*words: str, **rest: Any) -> Callable[[Callable[..., int]], Callab
     "decode", cls=Verb, epilog="Exit status: 0 decoded, 1 a message cannot be decoded, 2 no answer."
 )
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("--hex", "as_hex", is_flag=True, help="The input is hexadecimal text, a message on each line.")
-@click.option("--base64", "as_base64", is_flag=True, help="The input is Base64, a message on each line.")
+@click.option("--hex", "as_hex", is_flag=True, help="The input is hexadecimal, one message per line.")
+@click.option("--base64", "as_base64", is_flag=True, help="The input is Base64, one message per line.")
 @click.option("--context", default="", metavar="CONTEXT", help="Context of the schema ids [default: .].")
 @click.option(
-    "--avro-json", is_flag=True, help="Print Avro in Avro's own JSON: unions with types, raw numbers."
+    "--avro-json", is_flag=True, help="Print Avro in its own JSON encoding: unions with types, raw numbers."
 )
-@click.option("--validate", is_flag=True, help="Compare messages of JSON Schema with their schema.")
+@click.option("--validate", is_flag=True, help="Validate JSON Schema messages against their schema.")
 @json_option
 @_in_topic(
     "--topic", default="", metavar="TOPIC", help="Read messages of this topic, with the Kafka settings."

@@ -25,9 +25,11 @@ _STATUS = (
 
 @click.command("delete", cls=Verb, epilog=_STATUS)
 @click.argument("name", metavar="SUBJECT[:VERSION]")
-@click.option("--dry-run", is_flag=True, help="Tell the consequences; delete nothing.")
 @click.option(
-    "--permanent", is_flag=True, help="Remove it for good, after a soft deletion if there was none."
+    "--dry-run", is_flag=True, help="Show what would be deleted and what it would break; delete nothing."
+)
+@click.option(
+    "--permanent", is_flag=True, help="Delete permanently, with a soft deletion first if necessary."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
@@ -40,7 +42,7 @@ def delete(
     It first finds out the consequences. On a terminal it asks; elsewhere --permanent needs --yes.
     """
     if permanent and not (yes or dry_run or sys.stdin.isatty()):
-        raise Failure("a permanent deletion needs --yes where nobody can be asked")
+        raise Failure("a permanent deletion without a terminal needs --yes")
     plan = plan_deletion(registry, VersionName.parse(name), permanent=permanent)
     if not as_json:
         print_lines(_consequences(plan))

@@ -30,7 +30,7 @@ _SHOWN = ("data", "kafka", "topic")
 @click.command(
     "doctor",
     cls=Verb,
-    epilog="Exit status: 0 fine, 1 something was found, 2 something could not be examined.",
+    epilog="Exit status: 0 healthy, 1 problems found, 2 something could not be examined.",
 )
 @click.argument("urls", default="", metavar="[URL,URL…]")
 @json_option

@@ -18,7 +18,7 @@ from .snapshot import GROUPS, REGISTRY, SHOWN, SNAPSHOT, run_command
 if TYPE_CHECKING:
     from registry.cli.client.connect import Connection
 
-_DOES = f"""List schemas that are equal once they are normalised.
+_DOES = f"""List schemas that are equal after normalisation.
 
 SOURCE is a snapshot, by {SNAPSHOT}; or {REGISTRY}.
 """
@@ -35,7 +35,7 @@ SOURCE is a snapshot, by {SNAPSHOT}; or {REGISTRY}.
     "--subject-prefix",
     default=":*:",
     metavar="PREFIX",
-    help="Search only subjects that begin with this; :*: (the default) for all contexts.",
+    help="Search only subjects with this prefix; :*: (the default) for all contexts.",
 )
 @click.option("--deleted", is_flag=True, help="Include soft-deleted versions.")
 @click.option("--json", is_flag=True, help="Print a JSON array, one object per group.")

@@ -23,10 +23,11 @@ _CHECKS = {
     "ready-for-writes": "/health/ready?for=writes",
 }
 _EPILOG = """\
-live: the process serves. started: the log has been read to its end once, or is away and the store serves
-reads. ready: the node should get requests. ready-for-writes: writes through the node can be carried out.
+live: the process serves requests. started: the log has been read to its end once, or is unavailable and
+the store serves reads. ready: the node should receive requests. ready-for-writes: the node can carry out
+writes.
 
-Exit status: 0 well, 1 not well or not reachable, 2 invalid settings, or only authenticated clients may ask.
+Exit status: 0 healthy, 1 unhealthy or unreachable, 2 invalid settings, or the check requires authentication.
 """
 
 
@@ -36,10 +37,10 @@ Exit status: 0 well, 1 not well or not reachable, 2 invalid settings, or only au
 )
 @with_settings("where", "tls", shown=("listen", "listeners"), refused=FAILED)
 def health(loaded: Loaded, check: str) -> int:
-    """Check the health of the registry that serves on this machine with these settings.
+    """Check the health of the local registry.
 
-    The address is that of the settings "listen" or "listeners", read as "registrar serve" reads them, so
-    that a container's health check needs none.
+    The address is that of the settings "listen" or "listeners", read as "registrar serve" reads them, so a
+    container's health check needs no configuration.
     """
     settings = loaded.settings
     address = _address(settings)

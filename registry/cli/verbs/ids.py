@@ -22,14 +22,14 @@ _id = click.IntRange(1, 2**31 - 1)
 
 @click.group(cls=VerbGroup)
 def ids() -> None:
-    """Show how many ids are used, and release reserved ids that no version has."""
+    """Show id usage, and release reserved ids that no version has."""
 
 
 @ids.command("list", cls=Verb, epilog="Exit status: 0 listed, 2 no answer or wrong usage.")
 @json_option
 @with_registry
 def _list(registry: RegistryClient, *, as_json: bool) -> int:
-    """List for each context the highest id, what is reserved, and the free ranges below it."""
+    """List the highest id, the reserved ids and the free ranges of each context."""
     _print([*registry.pages(_IDS, IdUsage)], as_json=as_json)
     return OK
 
@@ -41,7 +41,7 @@ def _list(registry: RegistryClient, *, as_json: bool) -> int:
 @json_option
 @with_registry
 def _release(registry: RegistryClient, *, context: str, first: int, last: int | None, as_json: bool) -> int:
-    """Make reserved ids free again, for example those up to one that was imported by mistake.
+    """Release reserved ids, for example those below one that was imported by mistake.
 
     Refused while a version has one of them. New schemas can then get ids that deleted versions had: release
     only ids that no message refers to any more.

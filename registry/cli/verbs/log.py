@@ -12,20 +12,20 @@ from registry.cli.verb_groups import VerbGroup
 
 @click.group(cls=VerbGroup)
 def log() -> None:
-    """Maintain a log while no node uses it."""
+    """Maintain a log that no node is using."""
 
 
 @log.command("reseed", cls=Verb, epilog="Exit status: 0 done, 1 refused.")
-@click.option("--dry-run", is_flag=True, help="Report what would be done without writing anything.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 @click.option(
     "--store", default="", metavar="NAME", help="Another store of the folder, such as store-1.outdated."
 )
-@click.option("--empty", is_flag=True, help="Also write the state of a store that holds nothing.")
+@click.option("--empty", is_flag=True, help="Also publish the state of an empty store.")
 @with_settings(
     *("where", "cluster", "security", "encoder"), shown=("data", "kafka", "topic", "replication_factor")
 )
 def reseed(loaded: Loaded, *, dry_run: bool, store: str, empty: bool) -> int:
-    """Write the state in the store of the data folder into an empty topic, with all ids unchanged.
+    """Publish the state of the store in the data folder to an empty topic, keeping all ids.
 
     Use it after the topic was lost. Stop the node of that folder first. If there are several stores, name
     the one to write. If interrupted, run it again to resume.

@@ -94,7 +94,7 @@ def _carry_keyset(settings: Settings, store: OfflineStore) -> None:
 
 def _say_what_is_next(plan: ReseedPlan, applied: int) -> None:
     print(
-        f"Done: {plan.records} records were written. Next, start the nodes:\n"
+        f"Done: {plan.records} records were written. Now start the nodes:\n"
         f"  {with_same_settings('registrar serve')}\nA node that still has a store "
         "of the former topic notices, and builds it again from this one.\nWrites to the former topic from "
         f"offset {applied} on are lost, and their ids may be assigned again.\nIf there are several stores, "

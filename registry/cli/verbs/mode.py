@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
 
 _MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
-_STATUS = "Exit status: 0 done, 1 there is none or it was refused, 2 no answer or wrong usage."
-_force = click.option("--force", is_flag=True, help="Set IMPORT although there are schemas.")
+_STATUS = "Exit status: 0 done, 1 not found or refused, 2 no answer or wrong usage."
+_force = click.option("--force", is_flag=True, help="Set IMPORT even if schemas exist.")
 
 
 @click.group(cls=VerbGroup)
@@ -31,7 +31,7 @@ def mode() -> None:
 
 @mode.command("get", cls=Verb, epilog=_STATUS)
 @scope_argument
-@click.option("--own", is_flag=True, help="Only the mode of SUBJECT itself, not what it inherits.")
+@click.option("--own", is_flag=True, help="Only the mode set on SUBJECT itself, not the inherited one.")
 @moment_options
 @json_option
 @with_registry

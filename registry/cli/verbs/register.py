@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from registry.cli.folder.steps import Plan
 
 _STATUS = (
-    "Exit status: 0 registered, or it was already, or could be with --dry-run; "
-    "1 refused, such as incompatible or invalid; 2 no answer or wrong usage."
+    "Exit status: 0 registered, already registered, or acceptable with --dry-run; 1 refused, for "
+    "example as incompatible or invalid; 2 no answer or wrong usage."
 )
 
 
@@ -42,9 +42,7 @@ _STATUS = (
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Metadata; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="PATH=TAG", help="A tag in the metadata; repeatable.")
 @click.option("--rule-set", default="", metavar="FILE", help="JSON object with the rule set, as in the API.")
-@click.option(
-    "--dry-run", is_flag=True, help="Print the verdict, as registrar check does, and register nothing."
-)
+@click.option("--dry-run", is_flag=True, help="Only check the schema, as registrar check does.")
 @json_option
 @with_registry
 def register(

@@ -28,12 +28,12 @@ LEVELS = (
     *("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE"),
     *("FULL", "FULL_TRANSITIVE"),
 )
-_STATUS = "Exit status: 0 done, 1 there is none or it was refused, 2 no answer or wrong usage."
+_STATUS = "Exit status: 0 done, 1 not found or refused, 2 no answer or wrong usage."
 
 
 @config.command("get", cls=Verb, epilog=_STATUS)
 @scope_argument
-@click.option("--own", is_flag=True, help="Only what is set for SUBJECT itself, not what it inherits.")
+@click.option("--own", is_flag=True, help="Only the config set on SUBJECT itself, not the inherited one.")
 @moment_options
 @json_option
 @with_registry
@@ -64,7 +64,7 @@ def _get(
 @click.option(
     "--normalize", type=bool, metavar="true|false", help="Normalise schemas when they are registered."
 )
-@click.option("--alias", metavar="SUBJECT", help="Make SUBJECT another name of this one.")
+@click.option("--alias", metavar="SUBJECT", help="Make SUBJECT an alias of this one.")
 @click.option(
     "--compatibility-group",
     metavar="PROPERTY",

@@ -19,7 +19,7 @@ from registry.cli.verb import Verb
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
 
-_STATUS = "Exit status: 0 shown, 1 there is none, 2 no answer or wrong usage."
+_STATUS = "Exit status: 0 shown, 1 not found, 2 no answer or wrong usage."
 
 
 @click.command("show", cls=Verb, epilog=_STATUS)
@@ -27,9 +27,9 @@ _STATUS = "Exit status: 0 shown, 1 there is none, 2 no answer or wrong usage."
 @click.option("--id", "schema_id", type=click.IntRange(0), metavar="ID", help="Show the schema with this id.")
 @click.option("--context", default="", metavar="CONTEXT", help="The context of --id [default: .].")
 @click.option("--guid", default="", metavar="GUID", help="Show the schema with this guid.")
-@click.option("--resolved", is_flag=True, help="Put the schemas that it refers to in their places.")
+@click.option("--resolved", is_flag=True, help="Inline the referenced schemas.")
 @click.option("--raw", is_flag=True, help="Print only the text of the schema, unchanged.")
-@click.option("--deleted", is_flag=True, help="Show it even if it is soft-deleted.")
+@click.option("--deleted", is_flag=True, help="Include a soft-deleted version.")
 @moment_options
 @json_option
 @with_registry

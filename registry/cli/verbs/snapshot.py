@@ -71,10 +71,10 @@ def run_command(command: str, loaded: Loaded, options: dict[str, Any]) -> int:
     help="Build the state before record N; nodes never delete this snapshot.",
 )
 @click.option("--full", is_flag=True, help="Read the whole log instead of extending an earlier snapshot.")
-@click.option("--watch", is_flag=True, help="Build snapshots as nodes request them, until stopped.")
+@click.option("--watch", is_flag=True, help="Build snapshots on request of the nodes, until stopped.")
 @click.option("--request", metavar="ID", help="Build the requested snapshot with this id.")
 def _build(loaded: Loaded, **options: Any) -> int:
-    """Build a snapshot of the log as it is now. No node has to run, and running ones are not affected."""
+    """Build a snapshot of the current log. No node has to run, and running ones are not affected."""
     if options["watch"] and options["request"]:
         raise click.UsageError("give only one of --watch and --request", click.get_current_context())
     return run_command("build", loaded, options)
@@ -96,8 +96,8 @@ def _verify(loaded: Loaded, **options: Any) -> int:
 
 @_verb()
 @_named
-@click.option("--dry-run", is_flag=True, help="Report what would be done without writing anything.")
-@click.option("--empty", is_flag=True, help="Also restore a snapshot that holds nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
+@click.option("--empty", is_flag=True, help="Also restore an empty snapshot.")
 def _restore(loaded: Loaded, **options: Any) -> int:
     """Restore a snapshot into an empty topic, or into an empty log in the data folder.
 

@@ -22,7 +22,7 @@ _COLUMNS = ("node", "ready", "ready for writes", "role", "epoch", "applied", "la
 _NUMBERS = ("epoch", "applied", "lag")
 _DIGEST_SHOWN = 8
 _ANSWERS = {True: "yes", False: "no", None: ""}
-_STATUS = "Exit status: 0 all is well, 1 there are problems, 2 no node answered, or none permits this."
+_STATUS = "Exit status: 0 healthy, 1 problems found, 2 no node answered, or none permits this."
 _REFUSED = {401: "not authenticated", 403: "not permitted"}
 
 

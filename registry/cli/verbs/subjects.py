@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @click.command("subjects", cls=Verb, epilog="Exit status: 0 listed, 2 no answer.")
 @click.argument("prefix", default="")
-@click.option("--deleted", is_flag=True, help="Include subjects of which all versions are soft-deleted.")
+@click.option("--deleted", is_flag=True, help="Include subjects whose versions are all soft-deleted.")
 @json_option
 @with_registry
 def subjects(registry: RegistryClient, *, prefix: str, deleted: bool, as_json: bool) -> int:
-    """List the subjects of all contexts, or those that begin with PREFIX, one a line.
+    """List the subjects of all contexts, or those with PREFIX, one per line.
 
     The prefix ":.staging:" lists those of a context.
     """

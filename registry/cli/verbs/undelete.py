@@ -26,10 +26,12 @@ _MEMBERS = ("schema", "schemaType", "references", "metadata", "ruleSet")
 @click.command(
     "undelete",
     cls=Verb,
-    epilog="Exit status: 0 it is back, 1 it is not soft-deleted or the registry refused, 2 no answer.",
+    epilog="Exit status: 0 restored, 1 not soft-deleted or refused, 2 no answer.",
 )
 @click.argument("name", metavar="SUBJECT[:VERSION]")
-@click.option("--as-new", is_flag=True, help="Register the schema again as the next version, without a mode.")
+@click.option(
+    "--as-new", is_flag=True, help="Register the schema again as the next version, without changing the mode."
+)
 @json_option
 @with_registry
 def undelete(registry: RegistryClient, *, name: str, as_new: bool, as_json: bool) -> int:

@@ -25,7 +25,7 @@ _name = click.argument("name", metavar="NAME", help="The user's name.")
 
 @click.group(cls=VerbGroup)
 def user() -> None:
-    """Edit the file of users that the setting users names. Nodes and readers follow it within seconds."""
+    """Manage the users file that the setting users names. Running nodes pick up changes within seconds."""
 
 
 @user.command("add", cls=Verb, help=f"Add a user; creates the file. {_ENTERED}", epilog=_STATUS)

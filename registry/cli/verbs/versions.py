@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
 
 
-@click.command("versions", cls=Verb, epilog="Exit status: 0 listed, 1 there is no such subject, 2 no answer.")
+@click.command("versions", cls=Verb, epilog="Exit status: 0 listed, 1 subject not found, 2 no answer.")
 @click.argument("subject")
 @click.option("--deleted", is_flag=True, help="Include soft-deleted versions.")
 @moment_options
@@ -27,7 +27,7 @@ def versions(
     registry: RegistryClient, *, subject: str, deleted: bool, at_offset: int | None, at_time: str | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """List the versions of SUBJECT, one a line."""
+    """List the versions of SUBJECT, one per line."""
     moment = moment_params(at_offset, at_time)
     found = listed_versions(registry, subject, deleted=deleted, **moment)
     if as_json:

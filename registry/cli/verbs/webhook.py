@@ -24,14 +24,14 @@ _name = click.argument("name", metavar="NAME", help="The webhook's name.")
 
 @click.group(cls=VerbGroup)
 def webhook() -> None:
-    """Register receivers that are told what changes, and see how they fare."""
+    """Send change events to HTTP receivers, and show the state of their deliveries."""
 
 
 @webhook.command("list", cls=Verb, epilog=_STATUS)
 @json_option
 @with_registry
 def _list(registry: RegistryClient, *, as_json: bool) -> int:
-    """List the webhooks, and how their deliveries go."""
+    """List the webhooks and the state of their deliveries."""
     found = registry.get(_WEBHOOKS, list[dict[str, Any]])
     if as_json:
         print_json(found)
@@ -45,8 +45,8 @@ def _list(registry: RegistryClient, *, as_json: bool) -> int:
 @webhook.command("add", cls=Verb, epilog=_STATUS)
 @_name
 @click.argument("receiver", metavar="RECEIVER", help="The URL to which events are sent.")
-@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind of events; repeatable.")
-@click.option("--prefix", default="", metavar="PREFIX", help="Only subjects that begin like this.")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind of event; repeatable.")
+@click.option("--prefix", default="", metavar="PREFIX", help="Only subjects with this prefix.")
 @click.option(
     "--from", "start", type=click.IntRange(min=0), metavar="OFFSET", help="The first event's offset."
 )
@@ -56,7 +56,7 @@ def _add(
     registry: RegistryClient, *, name: str, receiver: str, kinds: tuple[str, ...], prefix: str,
     start: int | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Register a webhook, and print the secret that its receiver needs; or change one."""
+    """Create a webhook and print the secret that its receiver needs; or change one."""
     body = {"url": receiver, "kinds": [*kinds], "subjectPrefix": prefix}
     made = registry.put(_path(name), body if start is None else {**body, "from": start}, dict[str, Any])
     if as_json:
@@ -83,7 +83,7 @@ def _remove(registry: RegistryClient, *, name: str) -> int:
 @json_option
 @with_registry
 def _test(registry: RegistryClient, *, name: str, as_json: bool) -> int:
-    """Send a test event to a webhook, and say what came back."""
+    """Send a test event to a webhook and print the receiver's answer."""
     found: dict[str, Any] = registry.post(f"{_path(name)}/test", {}, Delivery)
     if as_json:
         print_json(found)

@@ -103,7 +103,7 @@ class ReportedChange(NamedTuple):
     """A change, and the comparison that found it."""
 
     change: Change
-    # The level in force.
+    # The effective level.
     level: str
     # ``BACKWARD`` or ``FORWARD``: the half of the level; empty if the change concerns both.
     direction: str

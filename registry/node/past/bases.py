@@ -56,9 +56,9 @@ class Bases:
             manifest = self._manifest(location, entry.id, entry.manifest)
             return [row for prefix in prefixes(owner) for row in self._under(location, manifest, prefix)]
         except LocationUnreachable as error:
-            _log.warning("cannot read the snapshot %s to tell the past: %s", entry.id, error)
+            _log.warning("cannot read snapshot %s to reconstruct past state: %s", entry.id, error)
         except (BadLocation, UnusableSnapshot, BadPart) as error:
-            _log.warning("the snapshot %s cannot tell the past: %s", entry.id, error)
+            _log.warning("snapshot %s cannot be used to reconstruct past state: %s", entry.id, error)
             self._refused.add(entry.id)
         return None
 

@@ -76,6 +76,6 @@ class HistoryFiller:
         fetched = self._log.read_again(begin, RECORDS_MAX, BYTES_MAX)
         reached = min(fetched.next, end)
         if reached <= begin:
-            raise LogError(f"the log does not give its records from {begin} on")
+            raise LogError(f"the log does not return its records from {begin} on")
         records = [each for each in fetched.records if each.offset < reached]
         self._store.fill_history(slice_of(begin, records, reached))

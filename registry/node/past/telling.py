@@ -57,10 +57,10 @@ class Teller:
                 )  # fmt: skip
                 size += _size(found[owner])
                 if size > BYTES_MAX:
-                    raise UNPROCESSABLE("There is too much to tell of that time at once")
+                    raise UNPROCESSABLE("The requested state is too large for one response")
             return OwnerRows(applied, found)
         except LogError as error:
-            raise UNAVAILABLE(f"Cannot read the log to tell the past: {error}") from error
+            raise UNAVAILABLE(f"Cannot read the log to reconstruct past state: {error}") from error
 
     def _applied(self, moment: Moment) -> int:
         """Return the offset after the last record that counts."""
@@ -79,7 +79,7 @@ class Teller:
         with self._store.view() as view:
             contexts = list(islice(_contexts_in(_known(view.history())), CONTEXTS_MAX + 1))
         if len(contexts) > CONTEXTS_MAX:
-            raise UNPROCESSABLE("There are too many contexts to search them for that time")
+            raise UNPROCESSABLE("There are too many contexts to search for that time")
         owners = (context + b"\0" for context in contexts)
         rows = (row for owner in owners for row in self._rows(owner, applied, hurry))
         return [row for row in rows if row[0].startswith(layout.CONTEXT)]
@@ -101,7 +101,7 @@ class Teller:
             known = takewhile(lambda each: each.offset < applied, reading.entries(history, owner, span.since))
             entries = list(islice(known, ENTRIES_MAX + 1))
         if len(entries) > ENTRIES_MAX:
-            raise UNPROCESSABLE("There are too many records to tell the state of that time")
+            raise UNPROCESSABLE("Reconstructing that state requires too many records")
         # The owner's present rows are those of all offsets from here on.
         later = [max(span.since, 0 if newest is None else newest + 1)]
         bases = [each for each in self._bases.ready() if each.offset >= span.since]
@@ -141,7 +141,7 @@ class Teller:
             hurry()
             fetched = self._log.read_again(offset, _READ_RECORDS, _READ_BYTES)
             if fetched.next <= offset:
-                raise LogError(f"it does not give its records from {offset} on")
+                raise LogError(f"it does not return its records from {offset} on")
             reached = fetched.next
             for record in fetched.records:
                 entry = wanted.get(record.offset)
@@ -153,7 +153,7 @@ class Teller:
                     found[record.offset] = record
                     size += len(record.key or b"") + len(record.value or b"")
             if size > BYTES_MAX:
-                raise UNPROCESSABLE("There are too many records to tell the state of that time")
+                raise UNPROCESSABLE("Reconstructing that state requires too many records")
         return found
 
 

@@ -57,7 +57,7 @@ class PastThread:
             refused = self._put(request)
             self._changed.notify()
         if refused is not None:
-            error = UNAVAILABLE("Too many requests for the past are waiting").retried_after(1)
+            error = UNAVAILABLE("Too many requests for past state are waiting").retried_after(1)
             self._soon(lambda: refused.answer(error))
 
     def _put(self, request: _Request) -> _Request | None:
@@ -105,7 +105,7 @@ class PastThread:
         except Exception:
             # An error with the past must not end a node that serves the present.
             if not self._stopping:
-                _log.exception("unexpected error in telling the past")
+                _log.exception("unexpected error while reconstructing past state")
             told = UNEXPECTED()
         self._soon(lambda: request.answer(told))
 

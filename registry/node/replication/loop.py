@@ -113,7 +113,7 @@ class FollowLoop:
             if applied > at:
                 at, moved_at = applied, now
             elif self._stopping.is_set() or now - moved_at > _STUCK_S:
-                raise Unreachable(f"the log does not give its records from {applied} on")
+                raise Unreachable(f"the log does not return its records from {applied} on")
             if self._stepping.acquire(blocking=False):
                 try:
                     self._step_or_wait()

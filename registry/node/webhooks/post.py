@@ -39,7 +39,10 @@ class Post:
         if self._signer is None:
             return "the primary lacks the setting webhooks_secret"
         if self._signer.fingerprint != webhook.key:
-            return "its secret was derived from another webhooks_secret: rotate it and tell the receiver"
+            return (
+                "its secret was derived from another webhooks_secret: rotate it and give the new one to "
+                "the receiver"
+            )
         return ""
 
     async def event(self, webhook: Webhook, event: Event) -> None:

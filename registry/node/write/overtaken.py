@@ -166,7 +166,7 @@ class OvertakenBatch:
                     others.append(record)
                     size += len(record.key or b"") + len(record.value or b"")
             if fetched.next == base or size > OTHERS_BYTES_MAX:
-                raise OutcomeUnknown("the records that were appended cannot be told from others in the log")
+                raise OutcomeUnknown("the appended records cannot be distinguished from others in the log")
             base = fetched.next
         return _Records(own, others, own[-1].offset + 1)
 

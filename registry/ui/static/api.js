@@ -106,7 +106,7 @@ export async function* lines(where, { query, signal } = {}) {
     }
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("unreachable", "The registry broke off its answer");
+    throw new ApiError("unreachable", "The registry's response was cut off");
   }
 }
 

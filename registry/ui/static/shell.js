@@ -41,7 +41,7 @@ export function Shell() {
     <main id="main" tabindex="-1" ref=${main}>
       ${route
         ? html`<${View} key=${route.path} route=${route} params=${params} query=${query} />`
-        : html`<${Notice} kind="error" title="There is no such page">
+        : html`<${Notice} kind="error" title="Page not found">
             <p>Nothing is at ${path}. <a href="#/subjects">Go to the subjects.</a></p>
           <//>`}
     </main>
@@ -66,13 +66,13 @@ function View({ route, params, query }) {
   };
   useEffect(load, [route]);
   if (error) {
-    return html`<${Notice} kind="error" title="This page has failed" action="Show it again" onAction=${reset}>
+    return html`<${Notice} kind="error" title="This page failed" action="Reload" onAction=${reset}>
       <p>${String(error.message ?? error)}</p>
     <//>`;
   }
   if (loaded.failed) {
     return html`<${Notice} kind="error" title="The page could not be loaded" action="Reload" onAction=${() => location.reload()}>
-      <p>The registry cannot be reached, or it was upgraded. </p>
+      <p>The registry is unreachable, or was upgraded. </p>
     <//>`;
   }
   return loaded.component ? html`<${loaded.component} params=${params} query=${query} />` : html`<p class="quiet" role="status">Loading…</p>`;

@@ -54,7 +54,7 @@ def test_nothing_is_printed_to_streams_that_are_closed(url: str, tmp_path: Path)
 def test_nobody_is_asked_where_standard_input_is_closed(url: str) -> None:
     done = run("delete", NAME, "--permanent", "--url", url, shell="<&-", stderr=subprocess.PIPE)
     assert done.returncode == 2
-    assert b"a permanent deletion needs --yes" in done.stderr
+    assert b"a permanent deletion without a terminal needs --yes" in done.stderr
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])

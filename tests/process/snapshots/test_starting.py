@@ -44,7 +44,7 @@ def start(data: Path, *flags: str, readers: int = 1, port: int | None = None) ->
 
 
 def built(settings: Settings) -> Manifest:
-    """Build a snapshot of the log as it is now."""
+    """Build a snapshot of the current log."""
     with closing(open_catalogue(settings)) as catalogue:
         return build_now(settings, catalogue, "local", silent)
 

@@ -159,7 +159,8 @@ async def test_positions_outside_the_log_are_refused() -> None:
                 await hub.locate(subscription(), after)
             refusals.append((refused.value.code, refused.value.message))
         deleted = (
-            "The log no longer has the records after offset %d; its oldest has offset 50, so resume after 49"
+            "The records after offset %d are no longer in the log; the oldest one left has offset 50, so "
+            "resume after 49"
         )
         assert refusals == [
             (400, "after lies beyond the end of the log: its last offset is 99"),

@@ -1,4 +1,4 @@
-"""Commands that wait for the writer: their order, and their number."""
+"""Queued commands: their order, and their number."""
 
 from __future__ import annotations
 

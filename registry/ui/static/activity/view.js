@@ -36,7 +36,7 @@ export default function Activity({ query }) {
   return html`
     <h1>Activity</h1>
     <form class="actions" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label>Subjects that begin with <input type="search" value=${text} onInput=${(event) => type(event.currentTarget.value)} /></label>
+      <label>Subjects with the prefix <input type="search" value=${text} onInput=${(event) => type(event.currentTarget.value)} /></label>
       <label>Event <select aria-label="Event" value=${kind} onChange=${(event) => choose(event.currentTarget.value)}>
         <option value="">all</option>
         ${Object.entries(KINDS).map(([each, name]) => html`<option key=${each} value=${each}>${name}</option>`)}
@@ -100,8 +100,8 @@ function Listed({ filter }) {
   return html`
     ${error && html`<${Failure} error=${error} onRetry=${start} />`}
     ${rows === null && !error && html`<p class="quiet" role="status">Loading…</p>`}
-    ${rows?.length === 0 && html`<${Notice} kind="empty" title=${begin === null ? "Nothing has happened" : "Nothing lately"} />`}
-    ${rows?.length > 0 && html`<${Table} caption="Events, the newest first" columns=${[...COLUMNS, ...principals(rows)]} rows=${rows} rowKey=${(each) => each.offset} />`}
+    ${rows?.length === 0 && html`<${Notice} kind="empty" title=${begin === null ? "No events yet" : "No recent events"} />`}
+    ${rows?.length > 0 && html`<${Table} caption="Events, newest first" columns=${[...COLUMNS, ...principals(rows)]} rows=${rows} rowKey=${(each) => each.offset} />`}
     ${begin !== null && rows?.length < KEPT_MAX && html`<p class="actions"><button disabled=${busy} onClick=${() => load(begin, true)}>Show older</button></p>`}
     <p class="quiet" role="status">${connection === "live" ? "New events appear here as they happen." : "New events appear when the connection is back."}</p>`;
 }

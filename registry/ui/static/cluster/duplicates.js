@@ -22,7 +22,7 @@ export function Duplicates() {
     <p>Subjects may hold the same schema under several ids, for example written in another order. To find them, the server compares all
       schemas with one another. That takes a while and changes nothing.</p>
     <form class="actions" role="search" onSubmit=${submit}>
-      <label>Subjects that begin with <input type="search" value=${wanted.prefix} placeholder="all" spellcheck=${false}
+      <label>Subjects with the prefix <input type="search" value=${wanted.prefix} placeholder="all" spellcheck=${false}
         onInput=${(event) => setWanted({ ...wanted, prefix: event.currentTarget.value })} /></label>
       <label class="choice"><input type="checkbox" checked=${wanted.deleted}
         onChange=${(event) => setWanted({ ...wanted, deleted: event.currentTarget.checked })} /> Also deleted versions</label>
@@ -72,14 +72,14 @@ function Outcome({ state: { phase, progress, groups, found, message, error }, on
     case "cancelled":
       return html`<p class="quiet" role="status">The search was cancelled.</p>`;
     case "failed":
-      return html`<${Notice} kind="error" title="The search did not get to its end"><p>${message}</p><//>`;
+      return html`<${Notice} kind="error" title="The search did not finish"><p>${message}</p><//>`;
     case "refused":
       return error.status === 429
-        ? html`<${Notice} kind="warning" title="Another search is running" action="Try again" onAction=${onRetry}><p>${error.message}.</p><//>`
+        ? html`<${Notice} kind="warning" title="Another search is already running" action="Try again" onAction=${onRetry}><p>${error.message}.</p><//>`
         : html`<${Failure} error=${error} onRetry=${onRetry} />`;
     case "done":
       return found.groups === 0
-        ? html`<${Notice} kind="empty" title="There are no duplicates" />`
+        ? html`<${Notice} kind="empty" title="No duplicates found" />`
         : html`<${Found} groups=${groups} found=${found} />`;
     default:
       return null;
@@ -98,14 +98,14 @@ function Found({ groups, found }) {
   const all = found.groups === 1 ? "1 group" : `${count(found.groups)} groups`;
   return html`
     <p role="status">Found ${all} of equal schemas${found.listed < found.groups
-      ? `; the first ${count(found.listed)} are listed. Search among fewer subjects, or use the command line, to see the others.` : "."}</p>
+      ? `; the first ${count(found.listed)} are listed. Narrow the search or use the command line to see the others.` : "."}</p>
     <${Groups} groups=${groups} />`;
 }
 
 function Command() {
   const command = `registrar duplicates ${REGISTRY}`;
   return html`
-    <p class="quiet">The command line lists all of them, also from a snapshot. Ids that stand for two different schemas are listed under
+    <p class="quiet">The command line lists all of them and also searches snapshots. Ids that stand for two different schemas are listed under
       Quarantine.</p>
     <p class="command"><code>${command}</code> <${CopyButton} text=${command} label="Copy the command" /></p>`;
 }

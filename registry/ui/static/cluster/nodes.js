@@ -23,13 +23,13 @@ export function Nodes() {
   if (data === null) return error ? html`<${Failure} error=${error} onRetry=${again} />` : html`<p class="quiet" role="status">Loading…</p>`;
   const nodes = history.current.with(data.nodes, at);
   return html`
-    ${error && html`<${Notice} kind="warning" title="The registry does not answer now">
+    ${error && html`<${Notice} kind="warning" title="The registry does not respond">
       <p>${error.message}. What you see is from ${moment(at)}; trying again.</p><//>`}
     <${Primary} cluster=${data} />
     <${NodeTable} nodes=${nodes} />
     <${Figures} samples=${history.current.samples} nodes=${nodes} />
-    <section><h2>Primaries so far</h2><${Primacies} primacies=${data.primacies} /></section>
-    <section><h2>While this page is open</h2>
+    <section><h2>History of primaries</h2><${Primacies} primacies=${data.primacies} /></section>
+    <section><h2>Since this page was opened</h2>
       <ol class="news" aria-live="polite" aria-label="News">${news.map((each) => html`<li key=${each.key}><time>${moment(each.time)}</time> ${each.text}</li>`)}</ol>
       ${news.length === 0 && html`<p class="quiet">Nothing has happened.</p>`}
     </section>`;
@@ -39,7 +39,7 @@ function Primary({ cluster }) {
   const primary = cluster.nodes.find((node) => node.role === "primary" && node.url === cluster.primary);
   if (!cluster.primary) {
     return html`<${Notice} kind="warning" title="There is no primary">
-      <p>Writes wait until one is elected; reads go on.</p>${cluster.problem && html`<p>${cluster.problem}</p>`}<//>`;
+      <p>Writes wait until one is elected; reads continue.</p>${cluster.problem && html`<p>${cluster.problem}</p>`}<//>`;
   }
   return html`<p class="primary-line" role="status">The primary is <strong class="name">${cluster.primary}</strong>${primary && primary.epoch >= 0 ? `, epoch ${count(primary.epoch)}` : ""}.</p>`;
 }
@@ -68,7 +68,7 @@ function Role({ node }) {
   return html`
     <${Badge} tone=${node.role === "primary" ? "accent" : node.role === "secondary" ? "plain" : "warn"}>${node.role}<//>
     ${!node.ready && html`<${Unready} word="not ready" reasons=${node.reasons} />`}
-    ${node.invalid_files.length > 0 && html`<${Unready} word="would not start again" reasons=${node.invalid_files} />`}
+    ${node.invalid_files.length > 0 && html`<${Unready} word="would not restart" reasons=${node.invalid_files} />`}
     ${node.ready && !node.ready_for_writes && html`<${Unready} word="not ready for writes" reasons=${node.reasons_for_writes} />`}`;
 }
 
@@ -90,5 +90,5 @@ function Primacies({ primacies }) {
     { id: "node", title: "Node", cell: (each) => html`<span class="name">${each.url}</span>` },
     { id: "epoch", title: "Epoch", numeric: true, cell: (each) => (each.epoch < 0 ? "–" : count(each.epoch)) },
   ];
-  return html`<${Table} caption="Primaries, the newest first" columns=${columns} rows=${[...primacies].reverse()} rowKey=${(each) => `${each.time}-${each.url}-${each.epoch}`} />`;
+  return html`<${Table} caption="Primaries, newest first" columns=${columns} rows=${[...primacies].reverse()} rowKey=${(each) => `${each.time}-${each.url}-${each.epoch}`} />`;
 }

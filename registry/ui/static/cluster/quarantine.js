@@ -17,7 +17,7 @@ const COLUMNS = [
 export function Quarantine() {
   const [clashes, setClashes] = useState(false);
   return html`
-    <p>These records make no sense and are left out; all others are applied. The next good record of a key removes it from here.</p>
+    <p>These records could not be interpreted and were skipped; all others were applied. The next valid record with the same key clears the entry.</p>
     <label class="choice"><input type="checkbox" checked=${clashes} onChange=${(event) => setClashes(event.currentTarget.checked)} />
       Also ids that stand for two schemas (examines all versions)</label>
     <${Listed} key=${clashes} clashes=${clashes} />`;
@@ -46,7 +46,7 @@ function Listed({ clashes }) {
   const { rows, more, error, busy } = state;
   if (error) return html`<${Failure} error=${error} onRetry=${again} />`;
   if (rows.length === 0) {
-    return busy ? html`<p class="quiet" role="status">Loading…</p>` : html`<${Notice} kind="empty" title="Nothing is quarantined" />`;
+    return busy ? html`<p class="quiet" role="status">Loading…</p>` : html`<${Notice} kind="empty" title="No quarantined records" />`;
   }
   return html`
     <${Table} caption="Quarantined records" columns=${COLUMNS} rows=${rows} rowKey=${(each) => `${each.offset} ${each.reason}`} />

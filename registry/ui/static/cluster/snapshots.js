@@ -31,13 +31,13 @@ export function Snapshots() {
   return html`
     <p class="actions">
       <${GuardedButton} needs="admin" class="primary" onClick=${() => attempt(() => send("POST", WHERE))}>Build a snapshot<//>
-      <span class="quiet">A node that starts loads the newest one instead of reading the whole log.</span>
+      <span class="quiet">A starting node loads the newest snapshot instead of reading the whole log.</span>
     </p>
     ${refused && html`<${Failure} error=${refused} />`}
     ${error && html`<${Failure} error=${error} onRetry=${again} />`}
     ${data === null && !error && html`<p class="quiet" role="status">Loading…</p>`}
-    ${data?.length === 0 && html`<${Notice} kind="empty" title="There are no snapshots yet" />`}
-    ${data?.length > 0 && html`<${Table} caption="Snapshots, the newest first" columns=${columns(setChosen)} rows=${data} rowKey=${(each) => each.id} />`}
+    ${data?.length === 0 && html`<${Notice} kind="empty" title="No snapshots yet" />`}
+    ${data?.length > 0 && html`<${Table} caption="Snapshots, newest first" columns=${columns(setChosen)} rows=${data} rowKey=${(each) => each.id} />`}
     ${chosen && html`<${Deletion} entry=${chosen} onClose=${() => setChosen(null)} onDelete=${() => {
       setChosen(null);
       attempt(() => request("DELETE", path`/admin/snapshots/${chosen.id}`));
@@ -66,7 +66,7 @@ function State({ entry }) {
     ${state === "building" && html`
       <${Built} entry=${entry} />
       <span class="quiet"> for ${duration((Date.now() - requested) / 1000)}, by ${builder}, last heard ${ago(updated)} ago</span>`}
-    ${state === "requested" && html`<span class="quiet"> waits for a builder</span>`}
+    ${state === "requested" && html`<span class="quiet"> waiting for a builder</span>`}
     ${reason && html`<p class="quiet">${reason}${attempts > 1 ? ` (${attempts} attempts)` : ""}</p>`}`;
 }
 
@@ -84,6 +84,6 @@ function Deletion({ entry, onClose, onDelete }) {
     <${Dialog} title="Delete this snapshot?" onClose=${onClose}
       footer=${html`<button onClick=${onClose}>Keep it</button><button class="danger" onClick=${onDelete}>Delete it</button>`}>
       <p><span class="name">${entry.id}</span>, the state before offset ${count(entry.offset)}${entry.size ? `, ${bytes(entry.size)}` : ""}.</p>
-      <p>Schemas are not affected. Nodes that start then load an older snapshot, or read the log from its beginning.</p>
+      <p>Schemas are not affected. Starting nodes then load an older snapshot or read the log from its beginning.</p>
     <//>`;
 }

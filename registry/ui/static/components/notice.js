@@ -13,9 +13,9 @@ export function Notice({ kind = "info", title, action, onAction, children }) {
 
 const TITLES = {
   401: "Sign in to see this",
-  403: "You may not see this",
+  403: "You do not have permission to see this",
   404: "Not found",
-  503: "The registry cannot answer now",
+  503: "The registry is temporarily unavailable",
 };
 
 /** An ApiError as a notice; errors that pass are retried by themselves, more slowly each time. */

@@ -17,7 +17,7 @@ export function ReferenceFields({ references, onChange }) {
           <button type="button" class="small" aria-label=${`Remove reference ${index + 1}`} onClick=${() => onChange(references.filter((_, at) => at !== index))}>Remove</button>
         </div>`)}
       <button type="button" disabled=${references.length >= REFERENCES_MAX} onClick=${() => onChange([...references, { name: "", subject: "", version: "-1" }])}>Add a reference</button>
-      <span class="quiet"> Version -1 stands for the latest.</span>
+      <span class="quiet"> Version -1 means the latest.</span>
     </details>`;
 }
 

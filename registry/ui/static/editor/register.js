@@ -39,10 +39,10 @@ export function Register({ draft, reason, ready, compatible, level, onDone }) {
 }
 
 function hint({ subject, reason, ready, compatible, level }) {
-  if (!subject) return "Name a subject to register the schema.";
+  if (!subject) return "Enter a subject to register the schema.";
   if (reason) return reason;
   if (!ready) return "";
-  return compatible === false ? `It is incompatible at ${level}, the level in force, so the registry will refuse it.` : "";
+  return compatible === false ? `It is incompatible at ${level}, the effective level, so the registry will refuse it.` : "";
 }
 
 function shortened(error) {

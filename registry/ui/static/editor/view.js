@@ -128,7 +128,7 @@ function Checked({ draft, loaded, query, onText, onLevel }) {
         ${result.lint?.valid && target.value?.versions > 0 && html`
           <${Verdicts} caption="Verdict at each level" levels=${verdicts(result.levels)} inForce=${target.value.level} chosen=${level} onChoose=${onLevel} />
           <h2>At ${level}</h2>
-          <${Changes} changes=${changes} none=${result.levels[level] ? "Nothing stands against it." : "…"} onGo=${goTo} />`}
+          <${Changes} changes=${changes} none=${result.levels[level] ? "Compatible." : "…"} onGo=${goTo} />`}
       </div>
     </div>`;
 }
@@ -173,7 +173,7 @@ function statusOf({ busy, result, subject, target, inForce }) {
   if (busy) return "Checking…";
   if (!result.lint) return "";
   if (!result.lint.valid) return "Not valid.";
-  if (!subject) return "Valid. Name a subject to check its compatibility.";
-  if (!target?.versions) return "Valid. The subject has no versions, so there is nothing to be compatible with.";
-  return inForce?.compatible ? `Valid, and compatible at ${target.level}, the level in force.` : `Valid, but incompatible at ${target.level}, the level in force.`;
+  if (!subject) return "Valid. Enter a subject to check compatibility.";
+  if (!target?.versions) return "Valid. The subject has no versions to be compatible with.";
+  return inForce?.compatible ? `Valid and compatible at ${target.level}, the effective level.` : `Valid, but incompatible at ${target.level}, the effective level.`;
 }

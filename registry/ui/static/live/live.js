@@ -3,10 +3,10 @@ import { html } from "../vendor.js";
 import { useFeed } from "./feed.js";
 
 const WORDS = {
-  live: ["good", "live", "This page shows changes as they happen"],
-  polling: ["plain", "not live", "This registry has no change feed: lists are loaded again when you come back to them"],
-  off: ["plain", "not live", "Sign in to see changes as they happen"],
-  connecting: ["warn", "connecting", "Changes are shown again as soon as the registry answers; none is missed"],
+  live: ["good", "live", "This page shows live changes"],
+  polling: ["plain", "not live", "This registry has no change feed: lists are reloaded when you return to them"],
+  off: ["plain", "not live", "Sign in to see live changes"],
+  connecting: ["warn", "connecting", "Changes resume when the registry responds; none is lost"],
 };
 
 export function Live() {

@@ -12,7 +12,7 @@ export default function Lookup({ query }) {
   const field = useRef();
   useEffect(() => setText(given), [given]);
   useEffect(() => field.current.focus(), []);
-  useKeys("Lookup", [{ keys: "/", does: "Type another id", run: () => { field.current.focus(); field.current.select(); } }]);
+  useKeys("Lookup", [{ keys: "/", does: "Enter another id", run: () => { field.current.focus(); field.current.select(); } }]);
   const submit = (event) => {
     event.preventDefault();
     const wanted = parsed(text);
@@ -27,7 +27,7 @@ export default function Lookup({ query }) {
         <button class="primary">Look up</button>
       </form>
       ${given ? html`<${Results} key=${`${given} ${query.context ?? ""}`} wanted=${parsed(given)} given=${given} context=${query.context} />` : html`
-        <p class="quiet">Messages carry the id of their schema, or its guid. Ids are counted in each context; a guid is the same in all.</p>`}
+        <p class="quiet">Messages carry the id or guid of their schema. Ids are assigned per context; a guid is the same in all contexts.</p>`}
     </div>`;
 }
 
@@ -40,7 +40,7 @@ function Results({ wanted, given, context }) {
     return () => aborted.abort();
   }, [attempt]);
   if (!wanted) {
-    return html`<${Notice} kind="empty" title="This is neither an id nor a guid">
+    return html`<${Notice} kind="empty" title="Not an id or a guid">
       <p>An id is a number, and a guid looks like 0f253723-443d-17ff-493c-dc8c8fd78d5c.</p>
     <//>`;
   }
@@ -49,7 +49,7 @@ function Results({ wanted, given, context }) {
   return html`
     ${state.more && html`<p class="quiet">There are more contexts than are searched; the address can name one: &context=.name</p>`}
     ${!state.found.length && html`<${Notice} kind="empty" title=${`Nothing has the ${wanted.id ? "id" : "guid"} ${given}`}>
-      <p>${wanted.id ? "Not in any context that you may read" : "Not anywhere that you may read"}, not even soft-deleted.</p>
+      <p>${wanted.id ? "Not in any context that you can read" : "Not in anything that you can read"}, not even soft-deleted.</p>
     <//>`}
     ${state.found.map((found) => html`<${Found} key=${`${found.context} ${found.id}`} found=${found} />`)}`;
 }

@@ -14,7 +14,7 @@ const DRAWN_MAX = 2_000_000; // characters of both texts
 /** version: the newer one's entity; versions: all numbers; base: the other's number; onBase(number). */
 export function Compare({ version, versions, base, onBase }) {
   const others = versions.filter(({ number }) => number !== version.version);
-  if (!others.length) return html`<p>There is no other version to compare with.</p>`;
+  if (!others.length) return html`<p>This subject has no other version to compare.</p>`;
   const earlier = others.filter(({ number }) => number < version.version);
   const nearest = earlier.find(({ deleted }) => !deleted) ?? earlier[0] ?? others[0];
   const chosen = others.some(({ number }) => number === base) ? base : nearest.number;
@@ -51,13 +51,13 @@ function Compared({ version, base }) {
 export function Pair({ old, fresh, names = [`version ${old.version}`, `version ${fresh.version}`] }) {
   const labels = names.map((name) => name[0].toUpperCase() + name.slice(1));
   return html`
-    <section aria-label="What changed">
+    <section aria-label="Changes">
       <h2>From ${names[0]} to ${names[1]}</h2>
       ${typeOf(old) === typeOf(fresh)
         ? html`<${Explained} old=${old} fresh=${fresh} />`
-        : html`<${Notice} kind="warning" title="The types differ"><p>Version ${old.version} is ${typeOf(old)}, version ${fresh.version} is ${typeOf(fresh)}: at no level but NONE may one follow the other.</p><//>`}
+        : html`<${Notice} kind="warning" title="The types differ"><p>Version ${old.version} is ${typeOf(old)}, version ${fresh.version} is ${typeOf(fresh)}: only the level NONE allows one to follow the other.</p><//>`}
     </section>
-    <section aria-label="Both texts">
+    <section aria-label="Texts">
       <h2>Texts</h2>
       <${Texts} old=${old} fresh=${fresh} labels=${labels} />
     </section>`;
@@ -71,7 +71,7 @@ function Explained({ old, fresh }) {
         <div class="beside">
           <${Verdicts} caption="Verdict at each level" levels=${levelsOf(levels)} />
           <div>
-            <${Changes} changes=${united(changes)} none="Nothing changed that matters to those who read or write data." />
+            <${Changes} changes=${united(changes)} none="No changes that affect readers or writers of data." />
           </div>
         </div>`}
     <//>`;
@@ -86,11 +86,11 @@ function levelsOf(levels) {
 function Texts({ old, fresh, labels }) {
   const size = old.schema.length + fresh.schema.length;
   const laid = useLoaded((signal) => Promise.all([old, fresh].map((each) => inLines(each, signal))), [old.version, fresh.version]);
-  if (size > DRAWN_MAX) return html`<p>The texts are too large to be shown beside one another. The list above says what changed.</p>`;
+  if (size > DRAWN_MAX) return html`<p>The texts are too large to show side by side. The list above shows what changed.</p>`;
   return html`
     <${Loaded} of=${laid} what="the texts">
       ${([before, after]) => (before === after
-        ? html`<p>The texts are the same.</p>`
+        ? html`<p>The texts are identical.</p>`
         : html`<${Merge} old=${before} fresh=${after} type=${typeOf(fresh)} labels=${labels} />`)}
     <//>`;
 }

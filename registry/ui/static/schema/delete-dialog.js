@@ -55,12 +55,12 @@ function Consequences({ found: { doomed, unexamined }, permanent }) {
         <ul>${referred.map(({ number, referrers }) => html`<li key=${number}>Version ${number} is referred to by the schemas with the ids ${referrers.join(", ")}. Delete those first.</li>`)}</ul>
       <//>`}
     <ul>
-      <li>${all === 1 ? `Version ${doomed[0]?.number}` : `${all} versions`} ${all === 1 ? "is" : "are"} deleted ${permanent ? "for good; this cannot be undone" : "softly, and can be brought back"}.</li>
-      ${!permanent && html`<li>Clients that ask for it by version get 404. Those that read by id go on reading ${ids(doomed)}: messages stay readable.</li>`}
-      ${!permanent && html`<li>Producers that register the same schema again bring it back as a new version with the same id.</li>`}
+      <li>${all === 1 ? `Version ${doomed[0]?.number}` : `${all} versions`} ${all === 1 ? "is" : "are"} deleted ${permanent ? "permanently; this cannot be undone" : "softly, and can be restored"}.</li>
+      ${!permanent && html`<li>Clients that request it by version get 404. Clients that request it by id can still read ${ids(doomed)}: messages stay readable.</li>`}
+      ${!permanent && html`<li>Producers that register the same schema again restore it as a new version with the same id.</li>`}
       ${permanent && vanishing.length > 0 && html`<li><strong>Clients that read by id get 404 for ${ids(vanishing)}</strong>: messages written with ${vanishing.length === 1 ? "it" : "them"} can no longer be read.</li>`}
       ${permanent && vanishing.length < doomed.length && html`<li>Other subjects or versions keep ${ids(doomed.filter(({ vanishes }) => !vanishes))} readable.</li>`}
-      ${unexamined > 0 && html`<li>${unexamined} further versions were not examined one by one.</li>`}
+      ${unexamined > 0 && html`<li>${unexamined} further versions were not examined individually.</li>`}
     </ul>`;
 }
 

@@ -18,13 +18,13 @@ export function History({ subject, lookBack = true }) {
   return html`
     <${Loaded} of=${found} what="the history">
       ${(history) => {
-        if (!history) return html`<${Notice} kind="empty" title="This registry offers no history" />`;
+        if (!history) return html`<${Notice} kind="empty" title="This registry does not offer history" />`;
         const { events, completeFrom, filling, more } = history;
         return html`
           ${lookBack && html`<${LookBack} subject=${subject} />`}
           ${filling && html`<p role="status">The registry is still reading its log; there may be more.</p>`}
           ${completeFrom > 0 && html`<p class="quiet">Complete from offset ${completeFrom} of the log. Earlier records may have been compacted away.</p>`}
-          <${Table} caption="History, the newest first" rows=${events} rowKey=${({ offset }) => offset} columns=${[
+          <${Table} caption="History, newest first" rows=${events} rowKey=${({ offset }) => offset} columns=${[
             { id: "time", title: "Time", cell: ({ time, offset }) => html`
               <a href=${`#${to(to`/subjects/${subject}`, { at: String(offset) })}`} title=${`The subject as of offset ${offset}`}><${Time} ms=${time} /></a>` },
             { id: "kind", title: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },

@@ -42,11 +42,11 @@ function Banner({ subject, query }) {
   return html`
     <section class="notice info past" aria-label="A moment of the past">
       <h2>As of offset ${at}</h2>
-      ${last >= 0 && html`<p>The last change until then: <${Worded} event=${events[last]} />, <${Time} ms=${events[last].time} />.</p>`}
+      ${last >= 0 && html`<p>Last change before that time: <${Worded} event=${events[last]} />, <${Time} ms=${events[last].time} />.</p>`}
       <div class="actions">
         <a class="button" href=${`#${to(to`/subjects/${subject}`, present)}`}>Back to now</a>
-        ${last >= 0 && link(events[last + 1], "Earlier change")}
-        ${link(last < 0 ? events.at(-1) : events[last - 1], "Later change")}
+        ${last >= 0 && link(events[last + 1], "Previous change")}
+        ${link(last < 0 ? events.at(-1) : events[last - 1], "Next change")}
       </div>
       <${LookBack} subject=${subject} query=${query} />
     </section>`;
@@ -70,7 +70,7 @@ function Subject({ subject, wanted, versions, query, onChange }) {
       <${Versions} subject=${subject} versions=${versions} older=${0} current=${number} query=${query} onChange=${onChange} />
       ${versions.some((each) => each.number === number)
         ? html`<${Version} subject=${subject} number=${number} query=${query} onChange=${onChange} />`
-        : html`<${Notice} kind="empty" title=${`Version ${number} did not exist then`} />`}
+        : html`<${Notice} kind="empty" title=${`Version ${number} did not exist at that time`} />`}
     </div>`;
 }
 

@@ -17,7 +17,7 @@ export function References({ subject, number }) {
   return html`
     <${Loaded} of=${graph} what="the references">
       ${({ nodes, edges, complete }) => (nodes.length === 1
-        ? html`<p>It refers to no other schema, and none refers to it.</p>`
+        ? html`<p>It has no references in either direction.</p>`
         : html`
           ${!complete && html`
             <p role="status">
@@ -26,7 +26,7 @@ export function References({ subject, number }) {
             </p>`}
           <${Drawing} nodes=${nodes} edges=${edges} />
           <div class="beside">
-            <${Side} title="It refers to" none="Nothing." nodes=${nodes} edges=${edges} wanted=${(depth) => depth > 0} />
+            <${Side} title="References" none="Nothing." nodes=${nodes} edges=${edges} wanted=${(depth) => depth > 0} />
             <${Side} title="Referred to by" none="Nothing." nodes=${nodes} edges=${edges} wanted=${(depth) => depth < 0} />
           </div>`)}
     <//>`;

@@ -9,17 +9,17 @@ const NOT_FOUND = 404;
 /** error: of a request as of an offset; query: of the page. */
 export function Refused({ error, subject, query, onRetry }) {
   if (error.status === NOT_FOUND) {
-    return html`<${Notice} kind="empty" title="It did not exist then"><p>${error.message}</p><//>`;
+    return html`<${Notice} kind="empty" title="It did not exist at that time"><p>${error.message}</p><//>`;
   }
   if (error.status !== GONE) return html`<${Failure} error=${error} onRetry=${onRetry} />`;
-  const [, oldest] = /from offset (\d+) on/.exec(error.message) ?? [];
+  const [, oldest] = /available offset: (\d+)/.exec(error.message) ?? [];
   return html`
-    <${Notice} kind="warning" title="The log no longer tells what was then">
+    <${Notice} kind="warning" title="The state at that time can no longer be reconstructed">
       <p>
         Compaction has removed records of that time, because newer ones replaced them.
-        ${oldest && html` What was from <a href=${`#${to(to`/subjects/${subject}`, { ...query, at: oldest })}`}>offset ${oldest}</a> on can be shown.`}
+        ${oldest && html` States from <a href=${`#${to(to`/subjects/${subject}`, { ...query, at: oldest })}`}>offset ${oldest}</a> on are available.`}
       </p>
-      <p>To be able to look back further from now on, an administrator can let compaction wait longer, or take snapshots more often and keep more of them.</p>
+      <p>To look back further in the future, an administrator can delay compaction, or take snapshots more often and keep more of them.</p>
       <p class="quiet">${error.message}</p>
     <//>`;
 }

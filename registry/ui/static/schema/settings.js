@@ -11,8 +11,8 @@ import { labelOf } from "./scopes.js";
 const MODES = {
   READWRITE: "schemas can be registered and deleted",
   READONLY: "nothing can be registered or deleted",
-  READONLY_OVERRIDE: "the same, whatever narrower scopes say",
-  IMPORT: "registrations bring their own ids and versions",
+  READONLY_OVERRIDE: "read-only, overriding narrower scopes",
+  IMPORT: "clients register schemas with ids and versions of their choice",
 };
 
 /** subject: a subject, a context as :.ctx:, or empty for the top level. onChanged(), if given, after each change. */
@@ -45,7 +45,7 @@ const KINDS = {
     values: Object.keys(MODES),
     inForce: ({ mode }) => mode,
     stored: ({ mode }) => mode,
-    fallback: () => "READWRITE, which holds where nothing is stored",
+    fallback: () => "READWRITE, the default",
     where: (subject) => (subject ? path`/mode/${subject}` : "/mode"),
     body: (value) => ({ mode: value }),
   },
@@ -79,7 +79,7 @@ function Setting({ title, what, subject, found, reason, onDone }) {
           </select>
         </label>
         <button class="primary" disabled=${off || state.busy || chosen === own}>Set</button>
-        <button type="button" disabled=${off || state.busy || own === null} onClick=${() => change(() => send("DELETE", kind.where(subject)))}>Remove, and inherit</button>
+        <button type="button" disabled=${off || state.busy || own === null} onClick=${() => change(() => send("DELETE", kind.where(subject)))}>Remove and inherit</button>
       </form>
       ${reason && html`<p class="quiet">${reason}</p>`}
       <p role="status">${state.done ? "Changed." : ""}</p>
@@ -112,7 +112,7 @@ export function Rest({ config }) {
   if (!Object.keys(rest).length) return null;
   return html`
     <section>
-      <h2>Further config in force</h2>
+      <h2>Other effective config</h2>
       <dl class="facts">${Object.entries(rest).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><code class="wrap">${typeof value === "string" ? value : JSON.stringify(value)}</code></dd>`)}</dl>
     </section>`;
 }

@@ -13,10 +13,10 @@ const LINE_MAX = 300_000; // characters of one line; browsers lay out longer one
 const CUT = 100_000;
 
 const FORMS = {
-  lines: { label: "In lines", about: "The stored text, laid out in lines; no token is changed." },
-  raw: { label: "As stored", about: "The text exactly as it is stored and as clients get it." },
-  normalized: { label: "Normalized", about: "The text as a registration with normalize=true would store it." },
-  resolved: { label: "Resolved", about: "With everything that the schema refers to." },
+  lines: { label: "In lines", about: "The stored text, broken into lines; no token is changed." },
+  raw: { label: "As stored", about: "The text exactly as stored and as clients receive it." },
+  normalized: { label: "Normalized", about: "The text as registered with normalize=true." },
+  resolved: { label: "Resolved", about: "With all references inlined." },
 };
 
 /** version: the entity of the API; form: a key of FORMS; onForm(form); at: the offset as of which it is shown, if any. */
@@ -28,7 +28,7 @@ export function VersionText({ version, form, onForm, at }) {
   const shown = useLoaded((signal) => textIn(chosen, version, at, signal), [subject, number, chosen, at]);
   return html`
     <fieldset class="choice">
-      <legend class="unseen">Form of the text</legend>
+      <legend class="unseen">Text format</legend>
       ${forms.map((id) => html`
         <label key=${id}><input type="radio" name="form" value=${id} checked=${id === chosen} onChange=${() => onForm(id)} /> ${FORMS[id].label}</label>`)}
     </fieldset>
@@ -43,7 +43,7 @@ export function VersionText({ version, form, onForm, at }) {
 export function Text({ text, type, label }) {
   const large = text.length > HIGHLIGHTED_MAX;
   const cut = hasLongLine(text);
-  const note = cut ? `; the first ${thousands(CUT)} are shown, because a line is too long` : large ? "; shown without colours, because it is large" : "";
+  const note = cut ? `; the first ${thousands(CUT)} are shown, because one line is too long` : large ? "; shown without highlighting, because it is large" : "";
   return html`
     <div class="text-head">
       <span class="quiet">${sizeOf(text)}${note}</span>
@@ -77,7 +77,7 @@ function Used({ subject, number }) {
     <${Loaded} of=${graph} what="the references">
       ${({ nodes }) => {
         const used = nodes.filter(({ depth }) => depth > 0);
-        if (!used.length) return html`<p>It refers to nothing else.</p>`;
+        if (!used.length) return html`<p>It has no references.</p>`;
         return html`<h2>What it refers to</h2>${used.map((node) => html`<${UsedText} key=${`${node.subject} ${node.version}`} node=${node} />`)}`;
       }}
     <//>`;

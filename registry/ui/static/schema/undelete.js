@@ -11,7 +11,7 @@ export function BringBack({ subject, versions, number, refusal, onDone }) {
   const [open, setOpen] = useState(false);
   if (!versions.some((each) => each.number === number && each.deleted)) return null;
   return html`
-    <${GuardedButton} needs="write" refusal=${refusal} onClick=${() => setOpen(true)}>Bring back…<//>
+    <${GuardedButton} needs="write" refusal=${refusal} onClick=${() => setOpen(true)}>Restore…<//>
     ${open && html`<${Confirm} subject=${subject} number=${number} onClose=${() => setOpen(false)}
       onDone=${() => { setOpen(false); onDone(); }} />`}`;
 }
@@ -30,11 +30,11 @@ function Confirm({ subject, number, onClose, onDone }) {
     }
   };
   return html`
-    <${Dialog} title=${`Bring back version ${number}`} onClose=${onClose}
+    <${Dialog} title=${`Restore version ${number}`} onClose=${onClose}
       footer=${html`<button class="primary" disabled=${state.busy} onClick=${run}>Register it again</button>`}>
       <p>The schema of version ${number} of <span class="name wrap">${subject}</span> is registered again. It keeps its id and becomes
         the next version; the registry checks its compatibility like that of any new version.</p>
-      <p class="quiet">To give it its former number, use <code>registrar undelete</code>.</p>
+      <p class="quiet">To restore its former number, use <code>registrar undelete</code>.</p>
       ${state.error && html`<${Failure} error=${state.error} />`}
     <//>`;
 }

@@ -25,7 +25,7 @@ export function Usage({ version: { subject, id, guid } }) {
     <section>
       <h2>Guid</h2>
       <p><span class="mono">${guid}</span> <${CopyButton} text=${guid} label="Copy the guid" /></p>
-      <p class="quiet">The same schema has the same guid everywhere, but an id of its own in each context.</p>
+      <p class="quiet">A schema has the same guid everywhere, but its own id in each context.</p>
       <${Loaded} of=${ids} what="the ids of this guid">
         ${(found) => html`<ul>${found.map((each) => html`<li key=${each.context}>id ${each.id} in the context <span class="name">${each.context}</span></li>`)}</ul>`}
       <//>

@@ -55,7 +55,7 @@ function Before({ subject }) {
   if (!value?.events.length) return null;
   return html`
     <section>
-      <h2>What happened to it</h2>
+      <h2>History</h2>
       <${History} subject=${subject} />
     </section>`;
 }

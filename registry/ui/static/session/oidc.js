@@ -20,7 +20,7 @@ export function returned() {
 
 /** Leave for the issuer's page. configured: signIn.oidc of GET /me; keep: keep the tokens while this tab is open. */
 export async function leave(configured, keep) {
-  if (!crypto.subtle) throw new Error("Browsers sign in at an issuer only from pages with https.");
+  if (!crypto.subtle) throw new Error("Sign-in at an issuer requires https.");
   const found = await discovered(configured.issuer);
   const [state, nonce, verifier] = [random(), random(), random()];
   const hash = location.hash;
@@ -40,7 +40,7 @@ export async function leave(configured, keep) {
 /** Exchange the code for tokens: { tokens, keep }. Rejects with the reason. */
 export async function complete({ answer, pending }) {
   if (!pending || answer.get("state") !== pending.state) {
-    throw new Error("The sign-in was not begun by this page, or long ago. Sign in again.");
+    throw new Error("This sign-in has expired or was started elsewhere. Sign in again.");
   }
   const { configured, nonce, verifier, keep } = pending;
   if (answer.has("iss") && answer.get("iss") !== configured.issuer) throw new Error("Another issuer has answered.");
@@ -64,7 +64,7 @@ async function fetched(configured, form, nonce) {
   const answer = await asked(endpoint(found, "token_endpoint"), { method: "POST", body });
   if (nonce !== undefined) checkIdentity(answer.id_token, configured, nonce);
   const sent = configured.token === "id" ? answer.id_token : answer.access_token;
-  if (!sent) throw new Error("The issuer has sent no token.");
+  if (!sent) throw new Error("The issuer did not return a token.");
   const lifetimeS = Number(answer.expires_in) || (claims(sent).exp ?? 0) - Date.now() / 1000;
   const expires = Date.now() + lifetimeS * 1000;
   const renewAt = expires - Math.min(BEFORE_MS, lifetimeS * 200);
@@ -73,10 +73,10 @@ async function fetched(configured, form, nonce) {
 
 // It comes from the issuer itself, so its signature says nothing more; the registry verifies that of the token it gets.
 function checkIdentity(token, { issuer, clientId }, nonce) {
-  if (!token) throw new Error("The issuer has sent no ID token; the scopes must contain openid.");
+  if (!token) throw new Error("The issuer did not return an ID token; the scopes must include openid.");
   const { iss, aud, nonce: given } = claims(token);
   if (iss !== issuer || ![aud].flat().includes(clientId) || given !== nonce) {
-    throw new Error("The issuer's ID token is for another sign-in.");
+    throw new Error("The issuer's ID token belongs to another sign-in.");
   }
 }
 
@@ -91,7 +91,7 @@ function claims(token) {
 
 async function discovered(issuer) {
   const found = await asked(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`);
-  if (found.issuer !== issuer) throw new Error(`The issuer calls itself ${found.issuer}, not ${issuer}.`);
+  if (found.issuer !== issuer) throw new Error(`The issuer identifies itself as ${found.issuer}, not ${issuer}.`);
   return found;
 }
 

@@ -25,5 +25,5 @@ export function usePermitted(subject) {
 }
 
 function refused({ principal }, operation, where) {
-  return principal === null ? "Sign in to do this." : `${principal} may not do this: it needs ${operation} ${where}.`;
+  return principal === null ? "Sign in to do this." : `${principal} lacks permission: this requires ${operation} ${where}.`;
 }

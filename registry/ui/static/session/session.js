@@ -79,7 +79,7 @@ export async function signInBasic(name, password, keep) {
     take({ kind: "basic", header: made }, keep);
     signedIn(me);
   } catch (error) {
-    throw error instanceof ApiError && error.status === 401 ? new Error("The name or the password is wrong.") : error;
+    throw error instanceof ApiError && error.status === 401 ? new Error("Wrong user name or password.") : error;
   }
 }
 

@@ -34,7 +34,7 @@ function SignIn() {
   };
   return html`
     <${Dialog} title="Sign in" onClose=${dismiss}>
-      ${ended && html`<p>Your session has ended. Sign in to go on.</p>`}
+      ${ended && html`<p>Your session has ended. Sign in to continue.</p>`}
       <p role="alert" class="bad">${failure}</p>
       ${oidc && html`<button class="primary" disabled=${busy} onClick=${() => attempt(() => signInOidc(keep))}>Sign in at ${new URL(oidc.issuer).host}</button>`}
       ${oidc && basic && html`<p class="quiet">or with a password</p>`}
@@ -44,7 +44,7 @@ function SignIn() {
           Stay signed in when this tab is reloaded</label>`}
       ${!basic && !oidc && html`<p>This console cannot sign you in: ${certificate
         ? "choose a certificate when your browser asks for one, on the registry's https address."
-        : "the registry takes tokens only, and no issuer is configured for the console."}</p>`}
+        : "the registry accepts only tokens, and no issuer is configured for the console."}</p>`}
     <//>`;
 }
 

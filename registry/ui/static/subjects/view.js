@@ -36,13 +36,13 @@ export default function Subjects({ query }) {
     { keys: "/", does: "Search", run: () => { search.current.focus(); search.current.select(); } },
     { keys: "j | ArrowDown", does: "Next subject", run: () => move(1) },
     { keys: "k | ArrowUp", does: "Previous subject", run: () => move(-1) },
-    { keys: "PageDown", does: "A page down", run: () => move(page.current.height) },
-    { keys: "PageUp", does: "A page up", run: () => move(-page.current.height) },
+    { keys: "PageDown", does: "Page down", run: () => move(page.current.height) },
+    { keys: "PageUp", does: "Page up", run: () => move(-page.current.height) },
     { keys: "Home", does: "First subject", run: () => setCurrent(0) },
     { keys: "End", does: "Last subject", run: () => setCurrent(rows.length - 1) },
     { keys: "Enter", does: "Open the subject", run: (event) => (/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName) ? false : open(current)) },
-    { keys: "r", does: "Load the list again", run: again },
-    { keys: "Escape", does: "Leave the search; then clear it", typing: true, run: (event) => leave(event, search.current, state, change) },
+    { keys: "r", does: "Reload the list", run: again },
+    { keys: "Escape", does: "Leave the search, then clear it", typing: true, run: (event) => leave(event, search.current, state, change) },
   ]);
   const visible = (first, end) => {
     page.current = { first, end, height: Math.max(1, end - first - 17) };
@@ -57,7 +57,7 @@ export default function Subjects({ query }) {
         onDown=${() => { search.current.blur(); setCurrent(Math.max(0, current)); }}>
         <${Count} list=${shown} rows=${rows} searched=${Boolean(state.q?.trim())} />
         ${news > 0 && html`<button class="small" onClick=${again}>${news.toLocaleString()} new: show</button>`}
-        <button class="plain" onClick=${again} title="Load again (r)" aria-label="Load again">⟳</button>
+        <button class="plain" onClick=${again} title="Reload (r)" aria-label="Reload">⟳</button>
       <//>
       ${list.cut && html`<p class="quiet">Only the first ${list.names.length.toLocaleString()} subjects are listed. “Begins with” finds the others.</p>`}
       ${details.error && !list.error && html`<${Failure} error=${details.error} onRetry=${() => details.clear()} />`}
@@ -197,12 +197,12 @@ function Nothing({ list, settled, state, change, more }) {
   if (!list.done || !settled) return html`<p class="quiet" role="status">Loading…</p>`;
   const filtered = FILTERS.some((name) => state[name]);
   if (!state.q && !filtered) {
-    return html`<${Notice} kind="empty" title="There are no subjects yet">
-      <p>A subject is made by the first schema that is registered under its name.</p>
+    return html`<${Notice} kind="empty" title="No subjects yet">
+      <p>Registering a schema under a new name creates its subject.</p>
     <//>`;
   }
   const clear = () => change({ q: "", ...Object.fromEntries(FILTERS.map((name) => [name, ""])) });
-  return html`<${Notice} kind="empty" title="No subject matches" action="Show all subjects" onAction=${clear}>
+  return html`<${Notice} kind="empty" title="No matching subjects" action="Show all subjects" onAction=${clear}>
     ${/^\d+$/.test(state.q ?? "") && html`<p>Is it an id? <a href=${href`/lookup?id=${state.q}`}>Look up ${state.q}.</a></p>`}
   <//>`;
 }

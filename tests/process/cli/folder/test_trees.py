@@ -97,7 +97,7 @@ def test_a_name_that_is_not_utf_8_names_no_subject(repository: Path) -> None:
     git(repository, "add", ".")
     git(repository, "commit", "-qm", "bad")
     for tree in (on_disk(folder), at_revision(folder, "HEAD")):
-        with pytest.raises(FolderError, match="cannot tell the subject"):
+        with pytest.raises(FolderError, match="cannot determine the subject"):
             read(tree)
 
 

@@ -118,7 +118,7 @@ def test_certificates_that_expire_are_found(days: int, which: str | None, word: 
 def test_servers_that_do_not_answer_are_errors_and_others_are_unknown() -> None:
     assert found(Seen("http://x", failure="nothing listens")) == {"nothing listens → ": "error http://x"}
     assert found(Seen("http://y", failure="401", is_up=True)) == {
-        "it does not tell the state of its node: 401 → ": "unknown http://y"
+        "it does not report the state of its node: 401 → ": "unknown http://y"
     }
 
 

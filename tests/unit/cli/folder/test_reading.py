@@ -91,7 +91,7 @@ def test_the_manifest_adds_what_files_do_not_say() -> None:
         ({"a.avsc": INT, "x/a.json": "{}"}, "a.avsc and x/a.json are both a"),
         ({"a.avsc": INT, "a/1.avsc": INT}, "are both a"),
         ({"a/1.avsc": INT, "a/1.json": "{}"}, "are both a"),
-        ({"%FF.avsc": INT}, "cannot tell the subject"),
+        ({"%FF.avsc": INT}, "cannot determine the subject"),
         ({MANIFEST: "["}, "not TOML"),
         ({MANIFEST: "subject = 3"}, "subject must be a table of tables"),
         ({MANIFEST: '[subject.a]\ncolour = "red"'}, "unknown key colour"),
@@ -108,7 +108,7 @@ def test_the_manifest_adds_what_files_do_not_say() -> None:
         ({MANIFEST: '[subject.a]\nschemaType = "THRIFT"'}, "one of AVRO, JSON, PROTOBUF"),
         ({MANIFEST: 'lint_errors = ["beauty"]'}, "unknown rule beauty"),
         ({MANIFEST: 'subjects = ["a*b"]'}, "may only stand at the end"),
-        ({MANIFEST: '[subject.a]\nfile = "a.txt"', "a.txt": INT}, "cannot tell the type"),
+        ({MANIFEST: '[subject.a]\nfile = "a.txt"', "a.txt": INT}, "cannot determine the type"),
     ],
 )
 def test_a_folder_that_cannot_be_used_is_refused_with_the_place(files: dict[str, str], named: str) -> None:
