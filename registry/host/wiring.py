@@ -146,8 +146,12 @@ def configured_gate(settings: Settings) -> WatchedGate:
 
 def certificate_gauges(settings: Settings) -> ExpiryGauges | None:
     """Return the gauges of certificates; ``None`` if no setting names any."""
-    named = settings.https, settings.peer_tls_certificate, settings.kafka_ssl_certificate_location
-    if not any((*named, settings.kafka_ssl_ca_location)):
+    named = (
+        *(settings.https, settings.peer_tls_certificate),
+        *(settings.kafka_ssl_certificate_location, settings.kafka_ssl_ca_location),
+        *(settings.zookeeper_tls_certificate, settings.zookeeper_tls_ca),
+    )
+    if not any(named):
         return None
     from registry.security.tls.expiry import ExpiryGauges  # noqa: PLC0415 (its library costs time and memory)
 

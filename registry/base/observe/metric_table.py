@@ -113,8 +113,9 @@ _OWN = (
         "if settings name certificates",
     ),
     Metric(
-        "registrar_file_valid", GAUGE, "1 if the file that the setting names is valid",
-        ("setting",), "if settings name such files",
+        "registrar_file_valid", GAUGE,
+        "1 if the file that the setting names is valid, or keys can be fetched from its URL",
+        ("setting",), "if settings name files or a URL of keys",
     ),
     Metric("registrar_audit_lost", COUNTER, "Audit entries that could not be written"),
     Metric("registrar_restarts", COUNTER, "Restarts of a process that ended", ("process",)),

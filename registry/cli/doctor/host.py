@@ -12,7 +12,7 @@ from pathlib import Path
 from registry.base.config.settings import Settings
 from registry.base.processes import file_lock
 from registry.security import exposure
-from registry.security.setting_files import file_errors
+from registry.security.setting_files import file_errors, url_error
 from registry.security.tls import expiry
 from registry.store.layout import read_current
 
@@ -134,6 +134,12 @@ def _files(settings: Settings) -> Iterator[Finding]:
     for text in filter(None, errors.values()):
         yield error(
             "files", text, "correct it: a running node keeps the last valid content, but the next start fails"
+        )
+    if text := url_error(settings):
+        yield warning(
+            "files",
+            text,
+            "a node keeps the keys that it has; one that starts accepts no tokens until it gets them",
         )
     if errors and not any(errors.values()):
         yield fine("files", f"a start would accept the files of {', '.join(errors)}")

@@ -24,12 +24,14 @@ def check_config(loaded: Loaded) -> int:
     """
     print(as_toml(loaded), end="")
     from registry.security import exposure  # noqa: PLC0415 - its libraries cost time
-    from registry.security.setting_files import file_errors  # noqa: PLC0415 - as above
+    from registry.security.setting_files import file_errors, url_error  # noqa: PLC0415 - as above
     from registry.security.tls import expiry  # noqa: PLC0415 - as above
 
     settings = loaded.settings
     found = [each for each in file_errors(settings).values() if each]
     warned = [*loaded.warnings, *exposure.warnings(settings), *expiry.warnings(settings)]
+    # A start accepts this, and tries again.
+    warned.extend(filter(None, [url_error(settings)]))
     if loaded.ignored:
         warned.append(f"not settings, and ignored: {', '.join(loaded.ignored)}")
     for text in (*found, *(f"warning: {each}" for each in warned)):

@@ -17,6 +17,7 @@ from registry.base.observe.logs import start_logging
 from registry.base.processes.sockets import ListenError, listen_on_all, runtime_folder
 from registry.host.tracing.configured import is_wanted, obstacle
 from registry.security.exposure import warnings
+from registry.security.setting_files import file_errors
 from registry.security.watched_file import FileError
 
 from .announcement import log_ignored
@@ -42,8 +43,6 @@ def serve(settings: Settings, ignored: Sequence[str] = (), told: Sequence[str] =
         _log.warning("%s", each)
     try:
         _make_folder(settings)
-        if settings.https or settings.peer_tls_certificate:
-            _check_tls(settings)
         _check_files(settings)
         _check_traces(settings)
         reserved = _reserve(settings)
@@ -89,34 +88,17 @@ def _reserve(settings: Settings) -> contextlib.ExitStack:
     return reserved
 
 
-def _check_tls(settings: Settings) -> None:
-    """Refuse to start with certificates that cannot be used; a child would fail again and again."""
-    from registry.security.tls.expiry import problems  # noqa: PLC0415 (its library costs time and memory)
-
-    for problem in problems(settings):
-        raise _StartRefused(problem)
-
-
 def _check_files(settings: Settings) -> None:
-    """Refuse to start with files that a child cannot use, because it would fail again and again.
+    """Refuse to start with files that a child cannot use, because it would fail again and again."""
+    for text in filter(None, file_errors(settings).values()):
+        raise _StartRefused(text)
+    if settings.audit_log:
+        from registry.audit.log import check_file  # noqa: PLC0415 (its libraries cost time and memory)
 
-    Libraries that cost time and memory are imported only for the settings that need them.
-    """
-    try:
-        if settings.authenticates:
-            from registry.security.configured_gate import ConfiguredGate  # noqa: PLC0415
-
-            ConfiguredGate(settings).close()
-        if settings.policies:
-            from registry.security.policies_file import PoliciesFile  # noqa: PLC0415
-
-            PoliciesFile(settings.policies)
-        if settings.audit_log:
-            from registry.audit.log import check_file  # noqa: PLC0415
-
+        try:
             check_file(settings)
-    except FileError as error:
-        raise _StartRefused(str(error)) from None
+        except FileError as error:
+            raise _StartRefused(str(error)) from None
 
 
 def _check_traces(settings: Settings) -> None:

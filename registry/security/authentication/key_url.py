@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -102,6 +103,24 @@ class KeyUrl:
             kept = "keeping the previous ones" if self._content else "tokens cannot be verified"
             _log.error("cannot fetch signing keys from %s: %s; %s, retrying", self._url, error, kept)
         self.error = error
+
+
+def fetch_error(url: str) -> str:
+    """Return why no keys can be fetched from ``url``; empty if they can. Blocks for seconds at most."""
+    found = ["timed out"]
+
+    def fetch() -> None:
+        try:
+            _fetched(url)
+            found[0] = ""
+        except (OSError, HTTPException, ValueError) as error:
+            found[0] = str(error) or "timed out"
+
+    # In a thread, because the resolution of names has no time limit of its own.
+    thread = threading.Thread(target=fetch, daemon=True)
+    thread.start()
+    thread.join(_FETCH_TIMEOUT_S)
+    return found[0]
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -12,12 +12,14 @@ from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Sample
 from registry.security.watched_file import FileError, WatchedFile
 
+from .client_files import client_files
 from .peer_tls import PeerTls, peer_tls_settings
 from .server_tls import ServerTls, tls_settings
 from .tls_files import FileSetting, TlsSettings
 
 _SOON = dt.timedelta(days=30)
 _READ_EVERY_S = 10.0
+_EXPIRING = ("kafka_ssl_ca_location", "zookeeper_tls_ca")
 
 
 class Expiry(NamedTuple):
@@ -52,7 +54,13 @@ class ExpiryGauges:
 
 def expiries(settings: Settings) -> Iterator[Expiry]:
     """Yield when each file of certificates expires; unreadable files are left out."""
-    for tls in endpoints(settings):
+    # Not of token endpoints and webhooks, whose authorities may be all those of the system and some expired.
+    of_servers = (
+        TlsSettings(files.certificate, authorities=files.authorities)
+        for files in client_files(settings)
+        if files.authorities.name in _EXPIRING
+    )
+    for tls in (*endpoints(settings), *of_servers):
         for file in tls.files():
             try:
                 found = WatchedFile(file.path, partial(tls.certificates_in, file)).value
@@ -62,14 +70,10 @@ def expiries(settings: Settings) -> Iterator[Expiry]:
 
 
 def endpoints(settings: Settings) -> Iterator[TlsSettings]:
-    """Yield the files of each endpoint, and of connections to Kafka."""
+    """Yield the files of each endpoint that serves."""
     if settings.https:
         yield tls_settings(settings)
     yield _of_peers(settings)
-    yield TlsSettings(
-        FileSetting("kafka_ssl_certificate_location", settings.kafka_ssl_certificate_location),
-        authorities=FileSetting("kafka_ssl_ca_location", settings.kafka_ssl_ca_location),
-    )
 
 
 def problems(settings: Settings) -> list[str]:
