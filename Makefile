@@ -147,7 +147,7 @@ bench-hostile: $(VENV)/dev.stamp
 tools: java node-and-npm
 	@command -v curl >/dev/null || \
 	  { echo 'make test needs curl: install the package curl (apt-get install curl)'; exit 1; }
-	@for browser in chromium chromium-browser google-chrome; do command -v $$browser >/dev/null && exit; done; \
+	@for browser in chromium-headless-shell chromium chromium-browser google-chrome; do command -v $$browser >/dev/null && exit; done; \
 	  echo 'make test needs Chromium: install the package chromium (apt-get install chromium)'; exit 1
 	@command -v promtool >/dev/null || \
 	  { echo 'make test needs promtool: it is in the package prometheus, whose server need not run' \
