@@ -49,10 +49,10 @@ class Identity:
 
     def same(self, other: Identity) -> bool:
         """Return True if equal by Confluent 8.x's rules: URL, eligibility and version."""
-        return _seen(self) == _seen(other)
+        return _observe(self) == _observe(other)
 
 
-def _seen(identity: Identity) -> Identity:
+def _observe(identity: Identity) -> Identity:
     return replace(identity, peer="", node="", since_ms=0)
 
 

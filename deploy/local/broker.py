@@ -146,7 +146,7 @@ class Broker(Process):
         if not zookeeper.running:
             zookeeper.start()
         zookeeper.wait()
-        until(lambda: not self._registered(zookeeper), START_TIMEOUT_S, "its former session to end")
+        until(lambda: not self._is_registered(zookeeper), START_TIMEOUT_S, "its former session to end")
 
     def _knows_controller(self) -> bool:
         with (
@@ -160,7 +160,7 @@ class Broker(Process):
             return len(told) >= 8 and told[-8:-4] != _NOBODY
         return False
 
-    def _registered(self, zookeeper: ZooKeeper) -> bool:
+    def _is_registered(self, zookeeper: ZooKeeper) -> bool:
         return f"/brokers/ids/{self.node_id}" in zookeeper.ask(b"dump").split()
 
     @property

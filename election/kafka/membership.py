@@ -106,7 +106,7 @@ class Membership:
 
     def _react(self, code: int) -> None:
         if code == wire.UNKNOWN_MEMBER:
-            self._removed()
+            self._handle_removal()
         elif code in wire.REJOIN_CODES:
             self._rejoin.set()
         elif code != wire.OK:
@@ -143,7 +143,7 @@ class Membership:
         while True:
             if self._leave_first:
                 await self.leave(coordinator)
-                self._removed()
+                self._handle_removal()
             self._rejoin.clear()
             self._joining = True
             try:
@@ -170,7 +170,7 @@ class Membership:
             self._ever_assigned = True
             raise_for_code(await self.heartbeat(coordinator))
         except MemberRemoved:
-            self._removed()
+            self._handle_removal()
         except RejoinNeeded:
             self._rejoin.set()
             await asyncio.sleep(BACKOFF_MIN_S)
@@ -178,7 +178,7 @@ class Membership:
     def _on_joined(self, member: JoinedMember) -> None:
         self.member, self.assignment = member, None
 
-    def _removed(self) -> None:
+    def _handle_removal(self) -> None:
         self._on_joined(NOT_JOINED)
         self._leave_first = False
         self._listener.on_removed()

@@ -123,9 +123,9 @@ class Coordinator:
     async def find(cls, servers: str, connect: Connect, group: str, timeouts: Timeouts) -> Self:
         """Find the coordinator through any of ``servers`` and connect. Raises :class:`RequestFailed`."""
         host, port = await _find(servers, connect, group, timeouts)
-        heartbeats = await _connected(connect, host, port, timeouts.answer_s)
+        heartbeats = await _connect(connect, host, port, timeouts.answer_s)
         try:
-            join_connection = await _connected(connect, host, port, timeouts.rebalance_s + timeouts.session_s)
+            join_connection = await _connect(connect, host, port, timeouts.rebalance_s + timeouts.session_s)
         except BaseException:
             heartbeats.close()
             raise
@@ -250,7 +250,7 @@ async def _find(servers: str, connect: Connect, group: str, timeouts: Timeouts) 
 async def _query_coordinator(
     connect: Connect, host: str, port: int, group: str, timeout_s: float
 ) -> tuple[str, int]:
-    connection = await _connected(connect, host, port, timeout_s)
+    connection = await _connect(connect, host, port, timeout_s)
     try:
         answer = await _answer(connection.send, FindCoordinatorRequest(group, GROUP))
     finally:
@@ -260,9 +260,9 @@ async def _query_coordinator(
     return answer.host, answer.port
 
 
-async def _connected(connect: Connect, host: str, port: int, timeout_s: float) -> AIOKafkaConnection:
+async def _connect(connect: Connect, host: str, port: int, timeout_s: float) -> AIOKafkaConnection:
     connection = connect(host, port, timeout_s=timeout_s)
-    await _answered(connection.connect(), f"Kafka at {host}:{port} cannot be reached")
+    await _await_answer(connection.connect(), f"Kafka at {host}:{port} cannot be reached")
     return connection
 
 
@@ -271,10 +271,10 @@ async def _answer(send: Any, request: Any) -> Any:
         waiting = send(request)
     except errors.KafkaError as error:
         raise RequestFailed(f"Kafka does not answer: {error}") from error
-    return await _answered(waiting, "Kafka does not answer")
+    return await _await_answer(waiting, "Kafka does not answer")
 
 
-async def _answered(waiting: Awaitable[Any], failure: str) -> Any:
+async def _await_answer(waiting: Awaitable[Any], failure: str) -> Any:
     try:
         return await waiting
     except TimeoutError as error:

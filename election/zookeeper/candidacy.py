@@ -55,7 +55,7 @@ class ZooKeeperElection:
         self._session_timeout_s = session_timeout_s
         self._announcer = Announcer()
         self._check_now = asyncio.Event()
-        self._connection = Connection(hosts, chroot, session_timeout_s, auth, self._changed, tls)
+        self._connection = Connection(hosts, chroot, session_timeout_s, auth, self._handle_change, tls)
         self._members = Members(self._connection, own)
         self._tree: Tree | None = None
         self._holding_back_since: float | None = None
@@ -139,7 +139,7 @@ class ZooKeeperElection:
                 await self._task
             await self._connection.close()
 
-    def _changed(self) -> None:
+    def _handle_change(self) -> None:
         if not self._connection.connected:
             self._announcer.announce(Lost("the connection to ZooKeeper is lost"))
         self._check_now.set()

@@ -90,7 +90,7 @@ class KafkaSink:
             while len(lines) < SENT_LINES_MAX and size < SENT_BYTES_MAX and not self._waiting.empty():
                 lines.append(self._waiting.get_nowait())
                 size += len(lines[-1])
-            if not await self._sent(lines):
+            if not await self._try_send(lines):
                 for line in lines:
                     await self._send(line)
             self._lines -= len(lines)
@@ -100,10 +100,10 @@ class KafkaSink:
 
     async def _send(self, line: bytes) -> None:
         """Send one line until the brokers have taken or rejected it."""
-        while not await self._sent([line]):  # noqa: ASYNC110 (nothing announces that brokers are back)
+        while not await self._try_send([line]):  # noqa: ASYNC110 (nothing announces that brokers are back)
             await asyncio.sleep(self._retry_s)
 
-    async def _sent(self, lines: Sequence[bytes]) -> bool:
+    async def _try_send(self, lines: Sequence[bytes]) -> bool:
         """Return true if nothing is left to do: the lines were taken, or a single one was rejected."""
         try:
             await asyncio.to_thread(self._topic.append, [Entry(b"", each.rstrip(b"\n")) for each in lines])
@@ -142,7 +142,7 @@ class KafkaTopic:
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Append records, see :class:`Topic`."""
-        log = self._log or self._opened()
+        log = self._log or self._open_log()
         try:
             if not self._claimed:
                 log.claim()
@@ -159,7 +159,7 @@ class KafkaTopic:
         self._closed = True
         self._release()
 
-    def _opened(self) -> KafkaLog:
+    def _open_log(self) -> KafkaLog:
         from registry.log.kafka.open_topic import open_unfenced_topic  # noqa: PLC0415 (for this setting only)
 
         log = open_unfenced_topic(self._settings, self._name, make=False, allow_delete_policy=True)

@@ -65,11 +65,11 @@ def _prepare_streams() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
     if isinstance(sys.stdout, io.TextIOWrapper):
-        codecs.register_error(_ESCAPED, _escaped)
+        codecs.register_error(_ESCAPED, _escape_unencodable)
         sys.stdout.reconfigure(errors=_ESCAPED)
 
 
-def _escaped(error: UnicodeError) -> tuple[str, int]:
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
     """Replace what a terminal's encoding lacks by escapes of JSON, which a schema may hold as well."""
     assert isinstance(error, UnicodeEncodeError)
     utf_16 = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from .exit_status import Failure, Refusal
 
 
-def _named(context: click.Context, parameter: click.Parameter, value: str) -> str:
+def _require_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
     # A variable of a script that is not set must not change everything.
     name = parameter.name or ""
     if not value and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -18,7 +18,7 @@ def _named(context: click.Context, parameter: click.Parameter, value: str) -> st
     return value
 
 
-scope_argument = click.argument("subject", default="", callback=_named)
+scope_argument = click.argument("subject", default="", callback=_require_name)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask before changes to the whole registry.")
 
 

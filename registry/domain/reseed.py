@@ -175,14 +175,14 @@ def _without_order(view: View, key: bytes, value: bytes) -> Entry | None:
 
 def _history(view: View) -> list[bytes]:
     """Return the keys of all rows whose order matters, each prefixed with its offset, ascending."""
-    found = [_packed(version_row.offset_of(value)) + key for key, value in scan(view, layout.VERSION)]
-    found += [_packed(fold.read_mark(value)[0]) + key for key, value in scan(view, layout.DELETE_MARK)]
+    found = [_pack(version_row.offset_of(value)) + key for key, value in scan(view, layout.VERSION)]
+    found += [_pack(fold.read_mark(value)[0]) + key for key, value in scan(view, layout.DELETE_MARK)]
     found += [value + key for key, value in scan(view, layout.CLEAR)]
     found.sort()
     return found
 
 
-def _packed(offset: int) -> bytes:
+def _pack(offset: int) -> bytes:
     return offset.to_bytes(_OFFSET, "big")
 
 
@@ -203,11 +203,11 @@ def _of_history(view: View, key: bytes) -> Entry | None:
 
 def _version(view: View, key: bytes, value: bytes) -> Entry:
     row, subject, version = VersionRow.unpack(value), subject_at(key, value), layout.unnumber(key[-4:])
-    deleted = row.own_deleted or (row.deleted and not _marked(view, key, row.offset))
+    deleted = row.own_deleted or (row.deleted and not _is_marked(view, key, row.offset))
     return Entry(records.schema_key(subject, version), values.schema_value_of(row, deleted=deleted))
 
 
-def _marked(view: View, key: bytes, offset: int) -> bool:
+def _is_marked(view: View, key: bytes, offset: int) -> bool:
     """Return true if the current delete mark covers a version recorded at ``offset``."""
     mark = view.get(layout.DELETE_MARK + key[1:-4])
     if mark is None:
@@ -269,7 +269,7 @@ def _comparable(view: View, table: bytes) -> Iterator[tuple[bytes, object]]:
     for key, value in scan(view, table):
         if table == layout.VERSION:
             row = VersionRow.unpack(value)
-            own = row.own_deleted or (row.deleted and not _marked(view, key, row.offset))
+            own = row.own_deleted or (row.deleted and not _is_marked(view, key, row.offset))
             yield key, row._replace(offset=0, ts=0, own_deleted=own)
         elif table == layout.ID:
             yield layout.without_offset(key), value

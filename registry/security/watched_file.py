@@ -70,7 +70,7 @@ class WatchedFile(Generic[T]):
             self._content = self._bytes()
             self.value = parse(self._content)
         except FileError as error:
-            raise FileError(self._located(error), error.line) from error
+            raise FileError(self._error_at(error), error.line) from error
 
     async def watch(self, every_s: float = CHECK_EVERY_S) -> None:
         """Check the file again and again until cancelled."""
@@ -139,13 +139,13 @@ class WatchedFile(Generic[T]):
         self._changed()
 
     def _keep(self, error: FileError) -> None:
-        reason = self._located(error)
+        reason = self._error_at(error)
         if reason != self.error:
             self.error = reason
             if not self._quiet:
                 _log.error("%s; keeping the previous content", reason)
 
-    def _located(self, error: FileError) -> str:
+    def _error_at(self, error: FileError) -> str:
         if error.line:
             return f"{self.path}, line {error.line}: {error.reason}"
         return f"{self.path}: {error.reason}"

@@ -61,7 +61,7 @@ def load(folder: Path = STATIC) -> StaticFiles:
         if path.is_file() and path.suffix in _TYPES
     }
     name = _digest(part for path, body in bodies.items() for part in (path.encode(), body))[:16]
-    linked = b"\n".join(_LINK % (_FOLDER, each) for each in _needed(bodies))
+    linked = b"\n".join(_LINK % (_FOLDER, each) for each in _collect_imports(bodies))
     pages = {
         path: body.replace(_MODULES, linked).replace(_FOLDER, name.encode())
         for path, body in bodies.items()
@@ -71,7 +71,7 @@ def load(folder: Path = STATIC) -> StaticFiles:
     return StaticFiles(files, name, all(each in bodies for each in BUNDLES))
 
 
-def _needed(bodies: Mapping[str, bytes]) -> list[bytes]:
+def _collect_imports(bodies: Mapping[str, bytes]) -> list[bytes]:
     """Return the modules that the entries import, directly or not, and themselves."""
     found: dict[str, None] = {}
     rest = [each for each in _ENTRIES if each in bodies]

@@ -49,14 +49,14 @@ class Disk:
         """Leave no room."""
         # Files that grow meanwhile make this size less than what is used: then mounting is refused and
         # retried.
-        while self._resize(self._used()).returncode:
+        while self._resize(self._measure()).returncode:
             pass
 
     def free(self) -> None:
         """Give room again."""
         self._resize(ROOM).check_returncode()
 
-    def _used(self) -> int:
+    def _measure(self) -> int:
         stat = os.statvfs(self.place)
         return (stat.f_blocks - stat.f_bfree) * stat.f_frsize
 

@@ -132,7 +132,7 @@ class Page:
         shell.environment = self._environment()
         shell.start()
         try:
-            until(lambda: _ended(shell.pid), TIMEOUT_S, f"the commands of {self.name} to end")
+            until(lambda: _has_ended(shell.pid), TIMEOUT_S, f"the commands of {self.name} to end")
         finally:
             shell.kill()  # with all servers that the page has started
         for number, block in enumerate(self._blocks):
@@ -186,19 +186,19 @@ class Page:
         yield f'kill "${{serving[{port}]}}"; wait "${{serving[{port}]}}"; unset "serving[{port}]"\n'
 
     def _write(self, block: Block) -> None:
-        file = self._folder / "work" / self._translated(block.value)
+        file = self._folder / "work" / self._translate(block.value)
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(self._translated(block.code), encoding="utf-8")
+        file.write_text(self._translate(block.code), encoding="utf-8")
 
     def _serve(self, name: str, port: int, code: str) -> str:
         # The server gets the signal, not a shell that waits for it.
-        code = re.sub(r"\bregistrar serve", "exec registrar serve", self._translated(code))
+        code = re.sub(r"\bregistrar serve", "exec registrar serve", self._translate(code))
         (self._folder / f"{name}.sh").write_text(code, encoding="utf-8")
         return f"serve {self._port(port)} {self._folder}/{name}\n"
 
     def _section(self, number: int, block: Block) -> str:
         script = self._folder / f"{number}.{block.language}"
-        script.write_text(self._translated(block.code), encoding="utf-8")
+        script.write_text(self._translate(block.code), encoding="utf-8")
         (self._folder / f"{number}.in").write_text(f"{block.value}\n" if block.note == "typed" else "")
         run = "." if block.language == "sh" else "python"
         at = self._folder / str(number)
@@ -225,7 +225,7 @@ class Page:
         else:
             assert '"error_code"' not in answer, f"this is answered by an error, {where}"
 
-    def _translated(self, code: str) -> str:
+    def _translate(self, code: str) -> str:
         own_log = f"REGISTRAR_TOPIC={self.name} REGISTRAR_GROUP={self.name} REGISTRAR_REPLICATION_FACTOR=1"
         code = _ON_KAFKA.sub(rf"{own_log} \g<0>", code)
         # Pages share the broker, so the topics that they name have to differ.
@@ -245,6 +245,6 @@ class Page:
         return self._ports.setdefault(documented, free_port())
 
 
-def _ended(pid: int) -> bool:
+def _has_ended(pid: int) -> bool:
     """Return true if a child has ended, without reaping it: so its id remains that of its group."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

@@ -10,13 +10,13 @@ from registry.domain.pending_command import CommandRequest, OnReply, PendingComm
 from registry.domain.principal import CheckedNames
 
 
-def _ignored(outcome: Outcome) -> None:
+def _ignore(outcome: Outcome) -> None:
     pass
 
 
 def pending(
     command: Command,
-    reply: OnReply = _ignored,
+    reply: OnReply = _ignore,
     *,
     deadline: float = math.inf,
     key: IdempotencyKey | None = None,

@@ -47,7 +47,7 @@ class Pod(Process):
         words = [*self.container["command"], *self.container["args"]]
         super().__init__(
             name,
-            [self._here(_expanded(word, environment)) for word in words],
+            [self._here(_expand(word, environment)) for word in words],
             folder / "output.txt",
         )
         inherited = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(folder)}
@@ -79,7 +79,7 @@ class Pod(Process):
         environment = dict(image)
         for each in self.container["env"]:
             value = each.get("value") or fields[each["valueFrom"]["fieldRef"]["fieldPath"]]
-            environment[each["name"]] = _expanded(value, environment)
+            environment[each["name"]] = _expand(value, environment)
         return environment
 
     def _here(self, text: str) -> str:
@@ -104,17 +104,17 @@ class Pod(Process):
 def _contents(volume: Json, objects: list[Json]) -> dict[str, str]:
     """Return the files of a volume; one of a claim or of the pod's own is empty."""
     if "configMap" in volume:
-        return dict(_named(objects, "ConfigMap", volume["configMap"]["name"])["data"])
+        return dict(_find(objects, "ConfigMap", volume["configMap"]["name"])["data"])
     if "secret" in volume:
-        data = _named(objects, "Secret", volume["secret"]["secretName"])["data"]
+        data = _find(objects, "Secret", volume["secret"]["secretName"])["data"]
         items = volume["secret"]["items"]
         return {item["path"]: base64.b64decode(data[item["key"]]).decode() for item in items}
     return {}
 
 
-def _named(objects: list[Json], kind: str, name: str) -> Json:
+def _find(objects: list[Json], kind: str, name: str) -> Json:
     return next(each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name))
 
 
-def _expanded(text: str, environment: Mapping[str, str]) -> str:
+def _expand(text: str, environment: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), text)

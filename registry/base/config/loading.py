@@ -64,7 +64,7 @@ class _GivenValue(NamedTuple):
     origin: str
 
     def __str__(self) -> str:
-        return f"{self.name} = {_shown(self.name, self.value)} ({self.origin})"
+        return f"{self.name} = {_format_value(self.name, self.value)} ({self.origin})"
 
 
 def load(
@@ -254,7 +254,7 @@ def _unknown(given: _GivenValue, known: Mapping[str, Setting]) -> str:
     return f"unknown setting {given}; {hint}"
 
 
-def _shown(name: str, value: object) -> str:
+def _format_value(name: str, value: object) -> str:
     """Return a value for a message; a misspelt secret is hidden too."""
     if value not in ("", HIDDEN) and _SECRET_LIKE.search(name):
         return quoted(HIDDEN)

@@ -31,7 +31,7 @@ _CONTROLS_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029]")  # orjson escapes the 
 EVERY_S = 1.0
 
 
-def _escaped(control: re.Match[str]) -> str:
+def _escape(control: re.Match[str]) -> str:
     named = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
     return named.get(control[0], f"\\u{ord(control[0]):04x}")
 
@@ -47,10 +47,10 @@ class ConsoleFormat(logging.Formatter):
         """Return the line, followed by an exception's traceback."""
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         text = f"{moment}.{record.msecs:03.0f} {record.levelname.lower():<7} {self._process:<9} "
-        text += _CONTROLS.sub(_escaped, record.getMessage())
+        text += _CONTROLS.sub(_escape, record.getMessage())
         if not record.exc_info:
             return text
-        return f"{text}\n{_CONTROLS_IN_TRACES.sub(_escaped, self.formatException(record.exc_info))}"
+        return f"{text}\n{_CONTROLS_IN_TRACES.sub(_escape, self.formatException(record.exc_info))}"
 
 
 class JsonFormat(logging.Formatter):
@@ -73,7 +73,7 @@ class JsonFormat(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return _CONTROLS_IN_JSON.sub(_escaped, orjson.dumps(line, default=str).decode())
+        return _CONTROLS_IN_JSON.sub(_escape, orjson.dumps(line, default=str).decode())
 
 
 def start_logging(level: str, style: str, process: str) -> None:

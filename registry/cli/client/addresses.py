@@ -85,19 +85,20 @@ def _split(text: str) -> tuple[SplitResult, str]:
         port = parts.port
     except ValueError:
         # The error may cite a part of the password.
-        raise BadAddress(f"{_hidden(text)} is not a URL{_UNQUOTED}") from None
+        raise BadAddress(f"{_hide_credentials(text)} is not a URL{_UNQUOTED}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise BadAddress(
-            f"{_hidden(text)} is not the URL of a registry: write http://HOST:PORT or https://HOST:PORT"
+            f"{_hide_credentials(text)} is not the URL of a registry: write http://HOST:PORT or "
+            "https://HOST:PORT"
         )
     if "@" in parts.path:
-        raise BadAddress(f"{_hidden(text)} is not a URL{_UNQUOTED}")
+        raise BadAddress(f"{_hide_credentials(text)} is not a URL{_UNQUOTED}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     url = f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
     return parts, url
 
 
-def _hidden(text: str) -> str:
+def _hide_credentials(text: str) -> str:
     """Return a URL without its credentials, for a message."""
     head, at, tail = text.rpartition("@")
     return repr(f"{head.partition('://')[0]}://…@{tail}" if at and "://" in head else tail)

@@ -39,7 +39,7 @@ class RegistryClient:
 
     def get(self, path: str, kind: Any = Any, /, **params: Any) -> Any:
         """Return the JSON of a resource."""
-        return _json(path, self._got(path, params, past=asks_for_past(params)), kind)
+        return _json(path, self._get(path, params, past=asks_for_past(params)), kind)
 
     def post(self, path: str, body: Any, kind: Any = Any, /, **params: Any) -> Any:
         """Send JSON to a resource that looks something up or registers it; return the JSON of the answer."""
@@ -75,7 +75,7 @@ class RegistryClient:
             yield from page
             del page  # it can be large: hold no two of them
 
-    def _got(self, target: str, params: dict[str, Any], *, past: bool) -> Answer:
+    def _get(self, target: str, params: dict[str, Any], *, past: bool) -> Answer:
         answer = self._transport.send(Request("GET", target, params))
         if past:
             check_past(answer)
@@ -85,7 +85,7 @@ class RegistryClient:
         self, path: str, target: str, query: dict[str, Any], kind: Any, *, past: bool
     ) -> tuple[list[Any], str]:
         """Return a page and the target that it links as the next one, empty if none."""
-        answer = self._got(target, query, past=past)
+        answer = self._get(target, query, past=past)
         page: list[Any] = _json(path, answer, list[kind])
         return page, answer.next_page
 

@@ -63,7 +63,9 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
     else:
         wanted = [number for number, gone in known.items() if permanent or not gone]
     doomed = [
-        _doomed(registry, name.subject, number, known, wanted, permanent=permanent, whole=not name.version)
+        _examine_version(
+            registry, name.subject, number, known, wanted, permanent=permanent, whole=not name.version
+        )
         for number in wanted
     ]
     obstacles = [
@@ -100,7 +102,7 @@ def _mode(registry: RegistryClient, subject: str) -> tuple[str, str]:
         raise
 
 
-def _doomed(
+def _examine_version(
     registry: RegistryClient, subject: str, number: int, known: dict[int, bool], wanted: list[int], *,
     permanent: bool, whole: bool,
 ) -> DoomedVersion:  # fmt: skip

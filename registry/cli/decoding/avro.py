@@ -112,9 +112,9 @@ class _Reader:
             case Enum():
                 return self._symbol(node)
             case Fixed():
-                return self._shown(node, self._binary.read(node.size))
+                return self._convert(node, self._binary.read(node.size))
             case Primitive():
-                return self._shown(node, self._primitive(node.kind))
+                return self._convert(node, self._primitive(node.kind))
             case _:
                 raise AssertionError("the parser resolves all names")
 
@@ -171,7 +171,7 @@ class _Reader:
             case _:
                 return self._binary.read_utf8()
 
-    def _shown(self, node: Primitive | Fixed, value: Json) -> Json:
+    def _convert(self, node: Primitive | Fixed, value: Json) -> Json:
         """Return the value in the chosen form."""
         if not self._options.avro_json and node.props and "logicalType" in node.props:
             value = logical_value(node.props, value)

@@ -58,13 +58,13 @@ def framed(data: bytes, headers: Headers = (), *, key: bool = False) -> Frame:
     wanted = KEY_HEADER if key else VALUE_HEADER
     header = next((value for name, value in headers if name == wanted and value is not None), None)
     if header is None:
-        schema, payload = _named(data, "the message")
+        schema, payload = _split_name(data, "the message")
         return Frame(schema, None, payload)
-    schema, position = _named(header, f"the header {wanted}")
+    schema, position = _split_name(header, f"the header {wanted}")
     return Frame(schema, position, data)
 
 
-def _named(data: bytes, what: str) -> tuple[SchemaName, bytes]:
+def _split_name(data: bytes, what: str) -> tuple[SchemaName, bytes]:
     """Return the name at the beginning of ``data``, and the rest."""
     if not data:
         raise CannotDecode(f"{what} is empty")

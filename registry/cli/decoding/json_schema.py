@@ -74,14 +74,14 @@ def _validator(schema: JsonSchema, dependencies: Sequence[Dependency]) -> Any:
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
     """Compare a text with a pattern in bounded time; a pattern of a richer language is not compared."""
-    if isinstance(value, str) and (compiled := _compiled(pattern)) and not compiled.search(value):
+    if isinstance(value, str) and (compiled := _compile(pattern)) and not compiled.search(value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def _pattern_properties(validator: Any, patterns: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
     """Compare the members that patterns name, in the same way."""
     for pattern, expected in patterns.items() if isinstance(value, dict) else ():
-        compiled = _compiled(pattern)
+        compiled = _compile(pattern)
         for name in filter(compiled.search, value) if compiled else ():
             yield from validator.descend(value[name], expected, path=name, schema_path=pattern)
 
@@ -94,7 +94,7 @@ def _additional_properties(
     schema: Any,
 ) -> Iterator[ValidationError]:
     """Compare the members that neither a name nor a pattern covers, in the same way."""
-    patterns = [_compiled(pattern) for pattern in schema.get("patternProperties", ())]
+    patterns = [_compile(pattern) for pattern in schema.get("patternProperties", ())]
     if isinstance(value, dict) and all(patterns):
         named = schema.get("properties", ())
         more = {
@@ -106,7 +106,7 @@ def _additional_properties(
 
 
 @lru_cache
-def _compiled(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors = False
     try:

@@ -181,14 +181,14 @@ async def _rights(settings: Settings, partition: Partition, cluster: Cluster) ->
             elif operation not in found.topic:
                 missing.append((operation, on_topic))
     if settings.election == "kafka":
-        group = await _retried(lambda: permissions.permitted_for_group(partition, settings.group))
+        group = await _retry(lambda: permissions.permitted_for_group(partition, settings.group))
         if group is None:
             unsaid.append(f"group {settings.group}")
         elif Operation.READ not in group:
             missing.append((Operation.READ, f"group {settings.group}"))
     if settings.fencing == "on":
         wanted = settings.transactional_id
-        if not await _retried(lambda: permissions.may_describe_transactions(partition, wanted)):
+        if not await _retry(lambda: permissions.may_describe_transactions(partition, wanted)):
             missing.append((Operation.WRITE, f"transactional id {wanted}"))
     for operation, resource in missing:
         yield error("permissions", f"this client needs {operation.name.capitalize()} on {resource}", _ACLS)
@@ -198,7 +198,7 @@ async def _rights(settings: Settings, partition: Partition, cluster: Cluster) ->
         yield fine("permissions", "nothing that nodes need is denied; the transactional id is not tried out")
 
 
-async def _retried(attempt: Callable[[], Awaitable[T]]) -> T:
+async def _retry(attempt: Callable[[], Awaitable[T]]) -> T:
     return await retry_until(time.monotonic() + _TIMEOUT_S, attempt)
 
 

@@ -100,9 +100,7 @@ def _together(nodes: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Findi
     yield from _copies(nodes)
     versions = _by({seen.url: seen.version for seen, _ in nodes if seen.version})
     if len(versions) > 1:
-        yield warning(
-            "nodes", f"the nodes have different versions: {_listed(versions)}", "upgrade the others"
-        )
+        yield warning("nodes", f"the nodes have different versions: {_join(versions)}", "upgrade the others")
     yield from _quarantine(nodes)
 
 
@@ -117,7 +115,7 @@ def _primaries(nodes: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Find
             "run this again: this is normal during an election; otherwise check that they share a group",
         )
     elif len(named) > 1:
-        yield error("nodes", f"the nodes name different primaries: {_listed(named)}", "run this again")
+        yield error("nodes", f"the nodes name different primaries: {_join(named)}", "run this again")
     elif not named and not primaries:
         yield error("nodes", "no node knows a primary, so writes wait", "see election in /node of each node")
     else:
@@ -129,7 +127,7 @@ def _same(
 ) -> Iterator[Finding]:
     found = _by({seen.url: str(node.get(member)) for seen, node in nodes})
     if len(found) > 1:
-        yield error("nodes", f"{text}: {_listed(found)}", advice)
+        yield error("nodes", f"{text}: {_join(found)}", advice)
 
 
 def _digests(nodes: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Finding]:
@@ -141,7 +139,7 @@ def _digests(nodes: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Iterator[Findin
         if len(found) > 1:
             yield error(
                 "nodes",
-                f"the stores differ at offset {offset}: {_listed(found)}",
+                f"the stores differ at offset {offset}: {_join(found)}",
                 "stop the node that differs from the others, delete the folder store in its data folder, and "
                 "start it again",
             )
@@ -203,5 +201,5 @@ def _by(found: Mapping[str, str]) -> dict[str, list[str]]:
     return dict(turned)
 
 
-def _listed(found: Mapping[str, Sequence[str]]) -> str:
+def _join(found: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{value} ({', '.join(urls)})" for value, urls in found.items())

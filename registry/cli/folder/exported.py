@@ -61,8 +61,8 @@ def contents_of(tree: Mapping[str, bytes]) -> Contents:
             subject, version = _read(tree, path)
             subjects.setdefault(subject, {})[version.number] = version
     versions = {subject: tuple(found[each] for each in sorted(found)) for subject, found in subjects.items()}
-    configs: dict[str, dict[str, Any]] = _scoped(tree, "configs.json", dict[str, dict[str, Any]])
-    modes: dict[str, _Mode] = _scoped(tree, "modes.json", dict[str, _Mode])
+    configs: dict[str, dict[str, Any]] = _read_scope(tree, "configs.json", dict[str, dict[str, Any]])
+    modes: dict[str, _Mode] = _read_scope(tree, "modes.json", dict[str, _Mode])
     return Contents(versions, configs, {scope: each.mode for scope, each in modes.items()})
 
 
@@ -70,7 +70,7 @@ class _Mode(msgspec.Struct):
     mode: str
 
 
-def _scoped(tree: Mapping[str, bytes], path: str, kind: Any) -> Any:
+def _read_scope(tree: Mapping[str, bytes], path: str, kind: Any) -> Any:
     try:
         found = msgspec.convert(_object(tree, path), kind)
     except msgspec.ValidationError as error:

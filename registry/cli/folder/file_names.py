@@ -24,10 +24,10 @@ def file_names(subjects: Iterable[str]) -> dict[str, str]:
 
     Names that had to be cut or that would clash end in a hash; :func:`subject_of` cannot read these.
     """
-    quoted = {subject: _quoted(subject) for subject in subjects}
+    quoted = {subject: _quote(subject) for subject in subjects}
     count = Counter(name.casefold() for name in quoted.values())
     return {
-        subject: _hashed(subject, name) if count[name.casefold()] > 1 or len(name) > _BYTES_MAX else name
+        subject: _hash(subject, name) if count[name.casefold()] > 1 or len(name) > _BYTES_MAX else name
         for subject, name in quoted.items()
     }
 
@@ -44,7 +44,7 @@ def subject_of(name: str) -> str | None:
         return None
 
 
-def _quoted(subject: str) -> str:
+def _quote(subject: str) -> str:
     name = quote(subject, safe=" @+=,!()'") or _EMPTY
     # Hidden files, parent folders, and names of versions.
     if name.startswith((".", " ")) or name.isdecimal() or _DEVICES.match(name):
@@ -55,5 +55,5 @@ def _quoted(subject: str) -> str:
     return name
 
 
-def _hashed(subject: str, name: str) -> str:
+def _hash(subject: str, name: str) -> str:
     return f"{name[:_BYTES_MAX]}%~{hashlib.sha256(subject.encode()).hexdigest()[:16]}"

@@ -28,7 +28,7 @@ def import_versions(planning: Planning, unfinished: Collection[str] = ()) -> Non
             _open(planning, place[0])
     for place in order:
         if place in missing:
-            planning.add(place, planning.skipped(place) or _imported(planning, place))
+            planning.add(place, planning.skipped(place) or _plan_import(planning, place))
         else:
             version = planning.version(place)
             planning.add(place, Outcome(place[0], version, "unchanged", version.number))
@@ -97,7 +97,7 @@ def _check_compatible(planning: Planning, missing: Iterable[Place], unfinished: 
             planning.plan.outcomes.append(outcome)
 
 
-def _imported(planning: Planning, place: Place) -> Outcome:
+def _plan_import(planning: Planning, place: Place) -> Outcome:
     subject, version = place[0], planning.version(place)
     first = planning.registry.latest(subject) is None
     resolved = planning.registry.resolved(planning.wanted, place, planning.numbers)

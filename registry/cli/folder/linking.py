@@ -26,12 +26,12 @@ def linked(contents: Contents, inferred: Collection[Place]) -> Contents:
 
     A version that uses a name to which no reference leads says where that name is (``Version.missing``).
     """
-    known = {(subject, at): _links(each) for subject, at, each in _numbered(contents)}
+    known = {(subject, at): _links(each) for subject, at, each in _all_versions(contents)}
     if not any(each.uses for each in known.values()):
         return contents
     index = _Index(contents, known)
     found: dict[str, list[Version]] = {}
-    for subject, at, version in _numbered(contents):
+    for subject, at, version in _all_versions(contents):
         links = known[subject, at]
         if links.uses:
             version = index.completed(subject, version, links, infer=(subject, at) in inferred)  # noqa: PLW2901
@@ -39,7 +39,7 @@ def linked(contents: Contents, inferred: Collection[Place]) -> Contents:
     return replace(contents, versions={subject: tuple(each) for subject, each in found.items()})
 
 
-def _numbered(contents: Contents) -> Iterator[tuple[str, int, Version]]:
+def _all_versions(contents: Contents) -> Iterator[tuple[str, int, Version]]:
     for subject, versions in contents.versions.items():
         for at, each in enumerate(versions):
             yield subject, at, each
@@ -105,7 +105,7 @@ class _Index:
         ):
             sources = self._sources(subject, version, use, links)
             if len(sources) == 1 and infer:
-                target = _spelled(sources[0].subject, subject)
+                target = _spell(sources[0].subject, subject)
                 if links.by != "name" or all(each.subject != target for each in references):
                     references.append(Reference(use.name, target, LATEST))
             elif use.name not in given and named.isdisjoint(each.subject for each in sources):
@@ -132,7 +132,7 @@ class _Index:
         return self._ends.get((kind, normpath(name)), [])
 
 
-def _spelled(target: str, user: str) -> str:
+def _spell(target: str, user: str) -> str:
     """Return a subject as a reference of ``user`` names it."""
     found = Subject.parse(target)
     near = found.context == Subject.parse(user).context and not found.name.startswith(":.")

@@ -91,10 +91,10 @@ class MemoryRegistry:
         version = contents.versions[subject][position]
         if not version.references:
             return version
-        found = (self._resolved(contents, subject, each, numbers) for each in version.references)
+        found = (self._resolve_reference(contents, subject, each, numbers) for each in version.references)
         return replace(version, references=tuple(found))
 
-    def _resolved(
+    def _resolve_reference(
         self, contents: Contents, user: str, reference: Reference, numbers: Mapping[Place, int]
     ) -> Reference:
         target, position = contents.target(reference, user)
@@ -152,13 +152,13 @@ class MemoryRegistry:
         if not found.row.kind.endswith(f'"schemaType":"{version.schema_type}"'.encode()):
             return False
         try:
-            return text == version.text or self._normalized(found, replace(version, text=text)) == (
-                self._normalized(found, version)
+            return text == version.text or self._normalize(found, replace(version, text=text)) == (
+                self._normalize(found, version)
             )
         except RegistryError:
             return True  # Schemas that are not valid here cannot be compared.
 
-    def _normalized(self, found: Registered, version: Version) -> str:
+    def _normalize(self, found: Registered, version: Version) -> str:
         command = version.request(found.subject.qualified)
         steps = registration.read(self._view, found.subject, command, new=False, normalize=True)
         return self._parser.run(steps).text

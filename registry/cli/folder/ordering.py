@@ -38,9 +38,9 @@ def _before(contents: Contents, subject: str, place: int, version: Version) -> l
 
 def _cycle(contents: Contents, places: Sequence[Place]) -> str:
     # The error lists each place after one that needs it, and the first one again at the end.
-    names = [_shown(subject, contents.versions[subject][place]) for subject, place in reversed(places)]
+    names = [_format(subject, contents.versions[subject][place]) for subject, place in reversed(places)]
     return f"the references form a cycle: {' -> '.join(names)}; remove one of them"
 
 
-def _shown(subject: str, version: Version) -> str:
+def _format(subject: str, version: Version) -> str:
     return f"{subject} version {version.number}" if version.number else subject

@@ -82,14 +82,14 @@ def _configure(planning: Planning) -> None:
     """Set configs first: they decide what else is accepted."""
     for scope, config in planning.wanted.configs.items():
         before, steps = planning.registry.config(scope), len(planning.plan.steps)
-        shown = ", ".join(f"{_SHOWN_AS.get(name, name)} = {_shown(value)}" for name, value in config.items())
+        shown = ", ".join(f"{_SHOWN_AS.get(name, name)} = {_format(value)}" for name, value in config.items())
         text = f"config of {_scope(scope)}: {shown}"
         planning.change("~" if before else "+", text, PutConfig(scope or None, dict(config)))
         if planning.registry.config(scope) == before:
             del planning.plan.steps[steps:]
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -133,7 +133,7 @@ def _register(planning: Planning) -> None:
     for place in ordered(planning.wanted):
         version = planning.version(place)
         if not version.deleted:
-            planning.add(place, planning.skipped(place) or _registered(planning, place, version))
+            planning.add(place, planning.skipped(place) or _plan_registration(planning, place, version))
     for subject, versions in planning.wanted.versions.items():
         number = planning.numbers.get((subject, len(versions) - 1))
         latest = planning.registry.latest(subject)
@@ -144,7 +144,7 @@ def _register(planning: Planning) -> None:
             )
 
 
-def _registered(planning: Planning, place: Place, version: Version) -> Outcome:
+def _plan_registration(planning: Planning, place: Place, version: Version) -> Outcome:
     subject, registry = place[0], planning.registry
     command = registry.resolved(planning.wanted, place, planning.numbers).request(subject)
     first = registry.latest(subject) is None
@@ -176,7 +176,7 @@ def _prune(planning: Planning, subjects: Sequence[str]) -> None:
             planning.problem(subject, f"{text}: remove the alias first")
     left = [each for each in left if not _alias(planning, each)]
     while left:
-        refused = {each: message for each in left if (message := _deleted(planning, each)) is not None}
+        refused = {each: message for each in left if (message := _plan_deletion(planning, each)) is not None}
         if len(refused) == len(left):
             for subject, message in refused.items():
                 planning.problem(subject, message)
@@ -184,7 +184,7 @@ def _prune(planning: Planning, subjects: Sequence[str]) -> None:
         left = list(refused)
 
 
-def _deleted(planning: Planning, subject: str) -> str | None:
+def _plan_deletion(planning: Planning, subject: str) -> str | None:
     """Delete a subject; return the reason if something refers to it."""
     try:
         planning.registry.decide(DeleteSubject(subject))

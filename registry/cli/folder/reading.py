@@ -37,7 +37,7 @@ def read(tree: Tree, manifest: Manifest | None = None) -> Contents:
     ``manifest``: instead of the tree's own. References that it does not name are inferred.
     """
     manifest = manifest_of(tree) if manifest is None else manifest
-    files = _named(tree, manifest)
+    files = _files_by_name(tree, manifest)
     _add_named_by_manifest(files, manifest)
     versions = {
         subject: tuple(
@@ -64,7 +64,7 @@ def _unspoken(files: _Files, manifest: Manifest) -> Iterator[Place]:
 _Files = dict[str, dict[int, str]]
 
 
-def _named(tree: Tree, manifest: Manifest) -> _Files:
+def _files_by_name(tree: Tree, manifest: Manifest) -> _Files:
     """Return the files that are named after subjects."""
     entries = manifest.subjects.values()
     used = {part.file for each in entries for part in (each.content, *each.versions.values())}

@@ -25,7 +25,9 @@ def verdict_lines(plan: Plan, *, details: bool = False) -> Iterator[str]:
     for each in plan.outcomes:
         if (each.verdict == "unchanged" or each.because) and not details:
             continue
-        yield f"{_SIGNS.get(each.verdict, '!')} {_place(each.subject, each.version.origin)}: {_said(each)}"
+        yield (
+            f"{_SIGNS.get(each.verdict, '!')} {_place(each.subject, each.version.origin)}: {_describe(each)}"
+        )
         if details or each.verdict in REFUSED:
             yield from _change_lines(each, compatible=details)
             yield from _consequence_lines(each, more)
@@ -67,7 +69,7 @@ def _problem_lines(plan: Plan) -> Iterator[str]:
         yield f"note: {note}"
 
 
-def _said(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     if outcome.verdict == "incompatible":
         level = outcome.result.level if outcome.result is not None else ""
         return f"incompatible at {level}"
@@ -109,7 +111,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     for each in plan.refused:
         if each.because:
             continue
-        yield f"! {_place(each.subject, each.version.origin)}: {_said(each)}"
+        yield f"! {_place(each.subject, each.version.origin)}: {_describe(each)}"
         yield from _change_lines(each, compatible=False)
         yield from _consequence_lines(each, more)
     for step in plan.steps:
@@ -138,7 +140,7 @@ def plan_annotations(plan: Plan, folder: PurePath) -> Iterator[str]:
             if not one.change.compatible
         ]
         consequences = (line.strip() for line in _consequence_lines(each, more))
-        text = "\n".join([_said(each).partition("\n")[0], *fixes, *consequences])
+        text = "\n".join([_describe(each).partition("\n")[0], *fixes, *consequences])
         yield _annotation("error", folder, each.version.origin, f"{each.subject} is refused", text)
     for problem in plan.problems:
         yield _annotation("error", folder, "", problem.subject, problem.message)
@@ -188,11 +190,11 @@ def lint_annotations(found: Iterable[Linted], folder: PurePath) -> Iterator[str]
 
 
 def _annotation(kind: str, folder: PurePath, file: str, title: str, text: str) -> str:
-    place = f"file={_escaped((folder / file).as_posix(), ',:')},title=" if file else "title="
-    return f"::{kind} {place}{_escaped(title, ',:')}::{_escaped(text, '')}"
+    place = f"file={_escape((folder / file).as_posix(), ',:')},title=" if file else "title="
+    return f"::{kind} {place}{_escape(title, ',:')}::{_escape(text, '')}"
 
 
-def _escaped(text: str, more: str) -> str:
+def _escape(text: str, more: str) -> str:
     for each in f"%\r\n{more}":
         text = text.replace(each, f"%{ord(each):02X}")
     return text

@@ -75,7 +75,7 @@ def _drop_inferred(before: Tree, tree: dict[str, bytes], contents: Contents) -> 
         for number in (0, version.number):
             _entry(bare, subject, number).pop("references", None)
     try:
-        inferred = read({**before, **tree, MANIFEST: _printed(_without_empty(bare))})
+        inferred = read({**before, **tree, MANIFEST: _serialize(_without_empty(bare))})
     except FolderError:
         return  # files that do not fit together stay as they are
     for subject, version in inferred:
@@ -89,7 +89,7 @@ def _drop_inferred(before: Tree, tree: dict[str, bytes], contents: Contents) -> 
             entry.pop("references", None)
         else:
             entry.setdefault("references", [])
-    tree[MANIFEST] = _printed(_without_empty(manifest))
+    tree[MANIFEST] = _serialize(_without_empty(manifest))
 
 
 def _entry(manifest: dict[str, Any], subject: str, number: int) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def keep_manifest(tree: dict[str, bytes], contents: Contents, before: bytes, *, 
         for name, table in old.get("subject", {}).items():
             _keep_versions(found["subject"], Subject.parse(name).qualified, table, contents)
         found["contexts"] = old.get("contexts", {}) | new.get("contexts", {})
-    tree[MANIFEST] = _printed(found)
+    tree[MANIFEST] = _serialize(found)
 
 
 def _keep_versions(tables: dict[str, Any], subject: str, old: dict[str, Any], contents: Contents) -> None:
@@ -181,7 +181,7 @@ def _keep_versions(tables: dict[str, Any], subject: str, old: dict[str, Any], co
         table["versions"] = kept | table.get("versions", {})
 
 
-def _printed(manifest: dict[str, Any]) -> bytes:
+def _serialize(manifest: dict[str, Any]) -> bytes:
     text: str = tomli_w.dumps({name: each for name, each in manifest.items() if each})
     return text.encode()
 
@@ -220,7 +220,7 @@ def _manifest(contents: Contents, tables: dict[str, dict[str, Any]], owned: Iter
     found: dict[str, Any] = {"subjects": list(owned)} if owned else {}
     found["contexts"] = dict(sorted(contexts.items()))
     found["subject"] = {name: tables[name] for name in sorted(tables) if tables[name]}
-    return _printed(found)
+    return _serialize(found)
 
 
 def _config(config: Any) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class RegistryReader:
         """Read the versions that a pattern covers by pages, if the registry has such a list."""
         if not pattern.text.endswith("*"):
             return  # names that begin with this one may be many
-        found = self._listed(_prefix(pattern), pattern.covers, deleted=deleted, latest=latest)
+        found = self._keep_listed(_prefix(pattern), pattern.covers, deleted=deleted, latest=latest)
         for subject, versions in (found or {}).items():
             if latest:
                 self._latest[subject] = max(versions)
@@ -75,7 +75,7 @@ class RegistryReader:
                 gone = sorted(number for number, is_deleted in versions.items() if is_deleted)
                 self._numbers[subject] = (sorted(versions), gone)
 
-    def _listed(
+    def _keep_listed(
         self, prefix: str, wanted: Callable[[Subject], bool], *, deleted: bool, latest: bool = False
     ) -> dict[str, dict[int, bool | None]] | None:
         """Keep the versions of a list, if there is one.
@@ -87,7 +87,7 @@ class RegistryReader:
             for entity in self._client.pages(
                 "/schemas", subjectPrefix=prefix, deleted=deleted, latestOnly=latest
             ):
-                subject, version = self._parsed("/schemas", entity)
+                subject, version = self._parse("/schemas", entity)
                 if wanted(Subject.parse(subject)):
                     self._versions[subject, version.number] = version
                     found.setdefault(subject, {})[version.number] = (
@@ -126,7 +126,7 @@ class RegistryReader:
             found = self._optional(path, deleted=True)
             if found is None:
                 return None
-            real, version = self._parsed(path, found)
+            real, version = self._parse(path, found)
             if real == subject:
                 self._versions[place] = version
             else:
@@ -136,7 +136,7 @@ class RegistryReader:
     def _read_own(self, subject: str, real: str) -> None:
         """Read the versions of a subject for which the registry answers with those of ``real``."""
         lists = [
-            self._listed(subject, lambda each: each.qualified == subject, deleted=each)
+            self._keep_listed(subject, lambda each: each.qualified == subject, deleted=each)
             for each in (True, False)
         ]
         if None in lists:
@@ -147,7 +147,7 @@ class RegistryReader:
         everything, live = (sorted((found or {}).get(subject, ())) for found in lists)
         self._numbers[subject] = (everything, sorted(set(everything) - set(live)))
 
-    def _parsed(self, path: str, found: Any) -> tuple[str, Version]:
+    def _parse(self, path: str, found: Any) -> tuple[str, Version]:
         try:
             return version_of(found)
         except msgspec.ValidationError as error:
@@ -201,22 +201,22 @@ class RegistryReader:
         """Return the configs and modes of exactly these scopes."""
         configs = {
             scope: {key: each for key, each in config.items() if each is not None}
-            for scope, config in self._stored("config", scopes).items()
+            for scope, config in self._read_stored("config", scopes).items()
         }
         modes = {
             scope: str(mode["mode"])
-            for scope, mode in self._stored("mode", scopes).items()
+            for scope, mode in self._read_stored("mode", scopes).items()
             if mode.get("mode")
         }
         return Contents({}, configs, modes)
 
-    def _stored(self, kind: str, scopes: Collection[str]) -> dict[str, Any]:
+    def _read_stored(self, kind: str, scopes: Collection[str]) -> dict[str, Any]:
         """Return the configs or modes that there are; many by the list, if the client may read that."""
         listed = RegistryStreams(self._client).listed(kind) if len(scopes) > _MANY else None
         if listed is not None:
             everything = {scope.qualified: stored for scope, stored in listed}
             return {scope: everything[scope] for scope in scopes if scope in everything}
-        asked = {scope: self._permitted(kind, scope) for scope in scopes}
+        asked = {scope: self._read_permitted(kind, scope) for scope in scopes}
         return {scope: stored for scope, stored in asked.items() if stored}
 
     def holders(self, context: str, schema_id: int) -> list[tuple[str, int]]:
@@ -248,7 +248,7 @@ class RegistryReader:
                 return None
             raise
 
-    def _permitted(self, kind: str, scope: str) -> Any:
+    def _read_permitted(self, kind: str, scope: str) -> Any:
         """Return a config or mode; nothing if the client may not read it, as few clients may everywhere."""
         try:
             return self._optional(scope_path(kind, scope), Config, defaultToGlobal="false")

@@ -49,7 +49,7 @@ class RegistryStreams:
         """Yield all versions as ``GET /schemas`` shows them, with those that the list leaves out."""
         listed = set()
         for entity in self._client.pages("/schemas", subjectPrefix=_ALL, deleted=True):
-            subject = self._checked("/schemas", entity)
+            subject = self._check_subject("/schemas", entity)
             listed.add(subject)
             yield entity
         # Apicurio's list is empty.
@@ -63,14 +63,14 @@ class RegistryStreams:
             for number, deleted in numbers.items():
                 path = version_path(subject, number)
                 entity = self._client.get(path, deleted=True)
-                self._checked(path, entity)
+                self._check_subject(path, entity)
                 yield {"deleted": deleted, **entity}
         except ErrorAnswer as error:
             # Apicurio lists soft-deleted subjects, and then shows nothing of them.
             if not error.is_verdict:
                 raise
 
-    def _checked(self, path: str, entity: Any) -> str:
+    def _check_subject(self, path: str, entity: Any) -> str:
         """Return the subject of a version."""
         try:
             return version_of(entity)[0]
@@ -79,13 +79,13 @@ class RegistryStreams:
 
     def configs(self) -> Iterator[tuple[Subject, dict[str, Any]]]:
         """Yield all configs with their scopes, as ``GET /config/{subject}`` shows them."""
-        return self._stored("config")
+        return self._read_stored("config")
 
     def modes(self) -> Iterator[tuple[Subject, dict[str, Any]]]:
         """Yield all modes with their scopes, as ``GET /mode/{subject}`` shows them."""
-        return self._stored("mode")
+        return self._read_stored("mode")
 
-    def _stored(self, kind: str) -> Iterator[tuple[Subject, dict[str, Any]]]:
+    def _read_stored(self, kind: str) -> Iterator[tuple[Subject, dict[str, Any]]]:
         listed = self.listed(kind)
         return self._of_each_scope(kind) if listed is None else iter(listed)
 

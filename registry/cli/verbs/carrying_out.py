@@ -95,7 +95,7 @@ def _carry_out(client: RegistryClient, planned: Plan, manner: Manner, journal: I
     elif manner.dry_run:
         status = DRIFT if manner.exit_code and planned.steps else OK
     elif planned.steps:
-        status = _confirmed(planned, manner)
+        status = _confirm_deletions(planned, manner)
         if status == OK:
             done, status = _take(client, planned, journal, as_json=manner.as_json)
     if journal and status == OK and not manner.dry_run:
@@ -107,7 +107,7 @@ def _carry_out(client: RegistryClient, planned: Plan, manner: Manner, journal: I
     return status
 
 
-def _confirmed(planned: Plan, manner: Manner) -> int:
+def _confirm_deletions(planned: Plan, manner: Manner) -> int:
     """Return ``OK`` if the plan deletes nothing or that is confirmed, else the exit status."""
     if manner.yes or not any(step.sign == "-" for step in planned.steps):
         return OK

@@ -84,7 +84,7 @@ def check(
     from .folder_source import folder_of, folders_told  # noqa: PLC0415 - as above
 
     with errors_told(), folders_told():
-        found = _checked(connection, path, against, level, subject, offline=offline, prune=not no_prune)
+        found = _run_check(connection, path, against, level, subject, offline=offline, prune=not no_prune)
     if as_json:
         print_json(report.verdict_json(found))
     elif form == "github":
@@ -94,7 +94,7 @@ def check(
     return OK if found.possible else REFUSED
 
 
-def _checked(
+def _run_check(
     connection: Connection,
     path: Path,
     against: tuple[str, ...],

@@ -50,7 +50,7 @@ class SchemasById:
 
     def _decoder(self, name: SchemaName) -> tuple[MessageDecoder, dict[str, Any]]:
         if name not in self._known:
-            found = self._asked(name)
+            found = self._ask(name)
             decoder = MessageDecoder(writer_schema(found, self._version), self._options)
             shown: dict[str, Any] = {"id": name.id} if name.guid == "" else {"guid": name.guid}
             shown["type"] = found.get("schemaType") or "AVRO"
@@ -58,7 +58,7 @@ class SchemasById:
             self._known[name] = decoder, shown
         return self._known[name]
 
-    def _asked(self, name: SchemaName) -> Answer:
+    def _ask(self, name: SchemaName) -> Answer:
         place = f"/schemas/guids/{name.guid}" if name.id is None else f"/schemas/ids/{name.id}"
         params = {"subject": self._context or None} if name.id is not None else {}
         return self._answer(place, f"the registry has no schema with the {name}", **params)

@@ -66,7 +66,7 @@ def diff(registry: RegistryClient, *, old: str, new: str, refers: tuple[str, ...
         difflib.unified_diff(before.lines(), after.lines(), before.name, after.name, lineterm="", n=3)
     )
     same = not lines and before.schema_type == after.schema_type
-    verdict = None if same else _explained(registry, before, after)
+    verdict = None if same else _explain(registry, before, after)
     if as_json:
         empty: dict[str, Any] = {"levels": None, "changes": None}
         print_json({"same": same, "diff": lines, **(verdict or empty)})
@@ -114,21 +114,21 @@ def canonical(text: str, schema_type: str) -> str:
     if schema_type == "PROTOBUF":
         return "\n".join(line.rstrip() for line in text.strip().splitlines())
     try:
-        return json.dumps(_ordered(json.loads(text)), indent=2, ensure_ascii=False)
+        return json.dumps(_sort_members(json.loads(text)), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text.strip()
 
 
-def _ordered(value: Any) -> Any:
+def _sort_members(value: Any) -> Any:
     if isinstance(value, list):
-        return [_ordered(each) for each in value]
+        return [_sort_members(each) for each in value]
     if not isinstance(value, dict):
         return value
     names = [*(name for name in _FIRST if name in value), *sorted(value.keys() - {*_FIRST})]
-    return {name: _ordered(value[name]) for name in names}
+    return {name: _sort_members(value[name]) for name in names}
 
 
-def _explained(registry: RegistryClient, old: _Side, new: _Side) -> dict[str, Any] | None:
+def _explain(registry: RegistryClient, old: _Side, new: _Side) -> dict[str, Any] | None:
     """Return the result of each level and every change; ``None`` if the registry compares no two schemas."""
     if old.schema_type != new.schema_type:
         types = f"{old.name} is {old.schema_type}, {new.name} is {new.schema_type}"

@@ -68,9 +68,9 @@ def register(
         elif dry_run:
             report = _verdict(registry, subject, body, file)
         else:
-            answer = _posted(registry, path, body, normalize=normalize)
+            answer = _post(registry, path, body, normalize=normalize)
     except ErrorAnswer as error:
-        report = _explained(registry, subject, body, file, error)
+        report = _explain_refusal(registry, subject, body, file, error)
     found = {
         "subject": subject,
         "version": answer.get("version"),
@@ -90,7 +90,7 @@ def register(
     return OK if report is None or report.possible else REFUSED
 
 
-def _posted(registry: RegistryClient, path: str, body: dict[str, Any], *, normalize: bool) -> dict[str, Any]:
+def _post(registry: RegistryClient, path: str, body: dict[str, Any], *, normalize: bool) -> dict[str, Any]:
     answer: dict[str, Any] = registry.post(f"{path}/versions", body, Registered, normalize=normalize)
     # Older registries answer only the id.
     if answer.get("version") is None:
@@ -98,7 +98,7 @@ def _posted(registry: RegistryClient, path: str, body: dict[str, Any], *, normal
     return answer
 
 
-def _explained(
+def _explain_refusal(
     registry: RegistryClient, subject: str, body: dict[str, Any], file: str, error: ErrorAnswer
 ) -> Plan:
     """Return the verdict of ``registrar check`` on what the registry refused.

@@ -127,8 +127,8 @@ def _print(found: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        print_lines(f"{name}: {_shown(value)}" for name, value in found.items())
+        print_lines(f"{name}: {_format(value)}" for name, value in found.items())
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -43,7 +43,7 @@ def _verb(status: str = _STATUS, refused: int = REFUSED) -> Callable[[_Run], cli
     return decorate
 
 
-def _named(run: _Run) -> _Run:
+def _snapshot_argument(run: _Run) -> _Run:
     return click.argument("snapshot", default="latest", help=f"{SNAPSHOT} (the default).".capitalize())(run)
 
 
@@ -88,14 +88,14 @@ def _list(loaded: Loaded, **options: Any) -> int:
 
 
 @_verb("Exit status: 0 sound, 1 damaged or not readable.")
-@_named
+@_snapshot_argument
 def _verify(loaded: Loaded, **options: Any) -> int:
     """Check every hash, key and row of a snapshot. No node has to run."""
     return run_command("verify", loaded, options)
 
 
 @_verb()
-@_named
+@_snapshot_argument
 @click.option("--dry-run", is_flag=True, help="Show what would be done; write nothing.")
 @click.option("--empty", is_flag=True, help="Also restore an empty snapshot.")
 def _restore(loaded: Loaded, **options: Any) -> int:
@@ -128,7 +128,7 @@ def _diff(connection: Connection, loaded: Loaded, *, before: str, after: str, **
 
 
 @_verb()
-@_named
+@_snapshot_argument
 @click.option(
     "--format",
     type=click.Choice(["files", "jsonl"]),

@@ -32,7 +32,7 @@ _REFUSED = {401: "not authenticated", 403: "not permitted"}
 def status(connection: Connection, *, as_json: bool) -> int:
     """Show the state of every node whose address --url or REGISTRAR_URL has, and what is wrong with them."""
     with errors_told():
-        nodes = [_asked(client) for client in connection.open_each(os.environ)]
+        nodes = [_ask(client) for client in connection.open_each(os.environ)]
     problems = _problems(nodes)
     if as_json:
         print_json({"nodes": nodes, "problems": problems})
@@ -45,7 +45,7 @@ def status(connection: Connection, *, as_json: bool) -> int:
     return REFUSED if problems else OK
 
 
-def _asked(client: RegistryClient) -> dict[str, Any]:
+def _ask(client: RegistryClient) -> dict[str, Any]:
     """Return the state of one node; of another registry only if it answers."""
     unknown = dict.fromkeys(("ready_for_writes", "role", "epoch", "applied", "end", "digest", "primary"))
     lists = ("reasons", "reasons_for_writes", "peer_problems", "invalid_files")

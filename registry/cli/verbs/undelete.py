@@ -47,7 +47,7 @@ def undelete(registry: RegistryClient, *, name: str, as_new: bool, as_json: bool
     wanted = VersionName.parse(name)
     with open_told(registry) as journal:
         restore_told(registry, journal)
-        lost = _lost(registry, wanted)
+        lost = _deleted_versions(registry, wanted)
         with nullcontext() if as_new else _importing(registry, journal, wanted.subject):
             back = [_register(registry, wanted.subject, each, as_it_was=not as_new) for each in lost]
     found = [
@@ -57,11 +57,11 @@ def undelete(registry: RegistryClient, *, name: str, as_new: bool, as_json: bool
     if as_json:
         print_json({"subject": wanted.subject, "versions": found})
     else:
-        print_lines(f"{wanted.subject}: {_told(each)}" for each in found)
+        print_lines(f"{wanted.subject}: {_describe(each)}" for each in found)
     return OK
 
 
-def _lost(registry: RegistryClient, wanted: VersionName) -> list[dict[str, Any]]:
+def _deleted_versions(registry: RegistryClient, wanted: VersionName) -> list[dict[str, Any]]:
     """Return the versions that are to come back."""
     known = listed_versions(registry, wanted.subject, deleted=True)
     gone = [number for number, deleted in known.items() if deleted and wanted.version in ("", str(number))]
@@ -70,7 +70,7 @@ def _lost(registry: RegistryClient, wanted: VersionName) -> list[dict[str, Any]]
     return [registry.get(version_path(wanted.subject, number), Version, deleted=True) for number in gone]
 
 
-def _told(found: dict[str, Any]) -> str:
+def _describe(found: dict[str, Any]) -> str:
     if found["version"] == found["formerVersion"]:
         return f"version {found['version']} is back, id {found['id']}"
     return f"version {found['formerVersion']} is back as version {found['version']}, id {found['id']}"

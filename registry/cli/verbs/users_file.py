@@ -76,7 +76,7 @@ def print_users(path: Path) -> None:
     try:
         users = parse_users(_content(path))
     except FileError as error:
-        raise EditRefused(_located(path, error.line, error.reason)) from None
+        raise EditRefused(_error_at(path, error.line, error.reason)) from None
     for user in sorted(users, key=lambda user: user.principal.name):
         print("\t".join([user.principal.name, ",".join(sorted(user.principal.groups))]).rstrip("\t"))
 
@@ -106,7 +106,7 @@ def _lines(path: Path) -> list[str]:
     try:
         parse_users(content)
     except FileError as error:
-        raise EditRefused(_located(path, error.line, error.reason)) from None
+        raise EditRefused(_error_at(path, error.line, error.reason)) from None
     return content.decode("utf-8-sig").removesuffix("\n").split("\n") if content else []
 
 
@@ -121,7 +121,7 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _located(path: Path, line: int, reason: str) -> str:
+def _error_at(path: Path, line: int, reason: str) -> str:
     return f"{path}, line {line}: {reason}" if line else f"{path}: {reason}"
 
 

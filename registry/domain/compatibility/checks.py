@@ -84,7 +84,7 @@ def known_to_pass(
     level = config.compatibility_level or defaults.compatibility
     if not level.endswith("_TRANSITIVE") or validates_fields(config, defaults):
         return None
-    wanted, kind = _wanted(content, level, config), b'"%b"' % content.schema_type.encode()
+    wanted, kind = _digest_parameters(content, level, config), b'"%b"' % content.schema_type.encode()
 
     def passes(value: bytes) -> bool:
         said = version_row.plain_content_of(value)
@@ -93,7 +93,7 @@ def known_to_pass(
     return passes
 
 
-def _wanted(content: Content, level: str, config: Config) -> bytes:
+def _digest_parameters(content: Content, level: str, config: Config) -> bytes:
     """Return the digest of all parameters of the comparison with each version."""
     return content.source.digest + digest((*READERS[level], config.compatibility_policy or STRICT))
 
@@ -132,13 +132,13 @@ class _Check:
         if self._fields_checked:
             earlier, latest = tee(earlier)
             reasons += yield from self._reserved_fields(next(latest, None))
-        reasons += yield from self._against(self._compared(earlier))
+        reasons += yield from self._against(self._versions_to_compare(earlier))
         if reasons:
             checked = "true" if self._fields_checked else "false"
             reasons.append(Reason(f"{{validateFields: '{checked}', compatibility: '{self.level}'}}"))
         return reasons
 
-    def _compared(self, earlier: Iterable[Registered]) -> Iterator[Registered]:
+    def _versions_to_compare(self, earlier: Iterable[Registered]) -> Iterator[Registered]:
         group = self._config.compatibility_group
         if group is not None:
             value = property_of(self._content.metadata, group)
@@ -161,9 +161,9 @@ class _Check:
             return None
         try:
             stored = source_of(self._view, old)
-            key = self._wanted + stored.digest
+            key = self._digest_parameters + stored.digest
             query = querying.passes(self._source, stored, READERS[self.level], self._policy, key)
-            (passes,) = yield from self._asked([query], old)
+            (passes,) = yield from self._ask([query], old)
         except InvalidSchema:
             return old
         if not passes:
@@ -180,7 +180,7 @@ class _Check:
             return None
         try:
             ways = [self._one_way(reader_is, old) for reader_is in READERS[self.level]]
-            found = yield from self._asked(ways, old)
+            found = yield from self._ask(ways, old)
         except InvalidSchema as error:
             text = f"Unexpected exception during compatibility check: {error}"
             self._tell(results.unexpected(text), None, old, self._shows(old))
@@ -191,7 +191,7 @@ class _Check:
             return None
         return [*(Reason(each, self._shows(old)) for each in messages), *_what_failed(old)]
 
-    def _asked(self, steps: list[Querying[_T]], old: Registered) -> Querying[list[_T]]:
+    def _ask(self, steps: list[Querying[_T]], old: Registered) -> Querying[list[_T]]:
         too_long = _TOO_LONG % (old.version, old.subject.qualified)
         try:
             return (yield from querying.together(steps, too_long))
@@ -242,17 +242,17 @@ class _Check:
         row = old.row
         if row.references or row.md5_stored:
             return
-        yield self._wanted + row.md5
+        yield self._digest_parameters + row.md5
         source = Source(self._content.schema_type, entities.text(row))
-        yield self._wanted + source.digest
+        yield self._digest_parameters + source.digest
         own = self._memory.own_fingerprint(source)
         if own is not None:
-            yield self._wanted + own
+            yield self._digest_parameters + own
 
     @cached_property
-    def _wanted(self) -> bytes:
+    def _digest_parameters(self) -> bytes:
         """Digest of all parameters of the comparison with each version."""
-        return _wanted(self._content, self.level, self._config)
+        return _digest_parameters(self._content, self.level, self._config)
 
     def _shows(self, old: Registered) -> frozenset[Subject] | None:
         """Return the subjects whose schemas the differences from a version show: what both refer to."""
@@ -280,8 +280,8 @@ class _Check:
         self.changes.append(ReportedChange(change, self.level, results.direction(reader_is), version))
 
     def _reserved_fields(self, latest: Registered | None) -> Querying[list[Reason]]:
-        reserved = _reserved(self._content.metadata)
-        before = _reserved(entities.metadata(latest.row)) if latest is not None else []
+        reserved = _reserved_names(self._content.metadata)
+        before = _reserved_names(entities.metadata(latest.row)) if latest is not None else []
         gone = [results.no_longer_reserved(name) for name in before if name not in reserved]
         fields = (yield from querying.field_names(self._source)) if reserved else ()
         found = [*gone, *(results.reserved_field(name) for name in reserved if name in fields)]
@@ -312,6 +312,6 @@ def _what_failed(old: Registered) -> list[Reason]:
     return [Reason(f"{{oldSchemaVersion: {old.version}}}"), Reason(shown, frozenset([old.subject]))]
 
 
-def _reserved(meta: Metadata | None) -> list[str]:
+def _reserved_names(meta: Metadata | None) -> list[str]:
     names = (property_of(meta, RESERVED_PROPERTY) or "").split(",")
     return list(dict.fromkeys(name.strip() for name in names if name.strip()))

@@ -48,15 +48,15 @@ def explain(view: View, request: ExplainRequest, *, plain: bool) -> Querying[byt
 
     Raises 42201, which names the schema that is invalid, and 422 if the comparison takes too long.
     """
-    explained = yield from _explained(view, request, lines=plain)
+    explained = yield from _explain(view, request, lines=plain)
     return _text(explained) if plain else _json(explained)
 
 
-def _explained(view: View, request: ExplainRequest, *, lines: bool) -> Querying[Explanation]:
+def _explain(view: View, request: ExplainRequest, *, lines: bool) -> Querying[Explanation]:
     old = yield from _read(view, request, request.old, "old", new=False)
     new = yield from _read(view, request, request.new, "new", new=True)
     try:
-        found = yield from _compared(old.source, new.source, request.policy, lines=lines)
+        found = yield from _compare(old.source, new.source, request.policy, lines=lines)
     except InvalidSchema as error:
         text = f"Unexpected exception during compatibility check: {error}"
         found = {way: [results.unexpected(text)] for way in _WAYS}
@@ -83,7 +83,7 @@ def _read(view: View, request: ExplainRequest, side: Register, name: str, *, new
         raise RegistryError(error.code, f"{name}: {error.message}") from None
 
 
-def _compared(old: Source, new: Source, policy: str, *, lines: bool) -> Querying[dict[Reader, list[Change]]]:
+def _compare(old: Source, new: Source, policy: str, *, lines: bool) -> Querying[dict[Reader, list[Change]]]:
     how: dict[str, Any] = {"policy": policy, "lines": lines}
     ways = [
         querying.changes(old, new, reader_is="old", **how),

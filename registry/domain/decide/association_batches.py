@@ -52,7 +52,7 @@ def decide_associations(
     """Decide a command about associations; ``ids`` as in :func:`.decide`."""
     draft, saved, stands = Draft(view, ids, defaults, memory), ids.saved(), False
     try:
-        decision = yield from _decided(draft, command)
+        decision = yield from _decide(draft, command)
         stands = not command.dry_run
     finally:
         if not stands:
@@ -60,7 +60,7 @@ def decide_associations(
     return decision if stands else decision._replace(entries=[])
 
 
-def _decided(draft: Draft, command: Associate | Dissociate | ChangeAssociations) -> Querying[Decision]:
+def _decide(draft: Draft, command: Associate | Dissociate | ChangeAssociations) -> Querying[Decision]:
     if isinstance(command, Dissociate):
         return _dissociate(draft, command)
     if isinstance(command, Associate):
@@ -153,7 +153,7 @@ def _run(draft: Draft, request: ResourceRequest, *, dry_run: bool) -> Querying[_
     step, saved, stands = draft.step(), draft.ids.saved(), False
     try:
         if request.associations[0].op == DELETE:
-            schemas = _removed(step, request)
+            schemas = _remove(step, request)
         else:
             schemas = yield from _put(step, request)
         stands = not dry_run
@@ -178,7 +178,7 @@ def _check_one_name(step: Draft, request: ResourceRequest) -> None:
             raise ASSOCIATION_INVALID("resourceId", ONE_RESOURCE)
 
 
-def _removed(step: Draft, request: ResourceRequest) -> _Schemas:
+def _remove(step: Draft, request: ResourceRequest) -> _Schemas:
     """Remove associations; those that do not exist count as removed."""
     found = {
         each.association_type: each

@@ -31,7 +31,7 @@ from .decision import Draft
 def created(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> Querying[Step]:
     """Return the step that creates an association. Raises 42212, 40907."""
     if wanted.op != CREATE:
-        wanted = _upserted(draft, request, wanted)
+        wanted = _fill_upsert(draft, request, wanted)
     subject = Subject.parse(wanted.subject or "")
     if wanted.frozen and not imports(draft.view, subject):
         yield from check_can_freeze(draft, wanted, subject)
@@ -62,7 +62,7 @@ def _with_time_of_former(draft: Draft, association: Association) -> Association:
     return replace(association, guid=guid, create_ts=former.created)
 
 
-def _upserted(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> AssociationRequest:
+def _fill_upsert(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> AssociationRequest:
     """Return what an upsert creates, with defaults filled in; frozen ones are only created in IMPORT mode."""
     rules = draft.defaults.association_rules
     lifecycle = wanted.lifecycle or (WEAK if wanted.schema is None else STRONG)

@@ -31,7 +31,7 @@ def checked(
         raise ASSOCIATION_INVALID("resourceType", f"must be '{RESOURCE_TYPE}'")
     if not request.associations:
         raise ASSOCIATION_INVALID("associations", _EMPTY)
-    wanted = [_checked(request, context, rules, each) for each in request.associations]
+    wanted = [_check_association(request, context, rules, each) for each in request.associations]
     return replace(request, resource_type=RESOURCE_TYPE, associations=wanted)
 
 
@@ -100,7 +100,7 @@ def _check_name(name: str | None, member: str) -> None:
             raise ASSOCIATION_INVALID(member, f"illegal character '{each}'")
 
 
-def _checked(
+def _check_association(
     request: ResourceRequest, context: str, rules: AssociationRules, wanted: AssociationRequest
 ) -> AssociationRequest:
     kind = wanted.association_type or "value"
@@ -111,7 +111,7 @@ def _checked(
         _check_subject(wanted.subject)
         wanted = replace(wanted, subject=Subject.within(context, wanted.subject).qualified)
     if wanted.op == CREATE:
-        wanted = _created(wanted, rules)
+        wanted = _complete(wanted, rules)
     _check_kind(kind)
     wanted = replace(wanted, association_type=kind)
     check_lifecycle(wanted, rules)
@@ -131,7 +131,7 @@ def _check_subject(subject: str) -> None:
         raise ASSOCIATION_INVALID("subject", "must not be empty")
 
 
-def _created(wanted: AssociationRequest, rules: AssociationRules) -> AssociationRequest:
+def _complete(wanted: AssociationRequest, rules: AssociationRules) -> AssociationRequest:
     """Return a new association with its lifecycle: strong and frozen with a schema, else weak by default."""
     if wanted.schema is not None:
         if wanted.lifecycle == WEAK:

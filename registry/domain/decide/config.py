@@ -28,7 +28,7 @@ def put_config(view: View, command: PutConfig) -> Decision:
     scope = TOP if command.subject is None else Subject.parse(command.subject)
     if command.subject is not None:
         check_subject(scope, command.subject, is_scope=True)
-    check_writable(view, scope, _shown(command.subject))
+    check_writable(view, scope, _format(command.subject))
     stored = stored_config(view, scope)
     members: dict[str, Any] = {} if stored is None else msgspec.to_builtins(stored)
     members = {name: value for name, value in (members | patch).items() if value is not None and value != ""}
@@ -43,11 +43,11 @@ def delete_config(view: View, command: DeleteConfig, defaults: Defaults) -> Deci
     old = exact_config(view, scope, defaults)
     if old is None:
         raise errors.SUBJECT_NOT_FOUND(scope.qualified)
-    check_writable(view, scope, _shown(command.subject))
+    check_writable(view, scope, _format(command.subject))
     return Decision(tombstones(view, ConfigKey(scope)), entities.config_entity(old))
 
 
-def _shown(subject: str | None) -> str:
+def _format(subject: str | None) -> str:
     return "null" if subject is None else subject
 
 

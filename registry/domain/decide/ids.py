@@ -74,7 +74,7 @@ class Ids:
         space = id_space(view, context)
         schema_id = self._highest(view, context, space) + 1
         if schema_id <= ID_MAX:
-            return self._granted(context, schema_id, space, IdRange(schema_id, schema_id - 1))
+            return self._grant_above(context, schema_id, space, IdRange(schema_id, schema_id - 1))
         return self._from_free_range(view, context, space)
 
     def imported(self, view: View, context: str, schema_id: int, *, far: bool = True) -> Grant:
@@ -90,7 +90,7 @@ class Ids:
             skipped = IdRange(self._highest(view, context, space) + 1, schema_id - 1)
             if not far:
                 _check_near(context, schema_id, space, skipped, skipped.size)
-            return self._granted(context, schema_id, space, skipped)
+            return self._grant_above(context, schema_id, space, skipped)
         free = space.range_of(schema_id)
         if free is None:
             return Grant(schema_id, [], context, span)
@@ -108,7 +108,7 @@ class Ids:
         nothing_left = Span(1, 0, self._batch)
         return Grant(0, reservations(context, space, space.released(freed)), context, nothing_left)
 
-    def _granted(self, context: str, schema_id: int, space: IdSpace, skipped: IdRange) -> Grant:
+    def _grant_above(self, context: str, schema_id: int, space: IdSpace, skipped: IdRange) -> Grant:
         """Grant an id above all reserved ones; the ids of ``skipped``, below it, were never reserved."""
         batch = self._span(context).batch
         upto = schema_id + batch - 1
@@ -117,7 +117,7 @@ class Ids:
         if not can_have_free_ranges(context):
             skipped = IdRange(schema_id, schema_id - 1)
         entries = reservations(context, space, space.extended(upto, skipped))
-        return Grant(schema_id, entries, context, self._grown(schema_id, upto, batch))
+        return Grant(schema_id, entries, context, self._grow(schema_id, upto, batch))
 
     def _from_free_range(self, view: View, context: str, space: IdSpace) -> Grant:
         batch = self._span(context).batch
@@ -127,10 +127,10 @@ class Ids:
                 upto = min(schema_id + batch - 1, free.last)
                 after = space.without(IdRange(free.first, upto))
                 entries = reservations(context, space, after)
-                return Grant(schema_id, entries, context, self._grown(schema_id, upto, batch))
+                return Grant(schema_id, entries, context, self._grow(schema_id, upto, batch))
         raise IDS_USED_UP(shown_context(context), ID_MAX)
 
-    def _grown(self, schema_id: int, upto: int, batch: int) -> Span:
+    def _grow(self, schema_id: int, upto: int, batch: int) -> Span:
         return Span(schema_id + 1, upto, min(batch * 2, self._batch_max), schema_id)
 
     def take(self, grant: Grant) -> None:

@@ -33,7 +33,7 @@ def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
     if mode is None:
         return Decision(tombstones(view, ModeKey(subject)), reply)
     emptying = mode == "IMPORT" and not command.force and mode_in_scope(view, subject) != "IMPORT"
-    entries = _emptied(view, subject) if emptying else []
+    entries = _empty_scope(view, subject) if emptying else []
     return Decision(
         [*entries, Entry(records.mode_key(subject), config_values.mode_value(subject, mode))], reply
     )
@@ -44,7 +44,7 @@ def _check_mutable(defaults: Defaults) -> None:
         raise errors.NOT_PERMITTED("Mode changes are not allowed")
 
 
-def _emptied(view: View, subject: Subject) -> list[Entry]:
+def _empty_scope(view: View, subject: Subject) -> list[Entry]:
     """Return tombstones for all soft-deleted versions in a scope, and its clear; refused if others exist.
 
     The top level contains everything, the default of all contexts nothing.

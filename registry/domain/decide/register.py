@@ -179,7 +179,7 @@ class _Registration:
             check_not_strong(self.view, self.subject, content.references)
         own = find.of_same_content(self.view, self.subject, content) if self.newest is not None else []
         schema_id = self._id_of_content(content, own)
-        found = None if sought else (yield from self._found(content, own, schema_id))
+        found = None if sought else (yield from self._find_existing(content, own, schema_id))
         if found is not None:
             row = yield from formatted(self.view, found, self.command.format)
             return Decision([], entities.registered(row, found.version))
@@ -205,7 +205,9 @@ class _Registration:
             return wanted
         return max(same, key=lambda each: each.row.offset).row.schema_id
 
-    def _found(self, content: Content, own: list[Registered], schema_id: int) -> Querying[Registered | None]:
+    def _find_existing(
+        self, content: Content, own: list[Registered], schema_id: int
+    ) -> Querying[Registered | None]:
         if self.command.version != 0 or self.newest is None:
             return None
         for each in reversed(own):

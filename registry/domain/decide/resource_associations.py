@@ -40,12 +40,12 @@ def register_schema(draft: Draft, step: Step) -> Querying[None]:
     if schema is None:
         return
     if not imports(draft.view, step.subject):
-        step.schema = yield from _registered(draft, step.subject, schema)
+        step.schema = yield from _register_schema(draft, step.subject, schema)
     elif schema.schema.strip():
         yield from registration.read(draft.view, step.subject, schema, new=False, normalize=False)
 
 
-def _registered(draft: Draft, subject: Subject, schema: Register) -> Querying[bytes]:
+def _register_schema(draft: Draft, subject: Subject, schema: Register) -> Querying[bytes]:
     """Register a schema or find it; return it as ``Schema``."""
     command = replace(schema, subject=subject.qualified)
     try:
@@ -63,9 +63,9 @@ def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
 
     Raises 503, 42205, 42212, 40903, 40907, 40908, 40904, 40905, 42206, and the errors of a registration.
     """
-    wanted = [_led(draft, each) for each in request.associations]
+    wanted = [_resolve_alias(draft, each) for each in request.associations]
     check_types(wanted)
-    found = _stored(draft.view, request)
+    found = _stored_associations(draft.view, request)
     for each in wanted:
         _check_checked(draft, request, each, found.get(each.association_type))
     steps = yield from together(
@@ -87,7 +87,7 @@ def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
     return written
 
 
-def _led(draft: Draft, wanted: AssociationRequest) -> AssociationRequest:
+def _resolve_alias(draft: Draft, wanted: AssociationRequest) -> AssociationRequest:
     """Return the association with its alias resolved; the subject must be checked and writable."""
     if wanted.subject is None:
         return wanted
@@ -110,7 +110,7 @@ def _check_checked(
         check_checked(draft.defaults.checked, WRITE, own)
 
 
-def _stored(view: View, request: ResourceRequest) -> dict[str | None, Association]:
+def _stored_associations(view: View, request: ResourceRequest) -> dict[str | None, Association]:
     """Return the associations of the resource, by type.
 
     They are found by the resource's id. Only a dry run may leave it out; then the name counts. An empty id

@@ -27,7 +27,7 @@ def version_entries(
     """Return the records of a new version; ``own``: the versions of the subject with the same content."""
     return [
         *_context_entries(view, subject.context),
-        *_superseded(view, subject, own, schema_id, version),
+        *_tombstones_of_superseded(view, subject, own, schema_id, version),
         _version_entry(subject, content, schema_id, version),
     ]
 
@@ -38,7 +38,7 @@ def _context_entries(view: View, context: str) -> list[Entry]:
     return [Entry(records.context_key(context), values.context_value(context))]
 
 
-def _superseded(
+def _tombstones_of_superseded(
     view: View, subject: Subject, own: Sequence[Registered], schema_id: int, version: int
 ) -> list[Entry]:
     """Return tombstones of older soft-deleted versions with this id, unless something refers to them."""

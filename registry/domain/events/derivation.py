@@ -59,12 +59,12 @@ def event_about(key: Key, record: Record) -> Event | None:
     """Return the event of a record whose key was read."""
     if record.value in _DELETES:
         kind = _DELETED.get(type(key))
-        return None if kind is None else _event(record, {"kind": kind, **_named(key)})
+        return None if kind is None else _event(record, {"kind": kind, **_members_of_key(key)})
     try:
         members = _PUT[type(key)](key, record)
     except BadValue as error:
         members = {"kind": Kind.QUARANTINED, "reason": error.reason}
-    return _event(record, {**_named(key), **members}) if members else None
+    return _event(record, {**_members_of_key(key), **members}) if members else None
 
 
 def _event(record: Record, members: _Members) -> Event:
@@ -73,7 +73,7 @@ def _event(record: Record, members: _Members) -> Event:
     return Event(record.offset, record.ts, **members)
 
 
-def _named(key: Key) -> _Members:
+def _members_of_key(key: Key) -> _Members:
     """Return the members that a key tells."""
     if isinstance(key, NoopKey):
         return {}

@@ -77,11 +77,11 @@ def slice_of(begin: int, records: Sequence[Record], end: int) -> Slice:
         if record.offset != since - 1:
             break
         since = record.offset
-    packed = (_packed(each) for each in records)
+    packed = (_pack(each) for each in records)
     return Slice(Span(begin, since, end), [each for each in packed if each is not None])
 
 
-def _packed(record: Record) -> tuple[bytes, bytes] | None:
+def _pack(record: Record) -> tuple[bytes, bytes] | None:
     """Return the entry of a record; ``None`` if it has none."""
     raw = record.key or b""
     plain = plain_key(raw)
@@ -101,10 +101,10 @@ def _packed(record: Record) -> tuple[bytes, bytes] | None:
 def _entry(owner: bytes, canonical: bytes, event: Event | None) -> tuple[bytes, bytes] | None:
     if event is None:
         return None
-    return entry_key(owner, event.offset), xxh3_64_digest(canonical)[:_HASH_BYTES] + _stored(event)
+    return entry_key(owner, event.offset), xxh3_64_digest(canonical)[:_HASH_BYTES] + _encode_event(event)
 
 
-def _stored(event: Event) -> bytes:
+def _encode_event(event: Event) -> bytes:
     """Return an event without its offset, context and subject, which the entry's key tells."""
     members: list[Any] = list(_members(event))
     members[0] = _CODES[event.kind]
@@ -133,7 +133,7 @@ def unpacked(key: bytes, value: bytes) -> HistoryEntry:
 
 def is_of(entry: HistoryEntry, record: Record) -> bool:
     """Return true unless ``record``, at the entry's offset, is another one, as in a log that was cut."""
-    packed = _packed(record)
+    packed = _pack(record)
     return packed is not None and packed[1][:_HASH_BYTES] == entry.about and record.ts == entry.event.time
 
 

@@ -152,7 +152,7 @@ decode_schema = msgspec.json.Decoder(_SchemaValue).decode
 
 def read_schema(raw: bytes) -> SchemaContent:
     """Return a version's content. Text and id are required, ``md5`` must fit, a missing type is AVRO."""
-    value = _decoded(raw)
+    value = _decode(raw)
     schema, references, metadata, rule_set, md5 = value.schema, *_members(value)
     stored = md5 is not None
     if md5 is None:
@@ -163,12 +163,12 @@ def read_schema(raw: bytes) -> SchemaContent:
 
 def read_schema_head(raw: bytes) -> SchemaHead:
     """Return the head of a version; as strict as :func:`read_schema`, without computing the guid."""
-    value = _decoded(raw)
+    value = _decode(raw)
     _members(value)
     return SchemaHead(value.id, value.schemaType or "AVRO", value.deleted or False)
 
 
-def _decoded(raw: bytes) -> _SchemaValue:
+def _decode(raw: bytes) -> _SchemaValue:
     try:
         return decode_schema(raw)
     except (ValueError, RecursionError) as error:

@@ -124,7 +124,7 @@ def find_groups(
 
     If the rows change meanwhile, schemas that exist from the beginning to the end are found.
     """
-    total = yield from _counted(view, prefix)
+    total = yield from _count_versions(view, prefix)
 
     def walk(step: str) -> Iterator[Registered | None]:
         for done, registered in enumerate(_in_scope(view, prefix, deleted=deleted), 1):
@@ -132,16 +132,16 @@ def find_groups(
             progress(step, done, max(done, total))
 
     forms = yield from _forms_of(view, walk(NORMALISING), bounds)
-    repeated = _repeated(forms)
+    repeated = _find_repeated(forms)
     if not repeated:
         return Duplicates([], 0)
     # A second pass, so that versions of the many schemas without duplicates are not kept in memory.
-    groups = yield from _collected(walk(COLLECTING), forms, repeated, bounds)
+    groups = yield from _collect_groups(walk(COLLECTING), forms, repeated, bounds)
     found = [group for group in groups if len(group.contents) > 1]
     return Duplicates(found, len(repeated) - len(groups) + len(found))
 
 
-def _counted(view: View, prefix: str) -> Search[int]:
+def _count_versions(view: View, prefix: str) -> Search[int]:
     total = 0
     for start, _ in _ranges(view, prefix):
         for _ in scan(view, start):
@@ -162,7 +162,7 @@ def _forms_of(view: View, walk: Iterator[Registered | None], bounds: Bounds) -> 
     return forms
 
 
-def _collected(
+def _collect_groups(
     walk: Iterator[Registered | None], forms: dict[bytes, bytes], repeated: dict[bytes, int], bounds: Bounds
 ) -> Search[list[DuplicateGroup]]:
     """Search for the versions of schemas with repeated normal forms."""
@@ -190,7 +190,7 @@ def _add(group: DuplicateGroup, registered: Registered, bounds: Bounds) -> None:
         content.places.append(place)
 
 
-def _repeated(forms: dict[bytes, bytes]) -> dict[bytes, int]:
+def _find_repeated(forms: dict[bytes, bytes]) -> dict[bytes, int]:
     """Return the normal forms of several schemas, each with the number of these."""
     counted = ((form, sum(1 for _ in same)) for form, same in groupby(sorted(forms.values())))
     return {form: count for form, count in counted if count > 1}

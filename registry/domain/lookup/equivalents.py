@@ -51,7 +51,7 @@ def candidates(
 
     Pauses while many versions are not in the index yet.
     """
-    named = yield from _named(view, memory, subject, content)
+    named = yield from _candidates(view, memory, subject, content)
     rows = ((version, get(view, subject, version)) for version in named)
     return (
         Registered(subject, version, row)
@@ -60,7 +60,7 @@ def candidates(
     )
 
 
-def _named(view: View, memory: SchemaMemory, subject: Subject, content: Content) -> Querying[list[int]]:
+def _candidates(view: View, memory: SchemaMemory, subject: Subject, content: Content) -> Querying[list[int]]:
     index = yield from _up_to_date(view, memory, subject)
     if not index:
         return []
@@ -70,7 +70,7 @@ def _named(view: View, memory: SchemaMemory, subject: Subject, content: Content)
         said = yield from querying.fingerprints(content.source)
     except InvalidSchema:
         return []
-    named = index.named(_sought(content, said))
+    named = index.named(_keys_to_search(content, said))
     repeated = property_of(content.metadata, VERSION_PROPERTY)
     if repeated is not None and repeated.isascii() and repeated.isdigit() and len(repeated) <= 10:
         # A version whose number the given metadata repeats need not repeat it itself.
@@ -201,7 +201,7 @@ def _keys(view: View, stored: Registered) -> Querying[Sequence[bytes] | None]:
     return [_key(text, schema_type, each, rules) for text in texts for each in metas]
 
 
-def _sought(content: Content, said: Fingerprints) -> list[bytes]:
+def _keys_to_search(content: Content, said: Fingerprints) -> list[bytes]:
     meta = content.metadata
     if meta is None or property_of(meta, VERSION_PROPERTY) is None:
         meta = without_version(meta)

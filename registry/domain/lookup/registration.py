@@ -103,12 +103,12 @@ def shown_reference(name: str | None, subject: str | None, version: int | None) 
 def _invalid(request: Register, listed: str, error: InvalidSchema) -> RegistryError:
     schema_type = "AVRO" if request.schema_type is None else request.schema_type
     if not isinstance(error, Unreadable):
-        shown = _shown(request, listed, f"version={request.version},id={request.schema_id}")
+        shown = _format(request, listed, f"version={request.version},id={request.schema_id}")
         return errors.INVALID_SCHEMA(f"Invalid schema {shown}, details: {error}")
     front = f"Invalid schema of type {schema_type}, details: "
     match schema_type:
         case "AVRO":
-            shown = _shown(request, listed, f"version={request.version or 'null'},id={_shown_id(request)}")
+            shown = _format(request, listed, f"version={request.version or 'null'},id={_shown_id(request)}")
             cause = f"Invalid schema {shown} with refs [{listed}] of type AVRO, details: {error}"
         case _:
             cause = f"Invalid schema of type {schema_type}, details: {error}"
@@ -119,7 +119,7 @@ def _shown_id(request: Register) -> str:
     return "null" if request.schema_id < 0 else str(request.schema_id)
 
 
-def _shown(request: Register, listed: str, numbers: str) -> str:
+def _format(request: Register, listed: str, numbers: str) -> str:
     text = request.schema
     shown = text if len(text) <= _TEXT_SHOWN_MAX else f"<truncated> {text[:_TEXT_SHOWN_MAX]}..."
     schema_type = "AVRO" if request.schema_type is None else request.schema_type

@@ -151,7 +151,7 @@ class _Attempt:
         if known is None and self._may_be_remembered(query):
             known = self._parser.known(query)
         if known is None:
-            known = self._found(query)
+            known = self._compute(query)
             if known is None:
                 return Unanswered(query)
             if query.what == "fingerprints" or (self._bounded and query.other is not None):
@@ -162,7 +162,7 @@ class _Attempt:
         # With a cached schema, computing most answers is faster than finding remembered ones by their texts.
         return query.other is not None or query.what == "fingerprints" or not self._parser.kept(query.source)
 
-    def _found(self, query: SchemaQuery) -> SchemaAnswer | None:
+    def _compute(self, query: SchemaQuery) -> SchemaAnswer | None:
         """Compute the answer; ``None`` if that exceeds the limits. Raises :class:`InvalidSchema`."""
         if query.what == "passes" and self._known:
             return None  # if some comparisons exceeded the limits, do not start the others here
@@ -232,10 +232,10 @@ class _Attempt:
                 lacking.append(result)
             else:
                 results.append(result)
-        return _united(lacking, refusal) if lacking else results
+        return _unite(lacking, refusal) if lacking else results
 
 
-def _united(lacking: Sequence[Unanswered], refusal: str) -> Unanswered:
+def _unite(lacking: Sequence[Unanswered], refusal: str) -> Unanswered:
     compared = (each for each in lacking if any(part.other is not None for part in each.query.parts))
     query = several(each.query for each in lacking)
     return Unanswered(query, refusal or next(compared, lacking[0]).refusal)

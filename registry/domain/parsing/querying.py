@@ -83,59 +83,59 @@ def pause() -> Querying[None]:
 
 def canonical(source: Source) -> Querying[str]:
     """Return the text as it is stored."""
-    return _asked("canonical", source)
+    return _ask("canonical", source)
 
 
 def normalized(source: Source) -> Querying[str]:
     """Return the text as it is stored with normalization."""
-    return _asked("normalized", source)
+    return _ask("normalized", source)
 
 
 def check(source: Source) -> Querying[None]:
     """Check the schema itself."""
-    return _asked("check", source)
+    return _ask("check", source)
 
 
 def check_fields(source: Source) -> Querying[None]:
     """Check the additional rules of ``validateFields``."""
-    return _asked("check_fields", source)
+    return _ask("check_fields", source)
 
 
 def field_names(source: Source) -> Querying[frozenset[str]]:
     """Return the names of the top-level fields."""
-    return _asked("field_names", source)
+    return _ask("field_names", source)
 
 
 def formatted(source: Source, format: str) -> Querying[str]:
     """Return the text in a ``format`` of the API."""
-    return _asked("formatted", source, format=format)
+    return _ask("formatted", source, format=format)
 
 
 def fingerprints(source: Source) -> Querying[Fingerprints]:
     """Return digests that are equal for equivalent schemas."""
-    return _asked("fingerprints", source)
+    return _ask("fingerprints", source)
 
 
 def lint(source: Source, rules: Sequence[str]) -> Querying[Sequence[Finding]]:
     """Return what breaks the lint ``rules``."""
-    return _asked("lint", source, rules=tuple(rules))
+    return _ask("lint", source, rules=tuple(rules))
 
 
 def tags(source: Source) -> Querying[Sequence[Tagged]]:
     """Return the parts of the schema that carry tags."""
-    return _asked("tags", source)
+    return _ask("tags", source)
 
 
 def retagged(
     source: Source, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()
 ) -> Querying[str]:
     """Return the text with tags added and removed."""
-    return _asked("retagged", source, add=tuple(add), remove=tuple(remove), also=tuple(also))
+    return _ask("retagged", source, add=tuple(add), remove=tuple(remove), also=tuple(also))
 
 
 def equivalent(source: Source, other: Source) -> Querying[bool]:
     """Return true if two schemas have the same meaning."""
-    return _asked("equivalent", source, other)
+    return _ask("equivalent", source, other)
 
 
 def passes(new: Source, old: Source, readers: Sequence[str], policy: str, key: bytes) -> Querying[bool]:
@@ -143,18 +143,18 @@ def passes(new: Source, old: Source, readers: Sequence[str], policy: str, key: b
 
     ``key`` identifies the whole query.
     """
-    return _asked("passes", new, old, key=key, policy=policy, readers=readers)
+    return _ask("passes", new, old, key=key, policy=policy, readers=readers)
 
 
 def differences(reader: Source, writer: Source, **options: Any) -> Querying[Sequence[Difference]]:
     """Return why ``reader`` cannot read data of ``writer``. Also raises :class:`.schemas.Exhausted`."""
-    return _asked("differences", reader, writer, **options)
+    return _ask("differences", reader, writer, **options)
 
 
 def changes(reader: Source, writer: Source, **options: Any) -> Querying[Sequence[Change]]:
     """Return all changes. Also raises :class:`.schemas.Exhausted`."""
-    return _asked("changes", reader, writer, **options)
+    return _ask("changes", reader, writer, **options)
 
 
-def _asked(what: What, source: Source, other: Source | None = None, **details: Any) -> Querying[Any]:
+def _ask(what: What, source: Source, other: Source | None = None, **details: Any) -> Querying[Any]:
     return (yield SchemaQuery(what, source, other, tuple(sorted(details.items()))))

@@ -223,14 +223,14 @@ def list_of_subject(
     view: View, subject: Subject, wanted: Filter, after: SortKey | None = None
 ) -> Iterator[Association | None]:
     """Walk the matching associations of a subject in order, starting after ``after``."""
-    return _listed(lambda: walk_of_subject(view, subject), wanted, after)
+    return _filter_walk(lambda: walk_of_subject(view, subject), wanted, after)
 
 
 def list_of_resource_id(
     view: View, resource_id: str, wanted: Filter, after: SortKey | None = None
 ) -> Iterator[Association | None]:
     """Walk the matching associations of the resource with this id in order."""
-    return _listed(lambda: _led_to(view, layout.resource_id_prefix(resource_id)), wanted, after)
+    return _filter_walk(lambda: _led_to(view, layout.resource_id_prefix(resource_id)), wanted, after)
 
 
 def list_named(
@@ -252,13 +252,13 @@ def list_named(
         same = layout.resource_of(row[0])
         if packed is None or layout.namespace_of(row[0]) == packed:
             begin = after if same == begun else None
-            yield from _listed(partial(_led_to, view, same), wanted, begin)
+            yield from _filter_walk(partial(_led_to, view, same), wanted, begin)
         else:
             yield None
         row = view.seek(layout.after(same))
 
 
-def _listed(
+def _filter_walk(
     walk: Callable[[], Iterator[Association]], wanted: Filter, after: SortKey | None
 ) -> Iterator[Association | None]:
     def admitted() -> Iterator[Association | None]:

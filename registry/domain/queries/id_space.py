@@ -62,18 +62,18 @@ class IdSpace(NamedTuple):
 
     def extended(self, upto: int, skipped: IdRange) -> IdSpace:
         """Return the space with all ids up to ``upto`` taken, except ``skipped`` if that is large enough."""
-        return IdSpace(upto, self.free if skipped.size < FREE_MIN else _kept((*self.free, skipped)))
+        return IdSpace(upto, self.free if skipped.size < FREE_MIN else _largest((*self.free, skipped)))
 
     def without(self, taken: IdRange) -> IdSpace:
         """Return the space with the ids of ``taken`` no longer free."""
-        return IdSpace(self.upto, _kept(part for each in self.free for part in _parts(each, taken)))
+        return IdSpace(self.upto, _largest(part for each in self.free for part in _parts(each, taken)))
 
     def released(self, freed: IdRange) -> IdSpace:
         """Return the space with the ids of ``freed`` no longer taken."""
-        free = _united((*self.free, IdRange(freed.first, min(freed.last, self.upto))))
+        free = _merge((*self.free, IdRange(freed.first, min(freed.last, self.upto))))
         if free and free[-1].last == self.upto:
             return IdSpace(free[-1].first - 1, free[:-1])
-        return IdSpace(self.upto, _kept(free))
+        return IdSpace(self.upto, _largest(free))
 
 
 def _parts(whole: IdRange, taken: IdRange) -> tuple[IdRange, IdRange]:
@@ -82,13 +82,13 @@ def _parts(whole: IdRange, taken: IdRange) -> tuple[IdRange, IdRange]:
     return below, IdRange(max(whole.first, taken.last + 1), whole.last)
 
 
-def _kept(ranges: Iterable[IdRange]) -> tuple[IdRange, ...]:
+def _largest(ranges: Iterable[IdRange]) -> tuple[IdRange, ...]:
     """Return the largest ranges, ascending."""
     largest = sorted((each for each in ranges if each.size), key=lambda each: -each.size)
     return tuple(sorted(largest[:FREE_MAX]))
 
 
-def _united(ranges: Iterable[IdRange]) -> tuple[IdRange, ...]:
+def _merge(ranges: Iterable[IdRange]) -> tuple[IdRange, ...]:
     """Return the same ids as ranges that neither overlap nor touch, ascending."""
     found: list[IdRange] = []
     for each in sorted(each for each in ranges if each.size):

@@ -43,7 +43,7 @@ def graph(view: View, start: Registered, limit: int) -> Search[Graph]:
     """Search breadth-first in both directions for at most ``limit`` versions around ``start``."""
     found = _Growing(limit)
     found.add(Node(start.subject, start.version, 0, start))
-    for step, next_of in ((1, _used), (-1, _users)):
+    for step, next_of in ((1, _references_of), (-1, _users)):
         waiting = deque([0])
         while waiting:
             place = waiting.popleft()
@@ -97,7 +97,7 @@ class _Growing:
 _Step = tuple[str, Node | None]
 
 
-def _used(view: View, node: Registered) -> Iterator[_Step]:
+def _references_of(view: View, node: Registered) -> Iterator[_Step]:
     for each in entities.references(node.row):
         subject = Subject.within(node.subject.context, each.subject)
         found = versions.named(view, subject, each.version)

@@ -104,7 +104,7 @@ def plain_row(value: bytes, cipher: Cipher) -> bytes:
     meta = entities.metadata(row)
     assert meta is not None
     properties = {name: text for name, text in (meta.properties or {}).items() if name != ENCODED_PROPERTY}
-    for name in _named(properties, meta.sensitive):
+    for name in _sensitive_among(properties, meta.sensitive):
         plain = cipher.decrypt(properties[name])
         if plain is None:
             return value
@@ -126,7 +126,7 @@ def recorded(entries: Iterable[Entry], view: View, cipher: Cipher | None) -> lis
     versions have encrypted ones. Also raises 42201 for a reserved property, and the errors of the cipher.
     """
     return [
-        each._replace(value=_recorded(each.value, view, cipher))
+        each._replace(value=_encrypt_record(each.value, view, cipher))
         if each.value is not None
         and each.key.startswith(_SCHEMA_KEY)
         and (SENSITIVE in each.value or _PROPERTY in each.value)
@@ -135,7 +135,7 @@ def recorded(entries: Iterable[Entry], view: View, cipher: Cipher | None) -> lis
     ]
 
 
-def _recorded(value: bytes, view: View, cipher: Cipher | None) -> bytes:
+def _encrypt_record(value: bytes, view: View, cipher: Cipher | None) -> bytes:
     fields: dict[str, Any] = orjson.loads(value)
     meta: dict[str, Any] = fields.get("metadata") or {}
     properties, sensitive = meta.get("properties") or {}, meta.get("sensitive") or ()
@@ -149,7 +149,7 @@ def _recorded(value: bytes, view: View, cipher: Cipher | None) -> bytes:
     if not (properties and sensitive):
         return value
     md5 = fields.get("md5") or b64encode(values.read_schema(value).md5).decode()
-    hidden = {name: cipher.encrypt(properties[name]) for name in _named(properties, sensitive)}
+    hidden = {name: cipher.encrypt(properties[name]) for name in _sensitive_among(properties, sensitive)}
     encoded = model.metadata(meta | {"properties": properties | hidden | {ENCODED_PROPERTY: "true"}})
     place = {name: fields[name] for name in ("subject", "version", "id") if name in fields}
     return dumps(place | {"md5": md5} | fields | {"metadata": msgspec.to_builtins(encoded)})
@@ -164,5 +164,5 @@ def _check_clear(fields: dict[str, Any], view: View) -> None:
         raise NOT_PERMITTED(NOT_CONFIGURED)
 
 
-def _named(properties: dict[str, str], sensitive: Iterable[str] | None) -> list[str]:
+def _sensitive_among(properties: dict[str, str], sensitive: Iterable[str] | None) -> list[str]:
     return [name for name in sensitive or () if name in properties]

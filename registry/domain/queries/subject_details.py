@@ -74,7 +74,9 @@ class Filter(NamedTuple):
         """Walk the subjects in the order of the list; those that ``skip`` skips come without details."""
         filtered = self.schema_type or self.level or self.mode or self.named
         walk: Iterator[Subject | Place | None] = (
-            self._named(after) if self.named else self.subjects.walk(view, after, None if filtered else skip)
+            self._given_subjects(after)
+            if self.named
+            else self.subjects.walk(view, after, None if filtered else skip)
         )
         for item in walk:
             if item is None:
@@ -86,7 +88,7 @@ class Filter(NamedTuple):
                 details = yield from _details(view, subject, defaults)
                 yield Details(item, details) if details is not None and self._admits(details) else None
 
-    def _named(self, after: Subject | Place | None) -> Iterator[Subject]:
+    def _given_subjects(self, after: Subject | Place | None) -> Iterator[Subject]:
         prefix = Prefix.parse(self.subjects.prefix)
         known = isinstance(after, Subject) and after in self.named
         rest = self.named[self.named.index(after) + 1 :] if known else self.named

@@ -152,10 +152,10 @@ def find_any(view: View, subject: Subject, *, deleted: bool = False) -> Search[b
 def at(view: View, key: bytes) -> Registered | None:
     """Return the version in the row with this key, or None."""
     value = view.get(key)
-    return None if value is None else _registered(view, key, value)
+    return None if value is None else _from_row(view, key, value)
 
 
-def _registered(view: View, key: bytes, value: bytes) -> Registered | None:
+def _from_row(view: View, key: bytes, value: bytes) -> Registered | None:
     row = VersionRow.unpack(value)
     subject = subject_at(key, value)
     if row.deleted and cleared(view, subject, row):

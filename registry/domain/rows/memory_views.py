@@ -166,7 +166,11 @@ class OverlayView:
     def block(self, key: bytes) -> Block | None:
         """Return the block of the view below, unless changes here affect its counts."""
         block = self.base.block(key)
-        if block is None or self._changed(CLEAR, after(CLEAR)) or self._changed(block.begin, block.end):
+        if (
+            block is None
+            or self._has_changed(CLEAR, after(CLEAR))
+            or self._has_changed(block.begin, block.end)
+        ):
             return None
         return block
 
@@ -174,7 +178,7 @@ class OverlayView:
         """Return the history of the view below, without the changes here."""
         return self.base.history()
 
-    def _changed(self, begin: bytes, end: bytes) -> bool:
+    def _has_changed(self, begin: bytes, end: bytes) -> bool:
         keys = self._keys.get()
         at = bisect_left(keys, begin)
         return at < len(keys) and keys[at] < end

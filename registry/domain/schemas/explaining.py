@@ -166,8 +166,8 @@ def fix_text(
     """Return the sentence for an incompatible change."""
     fix = fixes[change]
     text = fix.backward if reader_is == "new" else fix.forward
-    return text.format(name=name, old=_shown(old), new=_shown(new))
+    return text.format(name=name, old=_format(old), new=_format(new))
 
 
-def _shown(part: Part | None) -> str:
+def _format(part: Part | None) -> str:
     return "nothing" if part is None else cut(part.text, _SHOWN_MAX)

@@ -78,7 +78,7 @@ class Scanner:
             return None
         token = _TOKEN.match(self.text, start)
         if token is None:
-            raise self._unexpected(start)
+            raise self._unexpected_token(start)
         self.at = token.end()
         return token
 
@@ -93,12 +93,12 @@ class Scanner:
             return self._string(token)
         if token["word"] is not None:
             if token["word"] not in self._words:
-                raise self._unexpected(token.start())
+                raise self._unexpected_token(token.start())
             return self._words[token["word"]]
         if token["number"] is not None:
             return self._number(token)
         if token["mark"] not in "[{":
-            raise self._unexpected(token.start())
+            raise self._unexpected_token(token.start())
         value: Json = [] if token["mark"] == "[" else {}
         open_values.append(value)
         if len(open_values) > self._depth_max:
@@ -107,27 +107,27 @@ class Scanner:
 
     def _member(self, open_values: list[Json]) -> None:
         members = open_values[-1]
-        token = self._separated(bool(members), "}")
+        token = self._next_after_comma(bool(members), "}")
         if token is None:
             open_values.pop()
             return
         if token["string"] is None:
-            raise self._unexpected(token.start())
+            raise self._unexpected_token(token.start())
         name = self._string(token)
         colon = self._require()
         if colon["mark"] != ":":
-            raise self._unexpected(colon.start())
+            raise self._unexpected_token(colon.start())
         members[name] = self._value(self._require(), open_values)
 
     def _element(self, open_values: list[Json]) -> None:
         elements = open_values[-1]
-        token = self._separated(bool(elements), "]")
+        token = self._next_after_comma(bool(elements), "]")
         if token is None:
             open_values.pop()
         else:
             elements.append(self._value(token, open_values))
 
-    def _separated(self, follows: bool, end: str) -> re.Match[str] | None:
+    def _next_after_comma(self, follows: bool, end: str) -> re.Match[str] | None:
         """Return the first token of the next element, after its comma; None at the end of the container."""
         token = self._require()
         if token["mark"] == end:
@@ -135,7 +135,7 @@ class Scanner:
         if not follows:
             return token
         if token["mark"] != ",":
-            raise self._unexpected(token.start())
+            raise self._unexpected_token(token.start())
         return self._require()
 
     def _string(self, token: re.Match[str]) -> str:
@@ -152,7 +152,7 @@ class Scanner:
             )
         return self._read_number(token)
 
-    def _unexpected(self, at: int) -> InvalidSchema:
+    def _unexpected_token(self, at: int) -> InvalidSchema:
         line = self.text.count("\n", 0, at) + 1
         column = at - self.text.rfind("\n", 0, at)
         found = self.text[at : at + 20].split()

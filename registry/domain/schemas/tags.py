@@ -32,7 +32,7 @@ def changes(add: Iterable[Tagged], remove: Iterable[Tagged], also: Iterable[Tagg
 
     A leading dot of a path is ignored.
     """
-    gained, lost, kept = _united(add), _united(remove), _united(also)
+    gained, lost, kept = _merge(add), _merge(remove), _merge(also)
     return {
         each: Change(
             [*kept.get(each, ()), *gained.get(each, ())], lost.get(each, ()), each in gained or each in lost
@@ -41,7 +41,7 @@ def changes(add: Iterable[Tagged], remove: Iterable[Tagged], also: Iterable[Tagg
     }
 
 
-def _united(tagged: Iterable[Tagged]) -> dict[Entity, list[str]]:
+def _merge(tagged: Iterable[Tagged]) -> dict[Entity, list[str]]:
     found: dict[Entity, list[str]] = {}
     for entity, tags in tagged:
         found.setdefault(Entity(entity.path.removeprefix("."), entity.kind), []).extend(tags)

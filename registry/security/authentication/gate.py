@@ -141,7 +141,7 @@ class AuthenticationGate:
                 )
             if scheme.lower() == b"bearer" and self._tokens is not None:
                 return await self._admit_token(self._tag(authorization), value.strip())
-        raise self._unauthorized()
+        raise self._unauthorized_error()
 
     def close(self) -> None:
         """End the threads."""
@@ -180,7 +180,7 @@ class AuthenticationGate:
     # --- passwords
 
     async def _admit_password(self, tag: bytes, encoded: bytes, address: str) -> Admission:
-        name, password = self._decoded(encoded)
+        name, password = self._decode(encoded)
         for _ in range(_TRIES):
             verifying = self._verifying.get(tag)
             if verifying is None:
@@ -191,17 +191,17 @@ class AuthenticationGate:
             if found is not None:
                 return found.admission
             if self._wrong.get(tag):
-                raise self._unauthorized()
+                raise self._unauthorized_error()
         raise UNAVAILABLE("The users are changing")
 
-    def _decoded(self, encoded: bytes) -> tuple[bytes, bytes]:
+    def _decode(self, encoded: bytes) -> tuple[bytes, bytes]:
         try:
             decoded = base64.b64decode(encoded, validate=True)
         except binascii.Error:
             decoded = b""
         name, colon, password = decoded.partition(b":")
         if not colon:
-            raise self._unauthorized()
+            raise self._unauthorized_error()
         return name, password
 
     async def _verify(self, tag: bytes, name: bytes, password: bytes, address: str) -> None:
@@ -246,13 +246,13 @@ class AuthenticationGate:
                     raise UNAVAILABLE("The keys of the tokens' issuer cannot be fetched") from None
                 found = self._tokens.verified(token)
         except TokenError as error:
-            raise self._unauthorized(str(error)) from None
+            raise self._unauthorized_error(str(error)) from None
         remaining_s = min(TOKEN_S, found.expires - time.time())
         return self._remember(tag, found.principal, "bearer", time.monotonic() + remaining_s)
 
     # --- refusals
 
-    def _unauthorized(self, reason: str = "") -> Refused:
+    def _unauthorized_error(self, reason: str = "") -> Refused:
         """Return the error 401; ``reason``: why a token is not valid."""
         return Refused(401, "Unauthorized", self._challenges(reason))
 

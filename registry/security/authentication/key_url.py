@@ -78,7 +78,7 @@ class KeyUrl:
         try:
             loop = asyncio.get_running_loop()
             async with asyncio.timeout(_FETCH_TIMEOUT_S):
-                content, keys = await loop.run_in_executor(self._thread, _fetched, self._url)
+                content, keys = await loop.run_in_executor(self._thread, _download, self._url)
         except (OSError, HTTPException, ValueError) as error:  # TimeoutError and FileError are among them
             self._keep(str(error) or "timed out")
         except Exception:
@@ -130,7 +130,7 @@ class _NoRedirects(HTTPRedirectHandler):
         """Return no further request."""
 
 
-def _fetched(url: str) -> tuple[bytes, SigningKeys]:
+def _download(url: str) -> tuple[bytes, SigningKeys]:
     """Return the document at ``url`` and its keys, within limits of bytes and time."""
     deadline = time.monotonic() + _ANSWER_TIMEOUT_S
     content = b""

@@ -124,9 +124,9 @@ class Salted:
 
     def matches(self, given: bytes) -> bool:
         """Return true if ``given`` is the password."""
-        return hmac.compare_digest(self.digest, self._derived(given))
+        return hmac.compare_digest(self.digest, self._derive(given))
 
-    def _derived(self, given: bytes) -> bytes:
+    def _derive(self, given: bytes) -> bytes:
         if self.algorithm == _SCRYPT:
             return hashlib.scrypt(given, salt=self.salt, n=_SCRYPT_N, r=_SCRYPT_R, p=_SCRYPT_P)
         return hashlib.pbkdf2_hmac(self.algorithm, given, self.salt, _PBKDF2_ROUNDS)

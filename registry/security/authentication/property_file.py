@@ -73,10 +73,10 @@ def _pair(line: str) -> tuple[str, str]:
     rest = line[end:].lstrip(_SPACE)
     if rest[:1] in ("=", ":"):
         rest = rest[1:].lstrip(_SPACE)
-    return _unescaped(line[:end]), _unescaped(rest)
+    return _unescape(line[:end]), _unescape(rest)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     out, characters = [], iter(text)
     for character in characters:
         if character != "\\":
@@ -107,7 +107,7 @@ def _entry(name: str, value: str) -> Entry | None:
 
 def _password(text: str) -> Password:
     if text.startswith("OBF:"):
-        return Plain(_deobfuscated(text[4:]))
+        return Plain(_deobfuscate(text[4:]))
     if text.startswith("MD5:"):
         if not re.fullmatch("[0-9a-fA-F]{32}", text[4:]):
             raise ValueError("is not an MD5 hash of 32 hexadecimal digits")
@@ -122,7 +122,7 @@ def _password(text: str) -> Password:
     return Plain(password)
 
 
-def _deobfuscated(text: str) -> bytes:
+def _deobfuscate(text: str) -> bytes:
     """Undo Jetty's obfuscation: each byte is four digits to the base 36, five with a ``U``."""
     if not text or not _OBFUSCATED.fullmatch(text):
         raise ValueError("is not obfuscated as Jetty does it")

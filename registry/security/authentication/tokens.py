@@ -73,7 +73,7 @@ class TokenVerifier:
         if len(token) > TOKEN_BYTES_MAX:
             raise TokenError("the token is too long")
         try:
-            return self._verified(token)
+            return self._verify(token)
         except TokenError:
             raise
         except (
@@ -82,7 +82,7 @@ class TokenVerifier:
             found = (reason for kind, reason in _REASONS if isinstance(error, kind))
             raise TokenError(next(found, "the token is not valid")) from None
 
-    def _verified(self, token: bytes) -> VerifiedToken:
+    def _verify(self, token: bytes) -> VerifiedToken:
         header = jwt.get_unverified_header(token)
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in ALGORITHMS:

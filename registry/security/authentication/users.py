@@ -61,7 +61,7 @@ class Users:
 
 def parse_users(content: bytes) -> Users:
     """Return the users in a file's content; raise :class:`FileError` if any part is invalid."""
-    users = _parsed(content.removeprefix(codecs.BOM_UTF8))
+    users = _parse(content.removeprefix(codecs.BOM_UTF8))
     for name, groups in (user.principal for user in users):
         for each in (name, *groups):
             if not each.isprintable():
@@ -69,7 +69,7 @@ def parse_users(content: bytes) -> Users:
     return users
 
 
-def _parsed(content: bytes) -> Users:
+def _parse(content: bytes) -> Users:
     if content.lstrip().startswith(b"{"):
         found = karapace_file.parse(content)
         return Users({name.encode(): User(Principal(name), password) for name, password in found})

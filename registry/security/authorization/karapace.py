@@ -54,14 +54,14 @@ def _rules(number: int, entry: Any) -> list[Rule]:
     if not isinstance(operation, str) or operation not in _SUBJECT:
         raise FileError(f"permission number {number}: operation {operation!r} is not one of Read, Write")
     try:
-        granted = _granted(operation, resource)
+        granted = _grant(operation, resource)
     except ValueError as error:
         raise FileError(f"permission number {number}: {error}") from None
     who = frozenset({name})
     return [Rule(number, 0, who, frozenset(), permissions, subjects) for permissions, subjects in granted]
 
 
-def _granted(operation: str, resource: str) -> list[tuple[frozenset[Permission], tuple[Pattern, ...]]]:
+def _grant(operation: str, resource: str) -> list[tuple[frozenset[Permission], tuple[Pattern, ...]]]:
     expression = resource.removeprefix("^")
     kind, colon, rest = expression.partition(":")
     top = (_TOP[operation], _TOP_LEVEL)

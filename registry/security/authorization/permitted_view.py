@@ -156,7 +156,7 @@ class PermittedView:
                 row = self._base.seek(row[0] + b"\0")
                 continue
             following = self._spans.following(owner)
-            begin = None if following is None else _joined(fixed, following)
+            begin = None if following is None else _join(fixed, following)
             row = None if begin is None else self._base.seek(begin)
         return None
 
@@ -284,7 +284,7 @@ def _split(key: bytes) -> tuple[bytes, bytes]:
     return key[:own], key[own:]
 
 
-def _joined(fixed: bytes, owner: bytes) -> bytes | None:
+def _join(fixed: bytes, owner: bytes) -> bytes | None:
     """Return the key from a part that rows share and a subject's part; None if they are not of one context.
 
     The keys of contents begin with the context, which the subject's part repeats.

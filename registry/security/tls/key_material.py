@@ -51,7 +51,7 @@ def private_key(content: bytes, password: str = "") -> bytes:
     except (ValueError, UnsupportedAlgorithm) as error:
         wrong = " or the password is wrong" if password else ""
         raise FileError(f"holds no valid private key in PEM{wrong} ({_short(error)})") from None
-    return _unencrypted(key)
+    return _serialize_unencrypted(key)
 
 
 def keystore(content: bytes, password: str = "") -> KeyMaterial:
@@ -64,7 +64,7 @@ def keystore(content: bytes, password: str = "") -> KeyMaterial:
         raise FileError(f"is not PKCS12, or the password is wrong ({_short(error)})") from None
     if key is None or own is None:
         raise FileError("holds no private key with a certificate")
-    return matching((own, *others), _unencrypted(key))
+    return matching((own, *others), _serialize_unencrypted(key))
 
 
 def matching(certificates: tuple[x509.Certificate, ...], key: bytes) -> KeyMaterial:
@@ -89,7 +89,7 @@ def _moment(time: dt.datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M} UTC"
 
 
-def _unencrypted(key: PrivateKeyTypes) -> bytes:
+def _serialize_unencrypted(key: PrivateKeyTypes) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

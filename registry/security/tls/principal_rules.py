@@ -48,19 +48,19 @@ def _default(subject: str) -> str:
 
 
 def _mapping(pattern: str, replacement: str, case: str) -> _Rule:
-    compiled = _compiled(pattern)
+    compiled = _compile(pattern)
 
     def rule(subject: str) -> str | None:
         match = compiled.fullmatch(subject)
         if match is None:
             return None
-        name = _replaced(replacement, match)
+        name = _replace(replacement, match)
         return name.lower() if case == "L" else name.upper() if case == "U" else name
 
     return rule
 
 
-def _compiled(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors, options.max_mem = False, _MEMORY_MAX
     try:
@@ -71,7 +71,7 @@ def _compiled(pattern: str) -> Any:
         raise ValueError(f"the pattern {pattern!r} is not supported by RE2: {reason}") from None
 
 
-def _replaced(replacement: str, match: Any) -> str:
+def _replace(replacement: str, match: Any) -> str:
     """Return the replacement with ``$1`` to ``$9``, or ``$0`` for all; unknown groups stay as they are."""
 
     def group(reference: re.Match[str]) -> str:

@@ -35,11 +35,11 @@ def subject_name(certificate: x509.Certificate) -> str:
 def _attribute(attribute: x509.NameAttribute[str | bytes]) -> str:
     short = _SHORT.get(attribute.oid)
     if short is None or isinstance(attribute.value, bytes):
-        return f"{short or attribute.oid.dotted_string}=#{_encoded(attribute).hex()}"
-    return f"{short}={_escaped(attribute.value)}"
+        return f"{short or attribute.oid.dotted_string}=#{_encode(attribute).hex()}"
+    return f"{short}={_escape(attribute.value)}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     text = _SPECIAL.sub(r"\\\g<0>", value)
     if text.startswith((" ", "#")):
         text = "\\" + text
@@ -48,7 +48,7 @@ def _escaped(value: str) -> str:
     return text
 
 
-def _encoded(attribute: x509.NameAttribute[str | bytes]) -> bytes:
+def _encode(attribute: x509.NameAttribute[str | bytes]) -> bytes:
     """Return the value with its type and length: what follows the OID in the encoded attribute."""
     rest = x509.Name([attribute]).public_bytes()
     for _ in range(3):  # the name, its part, the attribute

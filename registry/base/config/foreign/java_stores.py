@@ -25,7 +25,7 @@ def server_keystore(value: str, given: Given) -> Ours:
     kind, password = _kind(value, given.get("ssl.keystore.type", "")), given.get("ssl.keystore.password", "")
     key_password = given.get("ssl.key.password", "")
     if kind == "PEM":
-        return _known(tls_certificate=value, tls_key=value, tls_key_password=key_password or password)
+        return _known_stores(tls_certificate=value, tls_key=value, tls_key_password=key_password or password)
     if kind != "PKCS12":
         raise Refused(
             "is a Java keystore (JKS): convert it with keytool -importkeystore -deststoretype pkcs12 "
@@ -38,7 +38,7 @@ def server_keystore(value: str, given: Given) -> Ours:
             "keytool -importkeystore -deststoretype pkcs12, and set tls_keystore to the new file",
             "tls_keystore", "tls_certificate",
         )  # fmt: skip
-    return _known(tls_keystore=value, tls_keystore_password=password)
+    return _known_stores(tls_keystore=value, tls_keystore_password=password)
 
 
 def server_truststore(value: str, given: Given) -> Ours:
@@ -57,7 +57,7 @@ def kafka_keystore(value: str, given: Given) -> Ours:
             "kafka_ssl_certificate_location",
         )
     password = given.get("kafkastore.ssl.key.password") or given.get("kafkastore.ssl.keystore.password", "")
-    return _known(
+    return _known_stores(
         kafka_ssl_certificate_location=value, kafka_ssl_key_location=value, kafka_ssl_key_password=password
     )
 
@@ -89,7 +89,7 @@ def _kind(file: str, told: str) -> str:
     return "PKCS12" if start[:1] == b"\x30" and told.upper() != "PEM" else "PEM"
 
 
-def _known(**ours: str) -> Ours:
+def _known_stores(**ours: str) -> Ours:
     return {name: value for name, value in ours.items() if value}
 
 
@@ -104,7 +104,7 @@ def login(value: str) -> Ours:
     }
     module = entry["module"]
     if module in _PASSWORDS:
-        return _known(
+        return _known_stores(
             kafka_sasl_username=options.get("username", ""), kafka_sasl_password=options.get("password", "")
         )
     if module == _OAUTH:
@@ -118,7 +118,7 @@ def login(value: str) -> Ours:
                 "KRB5_CLIENT_KTNAME to it, and kafka_sasl_kerberos_service_name to the brokers' service",
                 "kafka_sasl_kerberos_service_name",
             )
-        return _known(kafka_sasl_kerberos_service_name=options.get("serviceName", ""))
+        return _known_stores(kafka_sasl_kerberos_service_name=options.get("serviceName", ""))
     raise Refused(
         f"has the login module {module}, which is unknown here: set kafka_sasl_mechanism and its settings",
         "kafka_sasl_username", "kafka_sasl_oauthbearer_client_id", "kafka_sasl_kerberos_service_name",
@@ -131,7 +131,7 @@ def _oauth(options: dict[str, str]) -> Ours:
         for name, text in options.items()
         if name.startswith("extension_")
     }
-    return _known(
+    return _known_stores(
         kafka_sasl_oauthbearer_client_id=options.get("clientId", ""),
         kafka_sasl_oauthbearer_client_secret=options.get("clientSecret", ""),
         kafka_sasl_oauthbearer_scope=options.get("scope", ""),

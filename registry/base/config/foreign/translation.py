@@ -81,7 +81,7 @@ def is_service_link(variable: str, value: str) -> bool:
 def translate(registry: Registry, given: Iterable[ForeignValue], ours: Mapping[str, object]) -> Translation:
     """Translate settings; ``ours`` has the values that are given for settings of ours, which win."""
     found = Translation([], [], [])
-    merged = _merged(given, found.warnings)
+    merged = _merge(given, found.warnings)
     values = {name: each.value for name, each in merged.items()}
     ignored: list[str] = []
     for each in _in_order(registry, merged):
@@ -143,7 +143,7 @@ def _add_defaults(registry: Registry, found: Translation, origin: str, ours: Map
         found.values.insert(0, OurValue("listeners", DEFAULT_LISTENERS, f"{origin}{DEFAULT_ORIGIN}"))
 
 
-def _merged(given: Iterable[ForeignValue], warnings: list[str]) -> dict[str, ForeignValue]:
+def _merge(given: Iterable[ForeignValue], warnings: list[str]) -> dict[str, ForeignValue]:
     merged: dict[str, ForeignValue] = {}
     for each in given:
         if not each.value and not each.name.endswith(_MEANT_EMPTY):

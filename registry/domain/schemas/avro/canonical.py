@@ -84,7 +84,7 @@ def _write(node: Node, space: str | None, known: set[str], out: list[str]) -> Wa
         out.append(_enum(node, space))
     elif type(node) is Fixed:
         known.add(node.name.full)
-        out.append(_fixed(node, space))
+        out.append(_print_fixed(node, space))
 
 
 def _write_inner(
@@ -145,7 +145,7 @@ def _enum(node: Enum, space: str | None) -> str:
     )
 
 
-def _fixed(node: Fixed, space: str | None) -> str:
+def _print_fixed(node: Fixed, space: str | None) -> str:
     return (
         f'{{"type":"fixed",{_name(node.name, space)}{_doc(node.doc)},"size":{node.size}'
         f"{_props(node.props)}{_aliases(node.aliases, node.name.space)}}}"

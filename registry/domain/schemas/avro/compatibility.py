@@ -128,7 +128,7 @@ def difference(found: Incompatibility, reader_is: Literal["new", "old"]) -> Diff
     return Difference(found.type, path, text)
 
 
-def _promoted(reader: Node, writer: Node) -> bool:
+def _is_promotable(reader: Node, writer: Node) -> bool:
     return reader.kind == writer.kind or writer.kind in _PROMOTIONS.get(reader.kind, ())
 
 
@@ -145,7 +145,7 @@ class _Comparison:
 
     def compare(self, reader: Node, writer: Node, position: _SchemaPath) -> Walk[list[Incompatibility]]:
         if type(reader) is Primitive and type(writer) is Primitive:
-            return [] if _promoted(reader, writer) else [_mismatch(reader, writer, position)]
+            return [] if _is_promotable(reader, writer) else [_mismatch(reader, writer, position)]
         self._budget.spend()
         # Only named types of the reader can recur; an unnamed one is reached once from each place.
         if type(reader) is Union or type(reader) is Array or type(reader) is Map or type(reader) is Primitive:
@@ -231,7 +231,7 @@ class _Comparison:
         found: list[Incompatibility] = []
         fields = _SchemaPath(position, "fields")
         for index, field in enumerate(reader.fields):
-            written = self._written(field, index, writer)
+            written = self._find_writer_field(field, index, writer)
             if written is None:
                 if field.default is not MISSING:
                     continue
@@ -248,7 +248,7 @@ class _Comparison:
                 _extend(found, (yield self.compare(field.type, written.type, here)))
         return found
 
-    def _written(self, field: Field, index: int, writer: Record) -> Field | None:
+    def _find_writer_field(self, field: Field, index: int, writer: Record) -> Field | None:
         """Return the writer's field that ``field`` reads, found by name or alias."""
         fields = self._fields.get(id(writer))
         if fields is None:

@@ -48,7 +48,7 @@ class _Content:
             out.append(node.name.full)
             if node.name.full not in self._seen and (self._inside or top):
                 self._seen.add(node.name.full)
-                yield self._named(node)
+                yield self._walk_named(node)
         elif isinstance(node, Primitive | Array | Map):
             self._props(node.props)
             if type(node) is Array:
@@ -56,7 +56,7 @@ class _Content:
             elif type(node) is Map:
                 yield self._node(node.values)
 
-    def _named(self, node: Record | Enum | Fixed) -> Walk[None]:
+    def _walk_named(self, node: Record | Enum | Fixed) -> Walk[None]:
         self._texts(node.doc, sorted({alias.full for alias in node.aliases}))
         self._props(node.props)
         if type(node) is Enum:

@@ -46,13 +46,13 @@ def _between(reader: Node, writer: Node, path: str, below: list[_Pair]) -> Itera
     if type(reader) is Union or type(writer) is Union:
         yield from _unions(reader, writer, path, below)
     elif type(reader) is Record and type(writer) is Record:
-        yield from _named(reader, writer, path)
+        yield from _compare_named(reader, writer, path)
         yield from _fields(reader, writer, path, below)
     elif type(reader) is Enum and type(writer) is Enum:
-        yield from _named(reader, writer, path)
+        yield from _compare_named(reader, writer, path)
         yield from _symbols(reader, writer, path)
     elif type(reader) is Fixed and type(writer) is Fixed:
-        yield from _named(reader, writer, path)
+        yield from _compare_named(reader, writer, path)
     elif type(reader) is Array and type(writer) is Array:
         below.append((reader.items, writer.items, _join(path, "items")))
     elif type(reader) is Map and type(writer) is Map:
@@ -80,7 +80,7 @@ def _unions(reader: Node, writer: Node, path: str, below: list[_Pair]) -> Iterat
             yield Harmless("UNION_BRANCH_ADDED", here, branch, None)
 
 
-def _named(reader: Named, writer: Named, path: str) -> Iterator[Harmless]:
+def _compare_named(reader: Named, writer: Named, path: str) -> Iterator[Harmless]:
     if reader.name.simple != writer.name.simple:
         if any(alias.full == writer.name.full for alias in reader.aliases):
             yield Harmless("NAME_CHANGED_TO_ALIASED", _join(path, "name"), reader, writer, "name")

@@ -63,16 +63,16 @@ def _normal(node: Node, done: dict[int, Node]) -> Walk[Node]:
             branches.append(normal)
         return Union(branches)
     if type(node) is Array:
-        return Array((yield _normal(node.items, done)), _sorted(node.props))
+        return Array((yield _normal(node.items, done)), _sort_props(node.props))
     if type(node) is Map:
-        return Map((yield _normal(node.values, done)), _sorted(node.props))
+        return Map((yield _normal(node.values, done)), _sort_props(node.props))
     if id(node) not in done:
         if type(node) is Record:
             yield _record(node, done)
         elif type(node) is Enum:
             aliases = _aliases(node.aliases, node.name)
             done[id(node)] = Enum(
-                node.name, node.doc or None, node.symbols, node.default, aliases, _sorted(node.props)
+                node.name, node.doc or None, node.symbols, node.default, aliases, _sort_props(node.props)
             )
         elif type(node) is Fixed:
             aliases = _aliases(node.aliases, node.name)
@@ -83,12 +83,16 @@ def _normal(node: Node, done: dict[int, Node]) -> Walk[Node]:
 def _record(node: Record, done: dict[int, Node]) -> Walk[None]:
     fields: list[Field] = []
     aliases = _aliases(node.aliases, node.name)
-    done[id(node)] = Record(node.name, node.doc or None, fields, aliases, _sorted(node.props), is_error=False)
+    done[id(node)] = Record(
+        node.name, node.doc or None, fields, aliases, _sort_props(node.props), is_error=False
+    )
     for field in node.fields:
         inner = yield _normal(field.type, done)
         default = MISSING if field.default is MISSING else run(_default(field.type, field.default))
         names = tuple(_in_order(field.aliases))
-        fields.append(Field(field.name, inner, field.doc, default, field.order, names, _sorted(field.props)))
+        fields.append(
+            Field(field.name, inner, field.doc, default, field.order, names, _sort_props(field.props))
+        )
 
 
 def _default(node: Node, value: Json) -> Walk[Json]:
@@ -150,7 +154,7 @@ def _single(value: float) -> float:
 
 
 def _logical_first(node: Primitive | Fixed) -> dict[str, Json] | None:
-    props = _sorted(node.props)
+    props = _sort_props(node.props)
     if not props or not _is_logical(node, props):
         return props
     first = ["logicalType"]
@@ -182,7 +186,7 @@ def _is_decimal(props: dict[str, Json], size: int | None) -> bool:
     return 0 < precision <= most and 0 <= scale <= precision
 
 
-def _sorted(props: dict[str, Json] | None) -> dict[str, Json] | None:
+def _sort_props(props: dict[str, Json] | None) -> dict[str, Json] | None:
     return {key: run(_sorted_value(props[key])) for key in _in_order(props)} if props else None
 
 

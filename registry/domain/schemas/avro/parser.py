@@ -96,7 +96,7 @@ class Parser:
     def _schema(self, value: Json) -> Node:
         node = self._leaf(value, None)
         if node is None:
-            node = run(self._nested(value, None))
+            node = run(self._parse_nested(value, None))
         if self._unresolved:
             node = link(node, self._fresh, self.known, self._checks)
         if isinstance(node, (Record, Enum, Fixed)):
@@ -122,7 +122,7 @@ class Parser:
         if kind == "enum":
             return self._enum(value, space)
         if kind == "fixed":
-            return self._fixed(value, space)
+            return self._parse_fixed(value, space)
         return self._find(kind, space)
 
     def _plain_union(self, value: list[Json], space: str | None) -> Union | None:
@@ -132,11 +132,11 @@ class Parser:
         shared = PAIRS.get((value[0], value[1])) if len(value) == 2 else None
         return shared or self._union([PRIMITIVES.get(item) or self._find(item, space) for item in value])
 
-    def _nested(self, value: Json, space: str | None) -> Walk[Node]:
+    def _parse_nested(self, value: Json, space: str | None) -> Walk[Node]:
         if type(value) is list:
             branches: list[Node] = []
             for item in value:
-                branch = self._leaf(item, space) or (yield self._nested(item, space))
+                branch = self._leaf(item, space) or (yield self._parse_nested(item, space))
                 branches.append(branch)
             return self._union(branches)
         kind = value["type"]
@@ -147,7 +147,7 @@ class Parser:
         inner = value.get(key, MISSING)
         if inner is MISSING:
             refuse(f"{kind.capitalize()} has no {key} type", value)
-        node: Node = self._leaf(inner, space) or (yield self._nested(inner, space))
+        node: Node = self._leaf(inner, space) or (yield self._parse_nested(inner, space))
         props = self._container_props(value)
         return Array(node, props) if kind == "array" else Map(node, props)
 
@@ -193,7 +193,7 @@ class Parser:
                     refuse("No field type", raw)
                 node = self._leaf(raw_type, inner)
                 if node is None:
-                    node = yield self._nested(raw_type, inner)
+                    node = yield self._parse_nested(raw_type, inner)
             fields.append(self._field(raw, node))
         check_unique_fields(fields, name)
         record = Record(
@@ -248,7 +248,7 @@ class Parser:
         self._define(enum)
         return enum
 
-    def _fixed(self, value: dict[str, Json], space: str | None) -> Fixed:
+    def _parse_fixed(self, value: dict[str, Json], space: str | None) -> Fixed:
         name = self._name(value, space)
         doc = text_attribute(value, "doc")
         size = value.get("size")

@@ -32,12 +32,14 @@ def _first_items(comparison: NodeComparison, old: Array, new: Array, found: Chan
     for index in range(both):
         found.include((yield comparison.compare(old.items[index], new.items[index])), f"items/{index}")
     for index, before in enumerate(old.items[both:], both):
-        yield _removed(comparison, before, new, f"items/{index}", found)
+        yield _compare_removed(comparison, before, new, f"items/{index}", found)
     for index, after in enumerate(new.items[both:], both):
-        yield _added(comparison, old, after, f"items/{index}", found)
+        yield _compare_added(comparison, old, after, f"items/{index}", found)
 
 
-def _removed(comparison: NodeComparison, before: Node, new: Array, path: str, found: ChangeSet) -> Walk[None]:
+def _compare_removed(
+    comparison: NodeComparison, before: Node, new: Array, path: str, found: ChangeSet
+) -> Walk[None]:
     covering = _covering(new)
     if _is_open(new):
         found.add("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
@@ -50,7 +52,9 @@ def _removed(comparison: NodeComparison, before: Node, new: Array, path: str, fo
         found.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: NodeComparison, old: Array, after: Node, path: str, found: ChangeSet) -> Walk[None]:
+def _compare_added(
+    comparison: NodeComparison, old: Array, after: Node, path: str, found: ChangeSet
+) -> Walk[None]:
     covering = _covering(old)
     if _is_open(old):
         kind = "ITEM_WITH_EMPTY_SCHEMA" if after.kind == "empty" else "ITEM"

@@ -115,7 +115,7 @@ class Comparison:
         elif isinstance(old, Values) and isinstance(new, Values):
             scalars.values(old, new, found)
         elif isinstance(old, Combined) and isinstance(new, Combined):
-            yield self._combined(old, new, found)
+            yield self._compare_combined(old, new, found)
         elif isinstance(old, Not) and isinstance(new, Not):
             inner: ChangeSet = yield self.compare(new.inner, old.inner)
             found.add("NOT_TYPE_NARROWED" if inner.compatible else "NOT_TYPE_EXTENDED", "not")
@@ -149,7 +149,7 @@ class Comparison:
         found.add(change)
         return found
 
-    def _combined(self, old: Combined, new: Combined, found: ChangeSet) -> Walk[None]:
+    def _compare_combined(self, old: Combined, new: Combined, found: ChangeSet) -> Walk[None]:
         if old.criterion != new.criterion:
             if not _is_widened(old, new):
                 found.add("COMBINED_TYPE_CHANGED")

@@ -63,7 +63,7 @@ class Documents:
         except ValueError as error:
             raise InvalidSchema(f"Invalid JSON Schema: {error}") from None
         self._base = base
-        registry = _crawled(registry) if refers else registry
+        registry = _crawl(registry) if refers else registry
         self._bare: Resolver = registry.resolver()
         # The scope of the schema itself.
         self.top = ReferenceScope(registry.resolver(base), draft)
@@ -124,7 +124,7 @@ def _is_remote(base: str, reference: str) -> bool:
         return False
 
 
-def _crawled(registry: Registry[Any]) -> Registry[Any]:
+def _crawl(registry: Registry[Any]) -> Registry[Any]:
     """Return the registry with all ids and anchors indexed once instead of at every reference."""
     try:
         return registry.crawl()

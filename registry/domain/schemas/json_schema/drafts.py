@@ -149,7 +149,7 @@ def _error(draft: Draft, name: str, value: Json) -> str | None:
     if error is None:
         return None
     where = "/".join(["#", name, *map(str, error.absolute_path)])
-    return f"Invalid JSON Schema: {where}: {_clipped(error.message)}"
+    return f"Invalid JSON Schema: {where}: {_clip(error.message)}"
 
 
 def _cut(value: Json, depth: int) -> Json:
@@ -161,7 +161,7 @@ def _cut(value: Json, depth: int) -> Json:
     return value
 
 
-def _clipped(message: str) -> str:
+def _clip(message: str) -> str:
     return message if len(message) <= 500 else f"{message[:500]}..."
 
 
@@ -169,16 +169,16 @@ def _clipped(message: str) -> str:
 def _one_level(draft: Draft) -> dict[str, Any]:
     """Return a validator for each keyword of the draft that does not enter schemas inside the value."""
     parts: list[Json] = _vocabularies(draft.meta) if draft.modern else [REGISTRY.contents(draft.meta)]
-    shared = {name: piece for part in parts for name, piece in _shared(part).items()}
+    shared = {name: piece for part in parts for name, piece in _split_shared(part).items()}
     return {
-        name: draft.validator(_inlined(demanded, shared, draft))
+        name: draft.validator(_inline(demanded, shared, draft))
         for part in parts
         for name, demanded in part.get("properties", {}).items()
         if name not in _NOTES
     }
 
 
-def _shared(part: dict[str, Json]) -> dict[str, Json]:
+def _split_shared(part: dict[str, Json]) -> dict[str, Json]:
     return {**part.get("definitions", {}), **part.get("$defs", {})}
 
 
@@ -190,10 +190,10 @@ def _vocabularies(meta: str) -> list[dict[str, Json]]:
     ]
 
 
-def _inlined(demanded: Json, shared: dict[str, Json], draft: Draft) -> Json:
+def _inline(demanded: Json, shared: dict[str, Json], draft: Draft) -> Json:
     """Return a piece of a meta-schema without references: those to pieces inlined, those to schemas cut."""
     if type(demanded) is list:
-        return [_inlined(each, shared, draft) for each in demanded]
+        return [_inline(each, shared, draft) for each in demanded]
     if type(demanded) is not dict:
         return demanded
     for name in ("$ref", "$dynamicRef", "$recursiveRef"):
@@ -201,5 +201,5 @@ def _inlined(demanded: Json, shared: dict[str, Json], draft: Draft) -> Json:
             target = demanded[name].rsplit("/", 1)
             if len(target) == 1:
                 return {"type": ["object", "boolean"] if draft.booleans else "object"}
-            return _inlined(shared[target[1]], shared, draft)
-    return {name: _inlined(value, shared, draft) for name, value in demanded.items() if name not in _UNMINDED}
+            return _inline(shared[target[1]], shared, draft)
+    return {name: _inline(value, shared, draft) for name, value in demanded.items() if name not in _UNMINDED}

@@ -32,26 +32,26 @@ def links(text: str) -> Links:
             todo += [(each, base) for each in reversed(schema)]
         if type(schema) is not dict:
             continue
-        if named := _named(schema):
-            base = _joined(base, named)
+        if named := _id_of(schema):
+            base = _join(base, named)
             defined[base] = None
         reference = schema.get("$ref")
         name = reference.partition("#")[0] if type(reference) is str else ""
         if name:
-            uses.setdefault(name, Use(name, (_joined(base, name),)))
+            uses.setdefault(name, Use(name, (_join(base, name),)))
         todo += [(each, base) for each in reversed([*_inside(schema)])]
-    own = _named(root) if type(root) is dict else ""
+    own = _id_of(root) if type(root) is dict else ""
     found = tuple(each for each in uses.values() if each.targets[0] not in defined)
     return Links(own, tuple(name for name in defined if name != own), found, by="uri")
 
 
-def _named(schema: dict[str, Any]) -> str:
+def _id_of(schema: dict[str, Any]) -> str:
     """Return the id of a schema without its fragment; drafts before 06 call it ``id``."""
     found = schema.get("$id", schema.get("id"))
     return found.partition("#")[0] if type(found) is str else ""
 
 
-def _joined(base: str, uri: str) -> str:
+def _join(base: str, uri: str) -> str:
     try:
         return urljoin(base, uri)
     except ValueError:

@@ -64,10 +64,10 @@ class _Loader:
         node = self._nodes.get(id(schema))
         if node is None:
             inside = scope if entered else self._documents.inside(schema, scope)
-            node = self._nodes[id(schema)] = self._made(schema, inside)
+            node = self._nodes[id(schema)] = self._make_node(schema, inside)
         return node
 
-    def _made(self, schema: Schema, scope: ReferenceScope) -> Node:
+    def _make_node(self, schema: Schema, scope: ReferenceScope) -> Node:
         raw = schema
         if "$ref" in schema and not scope.draft.modern:
             schema = {name: schema[name] for name in _KEPT_WITH_REFERENCE if name in schema}
@@ -78,7 +78,7 @@ class _Loader:
         elif len(parts) == 1:
             node = parts[0]
         else:
-            node = _combined("allOf", parts, [object() for _ in parts])
+            node = _make_combined("allOf", parts, [object() for _ in parts])
         node.id = schema.get(scope.draft.id_keyword)
         node.title = schema.get("title")
         node.description = schema.get("description")
@@ -103,7 +103,7 @@ class _Loader:
             parts.append(Values("const", frozenset((value_key(schema["const"]),))))
         taken: set[str] = set()
         if "type" in schema:
-            parts.append(self._typed(schema, scope, taken))
+            parts.append(self._make_typed(schema, scope, taken))
         for kind in ("array", "object", "number", "string"):
             if kind not in taken and not families.of(scope.draft)[kind].isdisjoint(schema):
                 parts.append(self._of_type(kind, schema, scope))
@@ -124,7 +124,7 @@ class _Loader:
     def _combination(self, criterion: str, schemas: list[Json], scope: ReferenceScope) -> Node:
         return self._later(self._combine, Combined(criterion), {criterion: schemas}, scope)
 
-    def _typed(self, schema: Schema, scope: ReferenceScope, taken: set[str]) -> Node:
+    def _make_typed(self, schema: Schema, scope: ReferenceScope, taken: set[str]) -> Node:
         named = schema["type"]
         types = list(dict.fromkeys(named)) if type(named) is list else [named]
         taken.update("number" if each == "integer" else each for each in types)
@@ -133,7 +133,7 @@ class _Loader:
         branches = [self._of_type(each, schema, scope) for each in types]
         for branch in branches:
             branch.raw = schema
-        return _combined("anyOf", branches, types)
+        return _make_combined("anyOf", branches, types)
 
     def _of_type(self, named: str, schema: Schema, scope: ReferenceScope) -> Node:
         match named:
@@ -170,8 +170,8 @@ class _Loader:
 
     def _fill_object(self, node: Object, schema: Schema, scope: ReferenceScope) -> None:
         families.limit_object(node, schema)
-        node.properties = self._named(schema.get("properties", {}), scope)
-        node.patterns = self._named(schema.get("patternProperties", {}), scope)
+        node.properties = self._load_named(schema.get("properties", {}), scope)
+        node.patterns = self._load_named(schema.get("patternProperties", {}), scope)
         additional = schema.get("additionalProperties", True)
         if type(additional) is bool:
             node.permits_additional = additional
@@ -181,13 +181,13 @@ class _Loader:
             self._node(schema["propertyNames"], scope)
         if scope.draft.modern:
             node.dependent_names = _name_sets(schema.get("dependentRequired", {}))
-            node.dependent_schemas = self._named(schema.get("dependentSchemas", {}), scope)
+            node.dependent_schemas = self._load_named(schema.get("dependentSchemas", {}), scope)
             node.unevaluated = self._maybe(schema, "unevaluatedProperties", scope)
         else:
             dependencies = schema.get("dependencies", {})
             node.dependent_names = _name_sets(dependencies)
             schemas = {name: each for name, each in dependencies.items() if type(each) is not list}
-            node.dependent_schemas = self._named(schemas, scope)
+            node.dependent_schemas = self._load_named(schemas, scope)
 
     def _fill_array(self, node: Array, schema: Schema, scope: ReferenceScope) -> None:
         families.limit_array(node, schema, scope.draft)
@@ -204,7 +204,7 @@ class _Loader:
         else:
             node.additional = self._node(rest, scope)
 
-    def _named(self, schemas: dict[str, Json], scope: ReferenceScope) -> dict[str, Node]:
+    def _load_named(self, schemas: dict[str, Json], scope: ReferenceScope) -> dict[str, Node]:
         return {name: self._node(each, scope) for name, each in schemas.items()}
 
     def _maybe(self, schema: Schema, name: str, scope: ReferenceScope) -> Node | None:
@@ -223,7 +223,7 @@ class _Loader:
                 reference.target = target
 
 
-def _combined(criterion: str, branches: list[Node], keys: list[Any]) -> Combined:
+def _make_combined(criterion: str, branches: list[Node], keys: list[Any]) -> Combined:
     node = Combined(criterion)
     _put(node, branches, keys)
     return node

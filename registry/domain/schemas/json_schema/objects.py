@@ -25,7 +25,7 @@ _REPEAT: Final = re.compile(r"[*+]|\{\d+,")
 def compare(comparison: NodeComparison, old: Object, new: Object, found: ChangeSet) -> Walk[None]:
     """Compare two objects in Confluent's order: properties of the old schema first, then new ones."""
     comparison.budget.spend(len(old.properties) + len(new.properties))
-    _required(old, new, found)
+    _compare_required(old, new, found)
     for name in {**old.properties, **new.properties}:
         yield _property(comparison, old, new, name, found)
     _dependent_names(old, new, found)
@@ -38,7 +38,7 @@ def compare(comparison: NodeComparison, old: Object, new: Object, found: ChangeS
     limit(found, old.min_properties, new.min_properties, "MIN_PROPERTIES", "minProperties")
 
 
-def _required(old: Object, new: Object, found: ChangeSet) -> None:
+def _compare_required(old: Object, new: Object, found: ChangeSet) -> None:
     for name in old.properties:
         if name not in new.properties:
             continue
@@ -55,14 +55,14 @@ def _property(
 ) -> Walk[None]:
     before, after, path = old.properties.get(name), new.properties.get(name), f"properties/{name}"
     if before is None:
-        yield _added(comparison, old, new, name, found)
+        yield _compare_added(comparison, old, new, name, found)
     elif after is None:
-        yield _removed(comparison, before, new, name, found)
+        yield _compare_removed(comparison, before, new, name, found)
     else:
         found.include((yield comparison.compare(before, after)), path)
 
 
-def _removed(
+def _compare_removed(
     comparison: NodeComparison, before: Node, new: Object, name: str, found: ChangeSet
 ) -> Walk[None]:
     path = f"properties/{name}"
@@ -79,7 +79,9 @@ def _removed(
         found.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: NodeComparison, old: Object, new: Object, name: str, found: ChangeSet) -> Walk[None]:
+def _compare_added(
+    comparison: NodeComparison, old: Object, new: Object, name: str, found: ChangeSet
+) -> Walk[None]:
     path, after = f"properties/{name}", new.properties[name]
     kind = _addition(new, name)
     if _is_open(old):
@@ -201,14 +203,14 @@ def is_found(pattern: str, name: str) -> bool:
     """
     if len(pattern) > _PATTERN_MAX:
         return False
-    compiled = _compiled(pattern)
+    compiled = _compile(pattern)
     if compiled is None or (isinstance(compiled, re.Pattern) and len(name) > _LENGTH_MAX):
         return False
     return compiled.search(name) is not None
 
 
 @lru_cache(maxsize=64)
-def _compiled(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     options = re2.Options()
     options.log_errors, options.max_mem = False, _MEMORY_MAX
     try:

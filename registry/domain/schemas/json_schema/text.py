@@ -115,20 +115,20 @@ def _upper(match: re.Match[bytes]) -> bytes:
 
 def ordered(value: Json) -> Json:
     """Return the value with the members of all objects sorted in Java's order of strings."""
-    return run(_ordered(value))
+    return run(_sort_members(value))
 
 
-def _ordered(value: Json) -> Walk[Json]:
+def _sort_members(value: Json) -> Walk[Json]:
     if type(value) is dict:
         result = {}
         for name in sorted(value, key=_java_order):
             item = value[name]
-            result[name] = (yield _ordered(item)) if type(item) is dict or type(item) is list else item
+            result[name] = (yield _sort_members(item)) if type(item) is dict or type(item) is list else item
         return result
     if type(value) is list:
         elements = []
         for item in value:
-            element = (yield _ordered(item)) if type(item) is dict or type(item) is list else item
+            element = (yield _sort_members(item)) if type(item) is dict or type(item) is list else item
             elements.append(element)
         return elements
     return value

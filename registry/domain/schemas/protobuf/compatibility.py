@@ -180,19 +180,19 @@ class _Comparison:
 
     def _messages(self, at: _At, old: Message, new: Message) -> _Work:
         before, after = _Members.of(old), _Members.of(new)
-        self._joined(at, before, new.oneofs)
+        self._check_joined_oneof(at, before, new.oneofs)
         self._oneofs(at, before, after)
         gone = {name for name, oneof in before.oneofs.items() if _is_gone(oneof, after)}
         for tag in sorted(before.fields.keys() | after.fields.keys()):
             if tag not in after.fields:
-                self._removed(at, tag, before, gone)
+                self._compare_removed(at, tag, before, gone)
             elif tag not in before.fields:
-                self._added(at, tag, after)
+                self._compare_added(at, tag, after)
             else:
-                yield from self._kept(at, tag, before, after)
+                yield from self._compare_kept(at, tag, before, after)
         yield from self._types(at, old.types, new.types)
 
-    def _joined(self, at: _At, before: _Members, oneofs: Iterable[OneOf]) -> None:
+    def _check_joined_oneof(self, at: _At, before: _Members, oneofs: Iterable[OneOf]) -> None:
         """Add a change if fields of different origin join a oneof: before, they could be set together."""
         for oneof in oneofs:
             known = [each.tag for each in oneof.fields if each.tag in before.fields]
@@ -214,7 +214,7 @@ class _Comparison:
             elif name not in before.oneofs:
                 self._add("ONEOF_ADDED", at.below(name), None, after.oneofs[name])
 
-    def _removed(self, at: _At, tag: int, before: _Members, gone: Iterable[str]) -> None:
+    def _compare_removed(self, at: _At, tag: int, before: _Members, gone: Iterable[str]) -> None:
         oneof, field = before.oneof_of.get(tag), before.fields[tag]
         if oneof is None:
             type_ = "REQUIRED_FIELD_REMOVED" if field.label == "required" else "FIELD_REMOVED"
@@ -222,7 +222,7 @@ class _Comparison:
         elif oneof not in gone:
             self._add("ONEOF_FIELD_REMOVED", at.below(oneof, str(tag)), field)
 
-    def _added(self, at: _At, tag: int, after: _Members) -> None:
+    def _compare_added(self, at: _At, tag: int, after: _Members) -> None:
         oneof, field = after.oneof_of.get(tag), after.fields[tag]
         if oneof is None:
             type_ = "REQUIRED_FIELD_ADDED" if field.label == "required" else "FIELD_ADDED"
@@ -230,7 +230,7 @@ class _Comparison:
         else:
             self._add("ONEOF_FIELD_ADDED", at.below(oneof, str(tag)), None, field)
 
-    def _kept(self, at: _At, tag: int, before: _Members, after: _Members) -> _Work:
+    def _compare_kept(self, at: _At, tag: int, before: _Members, after: _Members) -> _Work:
         oneof, old, new = after.oneof_of.get(tag), before.fields[tag], after.fields[tag]
         at = at._replace(fields=(Item(at.old, old), Item(at.new, new)))
         if oneof is None and tag in before.oneof_of:
@@ -254,7 +254,7 @@ class _Comparison:
             yield from self._field_types(inner, ("", ""), before.map.key, after.map.key)
             yield from self._field_types(inner, ("", ""), before.map.value, after.map.value)
         else:
-            yield from self._named(at, before, after)
+            yield from self._compare_named(at, before, after)
 
     def _labels(self, at: _At, labels: tuple[str, str], group: str) -> None:
         """Compare labels if both are present; singular fields of proto3 have none."""
@@ -263,7 +263,7 @@ class _Comparison:
             text = group == "string"
             self._add("FIELD_STRING_OR_BYTES_LABEL_CHANGED" if text else "FIELD_NUMERIC_LABEL_CHANGED", at)
 
-    def _named(self, at: _At, before: _Kind, after: _Kind) -> _Work:
+    def _compare_named(self, at: _At, before: _Kind, after: _Kind) -> _Work:
         old, new = before.message, after.message
         if old is None or new is None:
             if before.name != after.name:

@@ -33,10 +33,10 @@ def explained(
     """Return all changes. Raises :class:`~.contract.Exhausted`."""
     found = changes((writer.file, writer.names), (reader.file, reader.names), budget)
     sides = (_Shown(writer, lines=lines), _Shown(reader, lines=lines))
-    return [_explained(each, reader_is, *sides) for each in found]
+    return [_explain_change(each, reader_is, *sides) for each in found]
 
 
-def _explained(
+def _explain_change(
     change: Change, reader_is: Literal["new", "old"], writer: _Shown, reader: _Shown
 ) -> contract.Change:
     written, read = writer.part(change.old), reader.part(change.new)
@@ -58,7 +58,7 @@ class _Shown:
     def __init__(self, schema: ProtobufSchema, *, lines: bool) -> None:
         self._package = schema.file.package
         self._lines = schema.canonical.split("\n") if lines else []
-        self._index = _indexed(self._lines)
+        self._index = _index_lines(self._lines)
 
     def part(self, item: Item | None) -> Part | None:
         """Return the changed part; ``None`` if it is absent."""
@@ -85,7 +85,7 @@ class _Shown:
         return self._index.get((scope, what), 0)
 
 
-def _indexed(lines: Sequence[str]) -> dict[tuple[str, str], int]:
+def _index_lines(lines: Sequence[str]) -> dict[tuple[str, str], int]:
     """Return the lines of a canonical text by scope and name; indentation shows the nesting."""
     index: dict[tuple[str, str], int] = {}
     scopes = [""]

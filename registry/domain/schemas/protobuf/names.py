@@ -85,10 +85,10 @@ class Names:
 
 def unknown_type(file: File, names: Names) -> str | None:
     """Return a type that a field, a method or an ``extend`` names but nothing declares."""
-    return next((name for name, scope in _named(file) if names.type(name, scope) is None), None)
+    return next((name for name, scope in _names_in(file) if names.type(name, scope) is None), None)
 
 
-def _named(file: File) -> Iterator[tuple[str, str]]:
+def _names_in(file: File) -> Iterator[tuple[str, str]]:
     for scope, declared in declarations(file):
         if isinstance(declared, Message):
             yield from _named_by(declared.all_fields(), scope)

@@ -38,14 +38,14 @@ class OptionSetter:
             name = option.name if full_name is None else full_name
             text = "".join(self._text(f"[{name}]" if option.custom else name, option.value, scope))
             if option.custom and full_name is not None and extended is None:
-                extended = self._extended(options)
+                extended = self._with_extensions(options)
             into = extended if option.custom else options
             if full_name is None or into is None or not self._put(into, text):
                 _leave(options, option, text)
         if extended is not None:
             options.MergeFromString(extended.SerializePartialToString(deterministic=True))
 
-    def _extended(self, options: AnyMessage) -> AnyMessage | None:
+    def _with_extensions(self, options: AnyMessage) -> AnyMessage | None:
         """Return an empty message of the same kind that knows the extensions."""
         if not self._asked:
             self._pool, self._asked = self._find_pool(), True

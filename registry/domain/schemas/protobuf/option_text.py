@@ -71,12 +71,12 @@ class OptionText:
         return options if self._names is None else self._normal(options, scope, self._names)
 
     def _normal(self, options: Iterable[Option], scope: str, names: Names) -> list[Option]:
-        resolved = sorted((_resolved(each, scope, names) for each in options), key=attrgetter("name"))
+        resolved = sorted((_resolve(each, scope, names) for each in options), key=attrgetter("name"))
         chosen: list[Option] = []
         for name, group in groupby(resolved, attrgetter("name")):
             extension, same = names.extension_called(name), list(group)
             once = extension is not None and extension.field.label != "repeated"
-            chosen += [_merged(same)] if once else same
+            chosen += [_merge(same)] if once else same
         return chosen
 
     def statements(self, options: Iterable[Option], scope: str) -> list[str]:
@@ -91,7 +91,7 @@ class OptionText:
     def _list(texts: Sequence[str]) -> str:
         if len(texts) == 1:
             return f"[{texts[0]}]"
-        return f"[\n{_separated(texts)}]"
+        return f"[\n{_join_separated(texts)}]"
 
     def text(self, option: Option, scope: str) -> str:
         """Return ``name = value``."""
@@ -114,21 +114,21 @@ class OptionText:
             return self._message(value, scope)
         if self._names is not None and len(value) == 1:
             return self._value(value[0], scope)
-        return f"[\n{_separated([self._value(each, scope) for each in value])}]"
+        return f"[\n{_join_separated([self._value(each, scope) for each in value])}]"
 
     def _message(self, members: Mapping[str, Value], scope: str) -> str:
         if self._names is not None:
-            members = _sorted(members, scope, self._names)
+            members = _sort_members(members, scope, self._names)
         lines = [f"{name}: {self._value(value, scope)}" for name, value in members.items()]
-        return f"{{\n{_separated(lines)}}}"
+        return f"{{\n{_join_separated(lines)}}}"
 
 
-def _separated(texts: Sequence[str]) -> str:
+def _join_separated(texts: Sequence[str]) -> str:
     last = len(texts) - 1
     return "".join([indented(text if at == last else f"{text},") for at, text in enumerate(texts)])
 
 
-def _resolved(option: Option, scope: str, names: Names) -> Option:
+def _resolve(option: Option, scope: str, names: Names) -> Option:
     full_name = names.extension(option.name, scope) if option.custom else None
     if full_name is None:
         return option
@@ -141,7 +141,7 @@ def _as_message(nested: Option) -> Mapping[str, Value]:
     return {nested.name: _as_message(value) if isinstance(value, Option) else value}
 
 
-def _merged(same: Sequence[Option]) -> Option:
+def _merge(same: Sequence[Option]) -> Option:
     """Return one option for several of a name: messages are merged, of other values the last one counts."""
     from_here = max((at for at, each in enumerate(same) if not isinstance(each.value, Mapping)), default=0)
     if from_here == len(same) - 1:
@@ -152,17 +152,17 @@ def _merged(same: Sequence[Option]) -> Option:
     for each in same[from_here:]:
         for name, value in each.value.items() if isinstance(each.value, Mapping) else ():
             found.setdefault(name, []).append(value)
-    united = {name: values[0] if len(values) == 1 else _united(values) for name, values in found.items()}
+    united = {name: values[0] if len(values) == 1 else _distinct(values) for name, values in found.items()}
     return replace(same[-1], value=united)
 
 
-def _united(values: Iterable[Value]) -> Value:
+def _distinct(values: Iterable[Value]) -> Value:
     """Return each value once; values are compared as texts, because there can be many."""
     listed = (one for value in values for one in (value if isinstance(value, tuple) else (value,)))
     return tuple({repr(one): one for one in listed}.values())
 
 
-def _sorted(members: Mapping[str, Value], scope: str, names: Names) -> Mapping[str, Value]:
+def _sort_members(members: Mapping[str, Value], scope: str, names: Names) -> Mapping[str, Value]:
     named: dict[str, Value] = {}
     for name, value in members.items():
         if value == ():
@@ -188,7 +188,7 @@ def normal(text: str) -> str:
     found = _DECIMAL.fullmatch(text)
     if found is None or Decimal(text).adjusted() > _LENGTH_MAX:
         return text
-    return _shown(_read(text, len(found.group(1) or "")))
+    return _format(_read(text, len(found.group(1) or "")))
 
 
 def _whole(sign: str, digits: str) -> str:
@@ -215,6 +215,6 @@ def _read(text: str, decimals: int) -> Decimal:
     return Decimal(repr(double)) if decimals <= 16 and (double or not exact) and isfinite(double) else exact
 
 
-def _shown(value: Decimal) -> str:
+def _format(value: Decimal) -> str:
     text = f"{value.quantize(_PLACES, ROUND_HALF_EVEN, _EXACT):f}"
     return text.rstrip("0").rstrip(".")

@@ -40,15 +40,15 @@ def read_option(source: Source) -> Option:
 
 def _name(source: Source) -> tuple[str, bool, str]:
     custom = source.peek() == "("
-    name = _wrapped(source)
+    name = _wrap(source)
     nested = ""
     if custom and source.peek() == ".":
         # The scanner reads the dot after a closing bracket as the start of a word.
-        nested = source.word()[1:] or _wrapped(source)
+        nested = source.word()[1:] or _wrap(source)
     return name, custom, nested
 
 
-def _wrapped(source: Source) -> str:
+def _wrap(source: Source) -> str:
     for start, end in ("()", "[]"):
         if source.take(start):
             word = source.word()
@@ -96,11 +96,11 @@ def _message(source: Source, depth: int) -> Value:
         if name not in members:
             members[name] = value
         else:
-            several.setdefault(name, _listed(members[name])).extend(_listed(value))
+            several.setdefault(name, _as_list(members[name])).extend(_as_list(value))
         if not source.take(","):
             source.take(";")
     return members | {name: tuple(values) for name, values in several.items()}
 
 
-def _listed(value: Value) -> list[Value]:
+def _as_list(value: Value) -> list[Value]:
     return list(value) if isinstance(value, tuple) else [value]

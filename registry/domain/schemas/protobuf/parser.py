@@ -141,7 +141,7 @@ class _Parser:
                 case "enum":
                     parts.types.append(self._enum())
                 case "reserved":
-                    parts.reserved.append(self._reserved())
+                    parts.reserved.append(self._parse_reserved())
                 case "extensions":
                     parts.extensions.append(self._extensions())
                 case "extend":
@@ -249,7 +249,7 @@ class _Parser:
             if word == "option":
                 options.append(statement(source))
             elif word == "reserved":
-                reserved.append(self._reserved())
+                reserved.append(self._parse_reserved())
             else:
                 constants.append(self._constant(word))
         return EnumType(name, tuple(constants), tuple(options), tuple(reserved))
@@ -262,7 +262,7 @@ class _Parser:
         source.need(";")
         return Constant(name, tag, options)
 
-    def _reserved(self) -> tuple[Span, ...]:
+    def _parse_reserved(self) -> tuple[Span, ...]:
         source = self._source
         spans: list[Span] = []
         while True:

@@ -48,7 +48,7 @@ class Pools:
         protos = [self._proto(file, shared, path) for path, file in self._dependencies]
         protos.append(self._proto(self._file, self._names, _OWN))
         try:
-            for proto in (*_bundled(protos), *protos):
+            for proto in (*_bundled_files(protos), *protos):
                 pool.AddSerializedFile(proto.SerializeToString())
         except (TypeError, ValueError, KeyError) as error:
             raise InvalidSchema(f"Invalid Protobuf schema: {error}") from None
@@ -59,7 +59,7 @@ class Pools:
         return descriptor(file, names, path, standard, self._known)
 
 
-def _bundled(protos: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]:
+def _bundled_files(protos: Iterable[FileDescriptorProto]) -> list[FileDescriptorProto]:
     """Return the required bundled files; a schema may declare what it does not import."""
     needed = {path for proto in protos for path in proto.dependency}
     for path, proto in reversed(PROTOS.items()):

@@ -57,7 +57,7 @@ class ProtobufSchema:
     def names(self) -> Names:
         """All names that the file can use."""
         if self._names is None:
-            self._names = Names(self.file, self._dependencies, _bundled)
+            self._names = Names(self.file, self._dependencies, _bundled_names)
         return self._names
 
     @property
@@ -167,7 +167,7 @@ def _from_base64(text: str) -> File | None:
         return None
 
 
-def _bundled() -> Names:
+def _bundled_names() -> Names:
     from .bundled import NAMES  # noqa: PLC0415 (loads the protobuf library, which few schemas need)
 
     return NAMES

@@ -122,12 +122,12 @@ class Source:
                 raise self.error("unterminated string")  # or the end, where no string may be the last token
             self._at += 1
             inner = token[1:-1]
-            parts.append(_ESCAPE.sub(self._unescaped, inner) if "\\" in inner else inner)
+            parts.append(_ESCAPE.sub(self._unescape, inner) if "\\" in inner else inner)
         if not parts:
             raise self.unexpected("expected a string")
         return "".join(parts)
 
-    def _unescaped(self, found: re.Match[str]) -> str:
+    def _unescape(self, found: re.Match[str]) -> str:
         hexadecimal, octal, other = found.groups()
         if other is not None:
             return _ESCAPES.get(other, other)
@@ -175,11 +175,11 @@ def outline(text: str) -> Fingerprints | None:
     words = tokens(text)
     if "extend" in words and "group" in words:
         return None  # the parser drops groups inside `extend`
-    own = digest(sorted(_numbered(words)))
+    own = digest(sorted(_numbered_declarations(words)))
     return Fingerprints(own, own)
 
 
-def _numbered(words: Sequence[str]) -> Iterator[str]:
+def _numbered_declarations(words: Sequence[str]) -> Iterator[str]:
     """Yield type, name and number of fields, groups and constants; no type for constants and maps."""
     at = -1
     for _ in range(words.count("=")):

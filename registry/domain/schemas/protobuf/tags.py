@@ -24,7 +24,7 @@ def tagged(file: File) -> list[Tagged]:
 
 def change(file: File, wanted: tags.Changes) -> File:
     """Return the file with other tags. Raises :class:`~.contract.InvalidSchema` for an unknown path."""
-    placed = list(_placed(file))
+    placed = list(_walk_messages(file))
     first = {each.path: at for at, each in reversed(list(enumerate(placed)))}
     named = {at: {field.name for field in placed[at].message.all_fields()} for at in first.values()}
     records: dict[int, tags.Change] = {}
@@ -39,7 +39,7 @@ def change(file: File, wanted: tags.Changes) -> File:
             records[at] = each
         else:
             fields.setdefault(at, {})[last] = each
-    return _rebuilt(file, placed, records, fields)
+    return _rebuild(file, placed, records, fields)
 
 
 class _Placed(NamedTuple):
@@ -49,7 +49,7 @@ class _Placed(NamedTuple):
     outer: int
 
 
-def _placed(file: File) -> Iterator[_Placed]:
+def _walk_messages(file: File) -> Iterator[_Placed]:
     """Yield all messages in the order of the text, each after the one around it."""
     waiting = [_Placed(each.name, each, -1) for each in reversed(list(file.messages()))]
     at = 0
@@ -61,7 +61,7 @@ def _placed(file: File) -> Iterator[_Placed]:
         at += 1
 
 
-def _rebuilt(
+def _rebuild(
     file: File,
     placed: Sequence[_Placed],
     records: Mapping[int, tags.Change],
@@ -86,7 +86,7 @@ def _types(types: Sequence[Message | EnumType], last_first: list[Message]) -> tu
 
 
 def _entities(file: File) -> Iterator[tuple[Entity, Message | Field]]:
-    for path, message, _ in _placed(file):
+    for path, message, _ in _walk_messages(file):
         yield Entity(path, tags.RECORD), message
         for field in message.all_fields():
             yield Entity(f"{path}.{field.name}", tags.FIELD), field

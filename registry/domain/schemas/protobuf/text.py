@@ -93,7 +93,7 @@ class _Text:
     def _message(self, message: Message, scope: str) -> str:
         options = self._options.chosen(message.options, scope)
         parts = [f"message {message.name} {{"]
-        parts += _block(self._reserved(message.reserved))
+        parts += _block(self._print_reserved(message.reserved))
         parts += _block(self._options.statements(options, scope))
         parts += _block([self._field(each, scope) for each in self._by_tag(message.fields)])
         if message.oneofs:
@@ -137,7 +137,7 @@ class _Text:
             fields: dict[str, list[Field]] = {}
             for each in extends:
                 if each.fields:
-                    fields.setdefault(self._resolved(each.name, scope), []).extend(each.fields)
+                    fields.setdefault(self._resolve(each.name, scope), []).extend(each.fields)
             extends = [Extend(name, tuple(self._by_tag(each))) for name, each in fields.items()]
         return [self._extend(each, scope) for each in extends]
 
@@ -150,7 +150,7 @@ class _Text:
         parts = [f"enum {enum.name} {{"]
         if enum.reserved or enum.options or enum.constants:
             parts.append("\n")
-        parts += map(indented, self._reserved(enum.reserved))
+        parts += map(indented, self._print_reserved(enum.reserved))
         options = self._options.chosen(enum.options, scope)
         parts += map(indented, self._options.statements(options, scope))
         constants = enum.constants
@@ -182,12 +182,12 @@ class _Text:
             declared = self._names.type(type_, scope) if self._names else None
             entry = declared.type.map_type() if declared and isinstance(declared.type, Message) else None
             if declared is None or entry is None:
-                return self._resolved(type_, scope)
+                return self._resolve(type_, scope)
             type_, scope = entry, declared.full_name
         value = type_.value
-        return type_ if value in SCALARS else MapType(type_.key, self._resolved(value, scope))
+        return type_ if value in SCALARS else MapType(type_.key, self._resolve(value, scope))
 
-    def _resolved(self, name: str, scope: str) -> str:
+    def _resolve(self, name: str, scope: str) -> str:
         if self._names is None:
             return name
         declared = self._names.type(name, scope)
@@ -203,13 +203,13 @@ class _Text:
         return "".join([*parts, "}\n"])
 
     def _rpc(self, rpc: Rpc, scope: str) -> str:
-        request = ("stream " if rpc.request_streams else "") + self._resolved(rpc.request, scope)
-        response = ("stream " if rpc.response_streams else "") + self._resolved(rpc.response, scope)
+        request = ("stream " if rpc.request_streams else "") + self._resolve(rpc.request, scope)
+        response = ("stream " if rpc.response_streams else "") + self._resolve(rpc.response, scope)
         options = self._options.statements(self._options.chosen(rpc.options, scope), scope)
         body = f" {{\n{''.join(map(indented, options))}}}" if options else ""
         return f"rpc {rpc.name} ({request}) returns ({response}){body};\n"
 
-    def _reserved(self, statements: Iterable[Sequence[Span]]) -> list[str]:
+    def _print_reserved(self, statements: Iterable[Sequence[Span]]) -> list[str]:
         if self._names:
             statements = [
                 [span] for span in sorted((s for each in statements for s in each), key=_reserved_order)

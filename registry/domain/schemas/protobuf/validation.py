@@ -36,11 +36,11 @@ class Validation:
             raise InvalidSchema(f"Invalid protobuf schema definition: {fault}")
 
     def _faults_of_names(self) -> Iterator[str]:
-        yield from _misnamed(self._file.package, [each.name for each in self._file.types])
+        yield from _check_names(self._file.package, [each.name for each in self._file.types])
         for scope, declared in declarations(self._file):
             if isinstance(declared, Message):
                 fields = [each.name for each in _fields(declared)]
-                yield from _misnamed(scope, [*(each.name for each in declared.types), *fields])
+                yield from _check_names(scope, [*(each.name for each in declared.types), *fields])
 
     def _faults_of_fields(self) -> Iterator[str]:
         for scope, declared in declarations(self._file):
@@ -86,7 +86,7 @@ def _fields(message: Message) -> Sequence[Field | Group]:
     return [*message.all_fields(), *message.all_groups()]
 
 
-def _misnamed(scope: str, names: Sequence[str]) -> Iterator[str]:
+def _check_names(scope: str, names: Sequence[str]) -> Iterator[str]:
     """Yield the errors of names in one scope: invalid names and duplicates."""
     seen: set[str] = set()
     for name in names:
