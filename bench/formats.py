@@ -187,8 +187,8 @@ async def large(port: int) -> None:
                 assert status == 200, said
                 took.setdefault(way, []).append((time.perf_counter() - began) * 1000)
         client.close()
-        told = ", ".join(f"{way} {statistics.median(times):.0f} ms" for way, times in took.items())
-        print(f"{what} ({len(text) // 1000} kB): {told}", flush=True)
+        summary = ", ".join(f"{way} {statistics.median(times):.0f} ms" for way, times in took.items())
+        print(f"{what} ({len(text) // 1000} kB): {summary}", flush=True)
 
 
 async def others(port: int, seconds: float) -> dict[str, Measured]:

@@ -206,11 +206,11 @@ class Bystander:
         return f"{hundredths[49]:.1f}, {hundredths[98]:.1f}" + (f", {failed} failed" * bool(failed))
 
 
-def _read(port: int, told: Connection) -> None:
+def _read(port: int, stopping: Connection) -> None:
     took_ms: list[float] = []
     failed = 0
     connection = HTTPConnection("127.0.0.1", port, timeout=30.0)
-    while not told.poll(0.005):
+    while not stopping.poll(0.005):
         began = time.monotonic()
         try:
             connection.request("GET", "/schemas/ids/1")
@@ -220,7 +220,7 @@ def _read(port: int, told: Connection) -> None:
             connection.close()
         took_ms.append((time.monotonic() - began) * 1e3)
     connection.close()
-    told.send((took_ms, failed))
+    stopping.send((took_ms, failed))
 
 
 class Memory(threading.Thread):

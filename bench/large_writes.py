@@ -127,7 +127,7 @@ async def _ask_on_time(port: int, method: str, name: str, said: Connection) -> N
     said.send((took, answers))
 
 
-def told(name: str, took: list[float], answers: Counter[str]) -> str:
+def row(name: str, took: list[float], answers: Counter[str]) -> str:
     ordered = sorted(took)
     at = [ordered[min(len(ordered) - 1, int(len(ordered) * part))] * 1000 for part in (0.5, 0.99, 1)]
     percentiles = f"p50 {at[0]:8.1f} ms, p99 {at[1]:8.1f} ms, max {at[2]:8.1f} ms"
@@ -141,15 +141,15 @@ def trial(port: int, given: argparse.Namespace) -> None:
     print(first.getresponse().read().decode())
     writing, reading = Bystander(port, "POST", "calm"), Bystander(port, "GET", "calm")
     time.sleep(3)
-    print(told("writes alone", *writing.end()))
-    print(told("reads alone", *reading.end()), flush=True)
+    print(row("writes alone", *writing.end()))
+    print(row("reads alone", *reading.end()), flush=True)
     said, theirs = multiprocessing.Pipe()
     sender = multiprocessing.Process(target=send, args=(port, given.large, given.bytes, given.fields, theirs))
     sender.start()
     writing, reading = Bystander(port, "POST", "loaded"), Bystander(port, "GET", "loaded")
     answers, seconds = said.recv()
-    print(told("writes with large ones", *writing.end()))
-    print(told("reads with large ones", *reading.end()))
+    print(row("writes with large ones", *writing.end()))
+    print(row("reads with large ones", *reading.end()))
     print(f"  {given.large} large writes of {given.bytes} bytes in {seconds:.1f} s: {answers}", flush=True)
     sender.join()
 

@@ -92,8 +92,8 @@ def measure(log: EmbeddedLog, options: argparse.Namespace, folder: Path) -> None
         ("unchanged since", Moment(end - 1)),
         ("changed since", Moment(options.records - 1)),
     ):
-        told = cpu_of(lambda: [teller.tell(moment, [packed_owner(each)], lambda: None) for each in subjects])  # noqa: B023
-        print(f"rows of a subject that has {what}: {told / SUBJECTS * 1e6:.0f} µs CPU")
+        cost = cpu_of(lambda: [teller.tell(moment, [packed_owner(each)], lambda: None) for each in subjects])  # noqa: B023
+        print(f"rows of a subject that has {what}: {cost / SUBJECTS * 1e6:.0f} µs CPU")
     plain.close()
     kept.close()
 

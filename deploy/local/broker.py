@@ -155,9 +155,9 @@ class Broker(Process):
         ):
             asks.sendall(_METADATA)
             answer = asks.makefile("rb")
-            told = answer.read(int.from_bytes(answer.read(4)))
+            answer_bytes = answer.read(int.from_bytes(answer.read(4)))
             # The controller's id, and no topics.
-            return len(told) >= 8 and told[-8:-4] != _NOBODY
+            return len(answer_bytes) >= 8 and answer_bytes[-8:-4] != _NOBODY
         return False
 
     def _is_registered(self, zookeeper: ZooKeeper) -> bool:

@@ -75,8 +75,8 @@ def zookeeper() -> list[Path]:
 @cache
 def java_identity() -> str:
     """Return a name for this exact Java, for files that only it can use."""
-    told = subprocess.run([java(), "-version"], capture_output=True, check=True).stderr
-    return hashlib.sha256(java().encode() + told).hexdigest()[:12]
+    output = subprocess.run([java(), "-version"], capture_output=True, check=True).stderr
+    return hashlib.sha256(java().encode() + output).hexdigest()[:12]
 
 
 def _packaged_java() -> str | None:
@@ -86,8 +86,8 @@ def _packaged_java() -> str | None:
 
 def _java_version(program: str) -> int:
     try:
-        told = subprocess.run([program, "-version"], capture_output=True, text=True, check=True).stderr
-        return int(told.split('"')[1].split(".")[0])
+        output = subprocess.run([program, "-version"], capture_output=True, text=True, check=True).stderr
+        return int(output.split('"')[1].split(".")[0])
     except (OSError, subprocess.CalledProcessError, IndexError, ValueError):
         return 0
 

@@ -47,8 +47,8 @@ def _operation(method: str, path: str, operation: Json) -> Iterator[str]:
     yield from ("| status | |", "| --- | --- |")
     for status, response in operation["responses"].items():
         answer = _kind(_first_schema(response)) if status.startswith("2") and "content" in response else ""
-        told = "; ".join(response["description"].split("\n\n"))
-        yield f"| {status} | {_cell(told)}{': ' + answer if answer else ''} |"
+        shown = "; ".join(response["description"].split("\n\n"))
+        yield f"| {status} | {_cell(shown)}{': ' + answer if answer else ''} |"
     yield ""
 
 
@@ -65,8 +65,8 @@ def _body(name: str, schema: Json) -> Iterator[str]:
         needed = schema.get("required", ())
         yield from ("| member | type | |", "| --- | --- | --- |")
         for member, each in members.items():
-            told = each.get("description", "") + (" (required)" if member in needed else "")
-            yield f"| `{member}` | {_kind(each)} | {_cell(told)} |"
+            shown = each.get("description", "") + (" (required)" if member in needed else "")
+            yield f"| `{member}` | {_kind(each)} | {_cell(shown)} |"
         yield ""
     else:
         yield from (f"{_kind(schema)}", "")

@@ -21,7 +21,7 @@ SESSION_TIMEOUT_S = 6.0
 # How long a node that cannot reach its own address lets other nodes go first.
 HOLD_BACK_S = 1.0
 # After which a first connection that is still not there is reported; others take part of the session's time.
-TELL_AFTER_S = 0.7
+ANNOUNCE_AFTER_S = 0.7
 # Confluent ≤ 6.x: decimal text, the inclusive upper end of the last batch of ids.
 COUNTER = "/schema_id_counter"
 
@@ -59,7 +59,7 @@ class ZooKeeperElection:
         self._members = Members(self._connection, own)
         self._tree: Tree | None = None
         self._holding_back_since: float | None = None
-        self._resigned = self._told = False
+        self._resigned = self._reported = False
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         # Changes of the counter happen in the order in which they were asked for.
@@ -159,16 +159,16 @@ class ZooKeeperElection:
     async def _wait_for_change(self) -> None:
         """Wait for a reason to check again; report a connection that stays lost."""
         try:
-            async with asyncio.timeout(self._session_timeout_s / 3 if self._told else TELL_AFTER_S):
+            async with asyncio.timeout(self._session_timeout_s / 3 if self._reported else ANNOUNCE_AFTER_S):
                 await self._check_now.wait()
         except TimeoutError:
-            if not (self._connection.connected or self._told):
+            if not (self._connection.connected or self._reported):
                 self._report_error(f"waiting for ZooKeeper at {self._hosts}")
             elif not self._connection.connected:
                 self._report_error(await servers_unreachable(self._hosts, self._tls))
             elif self._holding_back_since is None:
                 await self._check_now.wait()
-            self._told = True
+            self._reported = True
         self._check_now.clear()
 
     async def _after_error(self, reason: str) -> None:

@@ -28,7 +28,7 @@ def with_registry(run: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(run)
     def with_client(connection: Connection, *more: Any, **given: Any) -> int:
-        with errors_told(), connection.open(os.environ) as client:
+        with report_errors(), connection.open(os.environ) as client:
             return run(client, *more, **given)
 
     return with_connection()(with_client)
@@ -38,7 +38,7 @@ def with_connection(*, url: bool = True) -> Callable[[Callable[..., int]], Calla
     """Give a verb a :class:`Connection` as its first argument, in front of those of decorators above.
 
     Without the flag ``--url``, the verb names registries itself and opens its clients by
-    ``connection.open(os.environ, url)``, within :func:`errors_told`.
+    ``connection.open(os.environ, url)``, within :func:`report_errors`.
     """
 
     def decorate(run: Callable[..., int]) -> Callable[..., int]:
@@ -63,7 +63,7 @@ def with_connection(*, url: bool = True) -> Callable[[Callable[..., int]], Calla
 
 
 @contextmanager
-def errors_told() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """Turn an error of the client into a message and an exit status."""
     from registry.cli.client.errors import ErrorAnswer, RegistryError  # noqa: PLC0415 - the help needs no client
 

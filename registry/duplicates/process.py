@@ -78,20 +78,20 @@ def _reason(error: Exception, wanted: SearchRequest) -> str:
 
 def _found(parent: Parent, wanted: SearchRequest) -> Duplicates:
     rows, now = MovingView(), ("", 0, 0)
-    told = 0.0
+    announced = 0.0
 
     def progress(step: str, done: int, total: int) -> None:
         nonlocal now
         now = step, done, total
 
-    def tell() -> None:
-        nonlocal told
-        if now[0] and time.monotonic() - told >= PROGRESS_S:
-            told = time.monotonic()
+    def announce() -> None:
+        nonlocal announced
+        if now[0] and time.monotonic() - announced >= PROGRESS_S:
+            announced = time.monotonic()
             parent.report(progress=dict(zip(("step", "done", "total"), now, strict=True)))
 
     search = find_groups(rows, wanted.prefix, deleted=wanted.deleted, bounds=wanted.bounds, progress=progress)
-    return in_slices(search, rows, parent.settings, wanted.spans, tell)
+    return in_slices(search, rows, parent.settings, wanted.spans, announce)
 
 
 def in_slices(

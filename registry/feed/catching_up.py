@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from registry.domain.errors import EVENTS_DELETED, RegistryError
 from registry.domain.lru import Lru
 
-from .listener import Listener, Sight, State
+from .listener import EventFilter, Listener, State
 from .live import LiveListeners
 from .printing import printed
 from .ring import Entry
@@ -38,7 +38,7 @@ class CatchingUp:
         self._workers: set[asyncio.Task[None]] = set()
         # Those that will look at the queue again.
         self._working = 0
-        self._texts = Lru[tuple[int, int, Sight, Hashable], bytes](_TEXTS_MAX)
+        self._texts = Lru[tuple[int, int, EventFilter, Hashable], bytes](_TEXTS_MAX)
 
     def add(self, listener: Listener) -> None:
         """Send a listener what it lacks, in turn with others."""
@@ -124,11 +124,11 @@ class CatchingUp:
 
     def _framed(self, listener: Listener, found: Sequence[Entry], end: int) -> bytes:
         """Return the events of a page that a listener sees, as they are written."""
-        stream, sight = listener.stream, listener.sight
-        key = listener.position, end, sight, stream.framing
+        stream, event_filter = listener.stream, listener.event_filter
+        key = listener.position, end, event_filter, stream.framing
         framed = self._texts.get(key)
         if framed is None:
-            text = b"".join(printed(each) for each in found if sight.shows(each))
+            text = b"".join(printed(each) for each in found if event_filter.shows(each))
             framed = stream.framed(text) if text else b""
             self._texts.put(key, framed)
         return framed

@@ -19,7 +19,7 @@ from registry.security.gate import Gate
 
 from .catching_up import CatchingUp
 from .contract import Source, Stream
-from .listener import Listener, Sight, State, Subscription
+from .listener import EventFilter, Listener, State, Subscription
 from .live import LiveListeners, in_slices
 from .printing import beginning, heartbeat
 from .quota import Bounds, Quota
@@ -117,7 +117,7 @@ class Hub:
         """
         self._check(subscription)
         wanted, credentials, admission = subscription
-        sight = Sight(wanted, admission.access)
+        event_filter = EventFilter(wanted, admission.access)
         deadline = time.monotonic() + wait_s
         self._quota.take(subscription.client)
         try:
@@ -126,7 +126,7 @@ class Hub:
             for _ in range(_POLL_PAGES_MAX):
                 news = self._tail.news
                 found, following = await self._tail.after(position)
-                shown = [each for each in found if sight.shows(each)]
+                shown = [each for each in found if event_filter.shows(each)]
                 if len(shown) > limit:
                     return [each.data for each in shown[:limit]], shown[limit - 1].event.offset + 1
                 if shown:

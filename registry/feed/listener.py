@@ -16,7 +16,7 @@ from .ring import Entry
 from .visibility import is_visible
 
 
-class Sight(NamedTuple):
+class EventFilter(NamedTuple):
     """The events that are shown to a listener. Listeners with the same share what is printed for it."""
 
     wanted: Filter
@@ -79,6 +79,6 @@ class Listener:
         sender.listeners.add(self)
 
     @property
-    def sight(self) -> Sight:
+    def event_filter(self) -> EventFilter:
         """The events that it is shown now."""
-        return Sight(self.wanted, self.sender.access)
+        return EventFilter(self.wanted, self.sender.access)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Iterator, Sequence
 
-from .listener import Listener, Sight, State
+from .listener import EventFilter, Listener, State
 from .printing import printed
 from .ring import Entry
 
@@ -18,7 +18,7 @@ class LiveListeners:
 
     def __init__(self, on_behind: Callable[[Listener], None]) -> None:
         self._on_behind = on_behind
-        self._groups: dict[tuple[Sight, Hashable], set[Listener]] = {}
+        self._groups: dict[tuple[EventFilter, Hashable], set[Listener]] = {}
 
     def __iter__(self) -> Iterator[Listener]:
         return iter([listener for group in self._groups.values() for listener in group])
@@ -39,8 +39,8 @@ class LiveListeners:
     async def send(self, found: Sequence[Entry], begin: int, end: int) -> None:
         """Write the events from ``begin`` to ``end`` to those who have been sent everything before."""
         lines = [(each, printed(each)) for each in found]
-        for (sight, _), group in tuple(self._groups.items()):
-            text = b"".join(line for each, line in lines if sight.shows(each))
+        for (event_filter, _), group in tuple(self._groups.items()):
+            text = b"".join(line for each, line in lines if event_filter.shows(each))
             framed = b""
             async for listener in in_slices(group):
                 if listener.state is not State.LIVE or listener.position != begin:
@@ -54,8 +54,8 @@ class LiveListeners:
                     listener.stream.write(framed)
 
 
-def _group_of(listener: Listener) -> tuple[Sight, Hashable]:
-    return listener.sight, listener.stream.framing
+def _group_of(listener: Listener) -> tuple[EventFilter, Hashable]:
+    return listener.event_filter, listener.stream.framing
 
 
 async def in_slices(listeners: Iterable[Listener]) -> AsyncIterator[Listener]:

@@ -180,13 +180,13 @@ class Forwarding:
 
     def _begin(self, pending: PendingCommand, first: Reply | None = None) -> None:
         self._room.add(pending.size)
-        self._keep(self._loop.create_task(self._see_through(pending, first)))
+        self._keep(self._loop.create_task(self._run_to_completion(pending, first)))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _see_through(self, pending: PendingCommand, first: Reply | None) -> None:
+    async def _run_to_completion(self, pending: PendingCommand, first: Reply | None) -> None:
         self._under_way += 1
         try:
             pending.reply(await self._decided(pending, first))

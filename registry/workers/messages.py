@@ -45,7 +45,7 @@ class WorkResult(NamedTuple):
 
     def failures(self) -> list[str]:
         """Return the tracebacks of unexpected errors."""
-        told: list[SchemaAnswer | None] = [self.known]
+        answers: list[SchemaAnswer | None] = [self.known]
         if self.known is not None and type(self.known.value) is list:
-            told += [each for each in self.known.value if isinstance(each, SchemaAnswer)]
-        return [each.failure for each in told if each is not None and each.failure is not None]
+            answers += [each for each in self.known.value if isinstance(each, SchemaAnswer)]
+        return [each.failure for each in answers if each is not None and each.failure is not None]

@@ -152,16 +152,16 @@ class _TooLong:
         self._lock = threading.Lock()
         self._kept = Lru[SchemaQuery, _Before](TOO_LONG_CHARACTERS_MAX)
 
-    def add(self, job: Job, told: WorkResult) -> None:
+    def add(self, job: Job, result: WorkResult) -> None:
         """Remember the query for a while, and the part that caused it.
 
         That part may be asked alone the next time, when the answers to the others are known.
         """
         query = job.lacking.query
         with self._lock:
-            self._keep(query, told.known, job.budget_s)
-            if told.stuck is not None:
-                self._keep(query.parts[told.stuck.part], None, told.stuck.seconds)
+            self._keep(query, result.known, job.budget_s)
+            if result.stuck is not None:
+                self._keep(query.parts[result.stuck.part], None, result.stuck.seconds)
 
     def find(self, query: SchemaQuery, left_s: float) -> _Before | None:
         """Return the earlier outcome if the query is known to take longer than ``left_s``.

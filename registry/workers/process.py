@@ -46,10 +46,10 @@ def main() -> None:
     parser = Parser(_PARSER_BYTES)
     while (message := receive(queries)) is not None:
         asked: WorkRequest = pickle.loads(message)  # noqa: S301 (from our own parent)
-        told = answered(asked, parser)
-        if told.known is None or told.partial:
+        result = answered(asked, parser)
+        if result.known is None or result.partial:
             parser = Parser(_PARSER_BYTES)  # Its state may be inconsistent.
-        send(answers, pickle.dumps(told))
+        send(answers, pickle.dumps(result))
 
 
 def _let_others_go_before(nice: int) -> None:

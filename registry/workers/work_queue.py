@@ -105,9 +105,9 @@ class WorkQueue:
                 self._characters += job.characters
                 self._changed.notify()
         for each in late:
-            _tell(each, UNAVAILABLE(SLOW))
+            _reply(each, UNAVAILABLE(SLOW))
         if not taken:
-            _tell(job, UNAVAILABLE(BUSY))
+            _reply(job, UNAVAILABLE(BUSY))
 
     def _has_room_for(self, job: Job) -> bool:
         waiting = len(self._jobs)
@@ -141,7 +141,7 @@ class WorkQueue:
         for process in running:
             process.kill()
         for job in jobs:
-            _tell(job, UNAVAILABLE(BUSY))
+            _reply(job, UNAVAILABLE(BUSY))
 
     def _serve(self) -> None:
         process: WorkerProcess | None = None
@@ -182,7 +182,7 @@ class WorkQueue:
         for last in (False, True):
             left_s = job.until - time.monotonic()
             if left_s <= 0:
-                _tell(job, UNAVAILABLE(SLOW))
+                _reply(job, UNAVAILABLE(SLOW))
                 return process
             limits = self._limits
             asked = WorkRequest(
@@ -190,38 +190,38 @@ class WorkQueue:
             )
             try:
                 process = process or self._started()
-                told = process.ask(asked)
+                result = process.ask(asked)
             except Exception as error:
                 self._end(process)
                 process = None
                 if self._closed:
-                    _tell(job, UNAVAILABLE(BUSY))
+                    _reply(job, UNAVAILABLE(BUSY))
                     return None
                 given_up = last or isinstance(error, Late)
                 what = "given up" if given_up else "asked again"
                 unexpected = not isinstance(error, Late | Ended | OSError)
                 _log.warning("a schema query was %s: %s", what, error, exc_info=unexpected)
                 if given_up:
-                    _tell(job, UNAVAILABLE(SLOW if isinstance(error, Late) else _BROKEN))
+                    _reply(job, UNAVAILABLE(SLOW if isinstance(error, Late) else _BROKEN))
                     return None
             else:
-                self._done(job, told)
+                self._done(job, result)
                 return process
         return process
 
-    def _done(self, job: Job, told: WorkResult) -> None:
-        for failure in told.failures():
+    def _done(self, job: Job, result: WorkResult) -> None:
+        for failure in result.failures():
             _log.error("a schema query failed, and its request gets 500: %s", failure)
-        too_long = told.known is None or told.partial
-        if told.late:
-            _tell(job, UNAVAILABLE(SLOW))
+        too_long = result.known is None or result.partial
+        if result.late:
+            _reply(job, UNAVAILABLE(SLOW))
         elif too_long and self._beyond is not None:
             self._beyond(job)
         else:
             if too_long:
-                self._too_long(job, told)
+                self._too_long(job, result)
             refusal = UNPROCESSABLE(job.lacking.refusal)
-            _tell(job, refusal if told.known is None else Answered(told.known, told.took_s))
+            _reply(job, refusal if result.known is None else Answered(result.known, result.took_s))
 
     def _started(self) -> WorkerProcess:
         process = WorkerProcess(self._nice)
@@ -239,7 +239,7 @@ class WorkQueue:
             process.end()
 
 
-def _tell(job: Job, outcome: Answered | RegistryError) -> None:
+def _reply(job: Job, outcome: Answered | RegistryError) -> None:
     """Call the job's callback; an error, as from a closed event loop, must not affect other jobs."""
     try:
         job.done(outcome)

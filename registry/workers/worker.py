@@ -46,8 +46,8 @@ class WorkerProcess:
             self._receive(_START_S)
             self._ready = True
         send(self._process.stdin, pickle.dumps(asked))
-        told: WorkResult = pickle.loads(self._receive(asked.wall_s + _SPARE_S))  # noqa: S301 (our own process)
-        return told
+        result: WorkResult = pickle.loads(self._receive(asked.wall_s + _SPARE_S))  # noqa: S301 (our own process)
+        return result
 
     def _receive(self, wait_s: float) -> bytes:
         until = time.monotonic() + wait_s

@@ -75,8 +75,8 @@ def _verify(settings: Settings, options: dict[str, Any]) -> int:
     named = _named(location, options["snapshot"])
     announced = _announced(settings, named)
     with Steps() as steps:
-        told = verify(location, named, lambda done, total: steps("verifying", done, total), announced)
-        findings = list(told)
+        verified = verify(location, named, lambda done, total: steps("verifying", done, total), announced)
+        findings = list(verified)
     for finding in findings:
         print(f"registrar: {named}: {finding}", file=sys.stderr)
     if not findings:

@@ -105,8 +105,10 @@ class BuildHeartbeat:
 
     @property
     def _got_further(self) -> bool:
-        now, told = self._progress, self.entry.progress
-        return now is not None and (told is None or (now.step, now.percent) != (told.step, told.percent))
+        now, announced = self._progress, self.entry.progress
+        return now is not None and (
+            announced is None or (now.step, now.percent) != (announced.step, announced.percent)
+        )
 
     def beat(self, **more: str) -> bool:
         """Renew the entry, with other fields replaced; return whether the catalogue has it."""

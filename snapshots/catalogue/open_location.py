@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from registry.base.config.secret_files import current_secret
 from registry.base.config.settings import Settings
-from registry.base.observe.waiting import told
+from registry.base.observe.waiting import announced_if_slow
 from snapshots.format.files import Files
 from snapshots.format.location import Location
 from snapshots.format.signature import ManifestKeys
@@ -43,30 +43,30 @@ class _ToldFiles:
         self._answered = False
 
     def read(self, path: str, most: int) -> bytes:
-        return self._told(lambda: self._files.read(path, most))
+        return self._request_announced(lambda: self._files.read(path, most))
 
     def read_range(self, path: str, begin: int, length: int) -> bytes:
-        return self._told(lambda: self._files.read_range(path, begin, length))
+        return self._request_announced(lambda: self._files.read_range(path, begin, length))
 
     def copy(self, path: str, new: str) -> bool:
-        return self._told(lambda: self._files.copy(path, new))
+        return self._request_announced(lambda: self._files.copy(path, new))
 
     def write(self, path: str, data: bytes) -> None:
-        self._told(lambda: self._files.write(path, data))
+        self._request_announced(lambda: self._files.write(path, data))
 
     def names(self, path: str, *, folders: bool) -> list[str]:
-        return self._told(lambda: self._files.names(path, folders=folders))
+        return self._request_announced(lambda: self._files.names(path, folders=folders))
 
     def delete(self, path: str) -> None:
-        self._told(lambda: self._files.delete(path))
+        self._request_announced(lambda: self._files.delete(path))
 
     def delete_folder(self, path: str) -> None:
-        self._told(lambda: self._files.delete_folder(path))
+        self._request_announced(lambda: self._files.delete_folder(path))
 
-    def _told(self, request: Callable[[], _T]) -> _T:
+    def _request_announced(self, request: Callable[[], _T]) -> _T:
         if self._answered:
             return request()
-        with told(self._text):
+        with announced_if_slow(self._text):
             answer = request()
         self._answered = True
         return answer

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from registry.base.config.addresses import without_secrets
-from registry.base.observe.waiting import told
+from registry.base.observe.waiting import announced_if_slow
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
@@ -127,7 +127,7 @@ class _Locations:
     def in_time(self, uri: str, request: Callable[[], _T]) -> _T:
         """Return the result of a request to a location, see :func:`in_time`; waiting for it is told."""
         text = f"waiting for the snapshots in {without_secrets(uri)}, at most {ANSWER_S:g} s"
-        with told(text, self.observer.on_waiting):
+        with announced_if_slow(text, self.observer.on_waiting):
             return in_time(request)
 
     def failed(self, candidate: Candidate, error: LocationUnreachable) -> None:

@@ -31,7 +31,7 @@ def silent() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def told_by(command: str, flags: tuple[str, ...], told: str, folder: Path) -> None:
+def told_by(command: str, flags: tuple[str, ...], announced_if_slow: str, folder: Path) -> None:
     """Fail unless a command tells what it waits for, and goes on waiting."""
     verb, *more = command.split(" --")
     words = [*verb.split(), *(word for flag in more for word in f"--{flag}".split())]
@@ -43,7 +43,7 @@ def told_by(command: str, flags: tuple[str, ...], told: str, folder: Path) -> No
     process.environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **credentials}
     process.start()
     try:
-        until(lambda: told in process.output, TOLD_S, "the line")
+        until(lambda: announced_if_slow in process.output, TOLD_S, "the line")
         assert process.running
         assert "does not answer" not in process.output
     finally:
@@ -58,15 +58,17 @@ def told_by(command: str, flags: tuple[str, ...], told: str, folder: Path) -> No
         ("serve --readers 0", "waiting for Kafka at {}; there is no store yet, so nothing is served"),
     ],
 )
-def test_that_kafka_is_waited_for_is_told(command: str, told: str, silent: str, tmp_path: Path) -> None:
-    told_by(command, ("--kafka", silent), told.format(silent), tmp_path)
+def test_that_kafka_is_waited_for_is_told(
+    command: str, announced_if_slow: str, silent: str, tmp_path: Path
+) -> None:
+    told_by(command, ("--kafka", silent), announced_if_slow.format(silent), tmp_path)
 
 
 @pytest.mark.parametrize("command", ["snapshot list", "snapshot restore"])
 def test_that_an_object_store_is_waited_for_is_told(command: str, silent: str, tmp_path: Path) -> None:
     location = f"s3://bucket/x?region=eu&scheme=http&endpoint_override={silent}"
-    told = "registrar: waiting for the snapshots in s3://bucket/x"
-    told_by(command, ("--snapshots", location), told, tmp_path)
+    announced_if_slow = "registrar: waiting for the snapshots in s3://bucket/x"
+    told_by(command, ("--snapshots", location), announced_if_slow, tmp_path)
 
 
 @pytest.mark.long
@@ -83,4 +85,4 @@ def test_that_the_keyset_is_waited_for_is_told(
 
 
 def test_it_is_told_in_the_first_second() -> None:
-    assert waiting.TELL_AFTER_S < 1
+    assert waiting.ANNOUNCE_AFTER_S < 1

@@ -1,4 +1,4 @@
-"""Waits in which a program would seem to hang: told in the first second."""
+"""Waits in which a program would seem to hang: announced within the first second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # Long enough for a server that is well, and less than a second.
-TELL_AFTER_S = 0.7
+ANNOUNCE_AFTER_S = 0.7
 
 
 def print_waiting(text: str) -> None:
@@ -17,9 +17,9 @@ def print_waiting(text: str) -> None:
 
 
 @contextmanager
-def told(text: str, tell: Callable[[str], None] = print_waiting) -> Iterator[None]:
-    """Call ``tell`` with what is waited for, unless the block ends within :data:`TELL_AFTER_S`."""
-    timer = threading.Timer(TELL_AFTER_S, tell, (text,))
+def announced_if_slow(text: str, announce: Callable[[str], None] = print_waiting) -> Iterator[None]:
+    """Call ``announce`` with what is waited for, unless the block ends within :data:`ANNOUNCE_AFTER_S`."""
+    timer = threading.Timer(ANNOUNCE_AFTER_S, announce, (text,))
     timer.daemon = True
     timer.start()
     try:

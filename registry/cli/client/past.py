@@ -1,4 +1,4 @@
-"""Reads of the past, which a registry may not know: it would ignore the parameters and tell the present."""
+"""Reads of the past. A registry without them ignores the parameters and answers with the present."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_TIME: Final = "atTime"
 _PROOF: Final = "x-registry-at-offset"
 
 
-class TellsThePresent(RegistryError):
+class AnsweredWithPresent(RegistryError):
     """An answer about the present to a question about the past."""
 
 
@@ -26,13 +26,13 @@ def asks_for_past(params: Mapping[str, Any]) -> bool:
 
 
 def check_past(answer: Answer) -> None:
-    """Raise :class:`TellsThePresent` for an answer that tells what is there, or is not, but not when.
+    """Raise :class:`AnsweredWithPresent` for an answer that does not say which moment it shows.
 
     Each answer is checked, because behind one address there can be servers of several versions.
     """
-    tells = answer.is_success or answer.status == httpx.codes.NOT_FOUND
-    if tells and _PROOF not in answer.headers:
-        raise TellsThePresent(
+    answered = answer.is_success or answer.status == httpx.codes.NOT_FOUND
+    if answered and _PROOF not in answer.headers:
+        raise AnsweredWithPresent(
             f"{answer.address.url} knows no reads of the past and answered with the present: "
             "leave out --at-offset and --at-time, or update the registry"
         )

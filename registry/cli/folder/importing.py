@@ -22,7 +22,7 @@ def import_versions(planning: Planning, unfinished: Collection[str] = ()) -> Non
     order = ordered(planning.wanted)
     missing = [place for place in order if _is_missing(planning, place)]
     _check_compatible(planning, missing, unfinished)
-    _tell_open(planning)
+    _report_unclear_mode(planning)
     for place in order:
         if place in missing or (place[0] in unfinished and _is_left(planning, place)):
             _open(planning, place[0])
@@ -36,7 +36,7 @@ def import_versions(planning: Planning, unfinished: Collection[str] = ()) -> Non
     _close(planning)
 
 
-def _tell_open(planning: Planning) -> None:
+def _report_unclear_mode(planning: Planning) -> None:
     """Tell of subjects that are in mode ``IMPORT`` already: it may be meant, so they stay in it."""
     for subject in planning.wanted.versions:
         mode = planning.wanted.modes.get(subject, _IMPORT)

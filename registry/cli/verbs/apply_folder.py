@@ -11,7 +11,7 @@ import click
 
 from registry.cli.exit_status import OK, Failure
 from registry.cli.output import json_option, note, print_json, print_lines, progress
-from registry.cli.registry_flags import errors_told, with_connection, with_registry
+from registry.cli.registry_flags import report_errors, with_connection, with_registry
 from registry.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -78,19 +78,19 @@ def apply_folder(
     The plan is printed first. Nothing is written if a step would be refused. If it is interrupted, run it
     again.
     """
-    from .carrying_out import Manner, make_alike  # noqa: PLC0415 - the help needs none of it
-    from .folder_source import folders_told, whole  # noqa: PLC0415
+    from .carrying_out import PlanOptions, sync_registry  # noqa: PLC0415 - the help needs none of it
+    from .folder_source import report_folder_errors, whole  # noqa: PLC0415
 
     if exit_code and not dry_run:
         raise click.UsageError("--exit-code belongs to --dry-run", click.get_current_context())
-    with folders_told():
+    with report_folder_errors():
         found = whole(folder)
         if prune and not found.manifest.owned:
             advice = 'add a line as subjects = ["orders-*"] to registrar.toml'
             raise Failure(f"--prune needs to know what {folder} owns: {advice}")
         about = found.manifest.owned
-        manner = Manner(dry_run, yes, keep_ids, as_json, exit_code)
-        return make_alike(client, found.contents, manner, owned=about if prune else (), about=about)
+        options = PlanOptions(dry_run, yes, keep_ids, as_json, exit_code)
+        return sync_registry(client, found.contents, options, owned=about if prune else (), about=about)
 
 
 @click.command("upload", cls=Verb, epilog=_STATUS)
@@ -105,13 +105,13 @@ def upload(client: RegistryClient, *, folder: Path, dry_run: bool, keep_ids: boo
     DIR was written by registrar download, or by registrar snapshot export. Nothing is deleted, except, with
     --keep-ids, versions that are marked as deleted there.
     """
-    from .carrying_out import Manner, make_alike  # noqa: PLC0415 - the help needs none of it
-    from .folder_source import folders_told, whole  # noqa: PLC0415
+    from .carrying_out import PlanOptions, sync_registry  # noqa: PLC0415 - the help needs none of it
+    from .folder_source import report_folder_errors, whole  # noqa: PLC0415
 
-    with folders_told():
+    with report_folder_errors():
         found = whole(folder)
-        manner = Manner(dry_run, True, keep_ids, as_json)
-        return make_alike(client, found.contents, manner, about=found.manifest.owned)
+        options = PlanOptions(dry_run, True, keep_ids, as_json)
+        return sync_registry(client, found.contents, options, about=found.manifest.owned)
 
 
 @click.command("promote", cls=Verb, epilog=_STATUS)
@@ -143,17 +143,17 @@ def promote(
     """
     from registry.cli.client.addresses import FROM, TO  # noqa: PLC0415 - the help needs none of it
 
-    from .carrying_out import Manner, make_alike  # noqa: PLC0415
-    from .folder_source import folders_told  # noqa: PLC0415
+    from .carrying_out import PlanOptions, sync_registry  # noqa: PLC0415
+    from .folder_source import report_folder_errors  # noqa: PLC0415
 
-    with errors_told(), folders_told():
+    with report_errors(), report_folder_errors():
         with connection.open(os.environ, origin, FROM) as client, progress(as_json=as_json) as steps:
             wanted = _read(client, steps, subjects, which, configs=configs, deleted=keep_ids)
         if not wanted.versions:
             raise Failure(f"{client.url} has no subject that {' or '.join(subjects)} covers")
         with connection.open(os.environ, target, TO) as client:
-            manner = Manner(dry_run, True, keep_ids, as_json)
-            return make_alike(client, wanted, manner, about=_patterns(subjects))
+            options = PlanOptions(dry_run, True, keep_ids, as_json)
+            return sync_registry(client, wanted, options, about=_patterns(subjects))
 
 
 @click.command("download", cls=Verb, epilog="Exit status: 0 written, 2 failed.")
@@ -179,9 +179,9 @@ def download(
     from registry.cli.folder.trees import on_disk, write  # noqa: PLC0415
     from registry.cli.folder.writing import files_of  # noqa: PLC0415
 
-    from .folder_source import folders_told  # noqa: PLC0415
+    from .folder_source import report_folder_errors  # noqa: PLC0415
 
-    with folders_told():
+    with report_folder_errors():
         which = "all" if keep_ids else which
         with progress(as_json=as_json) as steps:
             contents = _read(client, steps, subjects or ("*",), which, configs=True, deleted=keep_ids)

@@ -23,10 +23,10 @@ from registry.cli.promotion.reading import RegistryReader
 from registry.cli.promotion.selection import present_for
 from registry.domain.subject_patterns import Pattern
 
-from .import_modes import open_told, restore_told, terminated_like_interrupted
+from .import_modes import open_journal_or_fail, restore_modes, terminated_like_interrupted
 
 
-class Manner(NamedTuple):
+class PlanOptions(NamedTuple):
     """The flags that say how a plan is carried out."""
 
     dry_run: bool = False
@@ -37,10 +37,10 @@ class Manner(NamedTuple):
     exit_code: bool = False
 
 
-def make_alike(
+def sync_registry(
     client: RegistryClient,
     wanted: Contents,
-    manner: Manner,
+    options: PlanOptions,
     *,
     owned: Sequence[Pattern] = (),
     about: Sequence[Pattern] = (),
@@ -51,31 +51,31 @@ def make_alike(
     cover most of ``wanted``.
     """
     unknown = [subject for subject, each in wanted if each.schema_id < 0 or not each.number]
-    if manner.keep_ids and unknown:
+    if options.keep_ids and unknown:
         raise FolderError(f"{unknown[0]} has no id to keep: download the folder with --keep-ids")
-    with _journal(client, manner) as journal:
-        with progress(as_json=manner.as_json) as steps:
+    with _journal(client, options) as journal:
+        with progress(as_json=options.as_json) as steps:
             reader = RegistryReader(client, steps)
-            present = present_for(reader, wanted, owned, about=about, keep_ids=manner.keep_ids)
+            present = present_for(reader, wanted, owned, about=about, keep_ids=options.keep_ids)
         unfinished: Collection[str] = ()
         if journal:
             present = present.with_modes(journal.former_modes)
             unfinished = journal.unfinished
-        planned = plan(wanted, present, prune=owned, keep_ids=manner.keep_ids, unfinished=unfinished)
+        planned = plan(wanted, present, prune=owned, keep_ids=options.keep_ids, unfinished=unfinished)
         for text in reader.warnings:
             note(text)
-        return _carry_out(client, planned, manner, journal)
+        return _carry_out(client, planned, options, journal)
 
 
 @contextmanager
-def _journal(client: RegistryClient, manner: Manner) -> Iterator[ImportJournal | None]:
+def _journal(client: RegistryClient, options: PlanOptions) -> Iterator[ImportJournal | None]:
     """Open the journal of imports, and set modes back that an interrupted one left, for a ``with`` block."""
-    if not manner.keep_ids:
+    if not options.keep_ids:
         yield None
         return
-    with open_told(client) as journal:
-        if not manner.dry_run:
-            restore_told(client, journal)
+    with open_journal_or_fail(client) as journal:
+        if not options.dry_run:
+            restore_modes(client, journal)
         elif journal.former_modes:
             listed = ", ".join(journal.former_modes)
             note(
@@ -85,33 +85,35 @@ def _journal(client: RegistryClient, manner: Manner) -> Iterator[ImportJournal |
         yield journal
 
 
-def _carry_out(client: RegistryClient, planned: Plan, manner: Manner, journal: ImportJournal | None) -> int:
-    if not manner.as_json:
+def _carry_out(
+    client: RegistryClient, planned: Plan, options: PlanOptions, journal: ImportJournal | None
+) -> int:
+    if not options.as_json:
         print_lines(report.plan_lines(planned))
     done, status = 0, OK
     if not planned.possible:
         note("nothing was changed, because the registry would refuse some of it: see the lines with !")
         status = REFUSED
-    elif manner.dry_run:
-        status = DRIFT if manner.exit_code and planned.steps else OK
+    elif options.dry_run:
+        status = DRIFT if options.exit_code and planned.steps else OK
     elif planned.steps:
-        status = _confirm_deletions(planned, manner)
+        status = _confirm_deletions(planned, options)
         if status == OK:
-            done, status = _take(client, planned, journal, as_json=manner.as_json)
-    if journal and status == OK and not manner.dry_run:
+            done, status = _take(client, planned, journal, as_json=options.as_json)
+    if journal and status == OK and not options.dry_run:
         journal.finish({each.subject for each in planned.outcomes})
-    if manner.as_json:
+    if options.as_json:
         print_json(report.plan_json(planned, done))
     elif status in (OK, DRIFT):
-        print_lines([f"{len(planned.steps)} steps{' to take' if manner.dry_run else ' taken'}"])
+        print_lines([f"{len(planned.steps)} steps{' to take' if options.dry_run else ' taken'}"])
     return status
 
 
-def _confirm_deletions(planned: Plan, manner: Manner) -> int:
+def _confirm_deletions(planned: Plan, options: PlanOptions) -> int:
     """Return ``OK`` if the plan deletes nothing or that is confirmed, else the exit status."""
-    if manner.yes or not any(step.sign == "-" for step in planned.steps):
+    if options.yes or not any(step.sign == "-" for step in planned.steps):
         return OK
-    if manner.as_json or not sys.stdin.isatty():
+    if options.as_json or not sys.stdin.isatty():
         note("this deletes subjects: confirm it by --yes")
         return FAILED
     if click.confirm("Delete what is marked with -?", err=True):
@@ -134,18 +136,18 @@ def _take(
                 steps("taking steps", done, len(planned.steps))
     except (RegistryError, PlanOutdated) as error:
         note(f"{planned.steps[done].shows}: {error}")
-        _tell_rest(planned, done)
+        _report_rest(planned, done)
         _after_failure(client, journal)
         refused = isinstance(error, ErrorAnswer) and error.is_verdict
         return done, REFUSED if refused else FAILED
     except KeyboardInterrupt:
-        _tell_rest(planned, done)
+        _report_rest(planned, done)
         _after_failure(client, journal)
         raise
     return done, OK
 
 
-def _tell_rest(planned: Plan, done: int) -> None:
+def _report_rest(planned: Plan, done: int) -> None:
     count = f"{done} of {len(planned.steps)} steps were taken"
     note(f"{count}; these remain, and running the command again resumes it:")
     for step in planned.steps[done:]:
@@ -156,6 +158,6 @@ def _after_failure(client: RegistryClient, journal: ImportJournal | None) -> Non
     if journal is None:
         return
     try:
-        restore_told(client, journal)
+        restore_modes(client, journal)
     except RegistryError as error:
         note(str(error))

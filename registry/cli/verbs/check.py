@@ -10,7 +10,7 @@ import click
 
 from registry.cli.exit_status import OK, REFUSED, Failure
 from registry.cli.output import json_option, print_json, print_lines
-from registry.cli.registry_flags import errors_told, with_connection
+from registry.cli.registry_flags import report_errors, with_connection
 from registry.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def check(
     """
     from registry.cli.folder import report  # noqa: PLC0415 - the help needs none of it
 
-    from .folder_source import folder_of, folders_told  # noqa: PLC0415 - as above
+    from .folder_source import folder_of, report_folder_errors  # noqa: PLC0415 - as above
 
-    with errors_told(), folders_told():
+    with report_errors(), report_folder_errors():
         found = _run_check(connection, path, against, level, subject, offline=offline, prune=not no_prune)
     if as_json:
         print_json(report.verdict_json(found))
@@ -168,11 +168,11 @@ def lint(
     from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415
     from registry.cli.promotion.selection import present_for  # noqa: PLC0415
 
-    from .folder_source import folder_of, folders_told, source  # noqa: PLC0415
+    from .folder_source import folder_of, report_folder_errors, source  # noqa: PLC0415
 
     if policies is not None and (rules is not None or warn is not None):
         raise click.UsageError("--policies names the rules: leave out --rules and --warn")
-    with errors_told(), folders_told():
+    with report_errors(), report_folder_errors():
         chosen = source(path, subject)
         wanted = chosen.contents
         if not wanted.versions:

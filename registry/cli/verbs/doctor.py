@@ -14,7 +14,7 @@ import click
 from registry.base.config.loading import Loaded
 from registry.cli.exit_status import FAILED, OK, REFUSED
 from registry.cli.output import json_option, print_json, print_styled
-from registry.cli.registry_flags import errors_told, with_connection
+from registry.cli.registry_flags import report_errors, with_connection
 from registry.cli.setting_flags import ALL_GROUPS, with_settings
 from registry.cli.verb import Verb
 
@@ -48,7 +48,7 @@ def doctor(connection: Connection, loaded: Loaded, *, urls: str, as_json: bool) 
     if urls:
         from .doctor_servers import examine  # noqa: PLC0415 - as above
 
-        with errors_told():
+        with report_errors():
             found = list(examine(connection._replace(url=urls), os.environ))
     else:
         with _quiet("aiokafka", "kazoo"):

@@ -42,7 +42,7 @@ class Source(NamedTuple):
 
 
 @contextmanager
-def folders_told() -> Iterator[None]:
+def report_folder_errors() -> Iterator[None]:
     """Turn an error of a folder into a message and an exit status."""
     try:
         yield

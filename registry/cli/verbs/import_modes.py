@@ -1,4 +1,4 @@
-"""The mode IMPORT, which verbs set for a while: set back whatever happens."""
+"""The mode IMPORT, which verbs set temporarily, restored whatever happens."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from registry.cli.promotion.import_journal import ImportJournal, JournalError, o
 
 
 @contextmanager
-def open_told(client: RegistryClient) -> Iterator[ImportJournal]:
-    """Open the journal of imports into a registry; an error of it ends the verb with a message."""
+def open_journal_or_fail(client: RegistryClient) -> Iterator[ImportJournal]:
+    """Open the journal of imports into a registry; its errors end the verb with a message."""
     try:
         with open_journal(os.environ, client.url) as journal:
             yield journal
@@ -25,16 +25,16 @@ def open_told(client: RegistryClient) -> Iterator[ImportJournal]:
         raise Failure(str(error)) from None
 
 
-def restore_told(client: RegistryClient, journal: ImportJournal) -> None:
-    """Set modes back, and tell which."""
-    with tell_open(client, journal):
+def restore_modes(client: RegistryClient, journal: ImportJournal) -> None:
+    """Restore the former modes and report them."""
+    with report_open_modes(client, journal):
         for subject, mode in journal.restore(client).items():
             note(f"mode of {subject}: {mode or 'none of its own'}, as before")
 
 
 @contextmanager
-def tell_open(client: RegistryClient, journal: ImportJournal) -> Iterator[None]:
-    """If setting modes back fails, tell the commands that do it."""
+def report_open_modes(client: RegistryClient, journal: ImportJournal) -> Iterator[None]:
+    """If restoring modes fails, print the commands that do it."""
     try:
         yield
     except (RegistryError, KeyboardInterrupt):

@@ -11,7 +11,7 @@ from registry.cli.client.errors import ErrorAnswer, RegistryError
 from registry.cli.client.shapes import Node
 from registry.cli.exit_status import FAILED, OK, REFUSED
 from registry.cli.output import json_option, note, print_json, print_table
-from registry.cli.registry_flags import errors_told, with_connection
+from registry.cli.registry_flags import report_errors, with_connection
 from registry.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _REFUSED = {401: "not authenticated", 403: "not permitted"}
 @with_connection()
 def status(connection: Connection, *, as_json: bool) -> int:
     """Show the state of every node whose address --url or REGISTRAR_URL has, and what is wrong with them."""
-    with errors_told():
+    with report_errors():
         nodes = [_ask(client) for client in connection.open_each(os.environ)]
     problems = _problems(nodes)
     if as_json:

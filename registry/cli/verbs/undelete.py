@@ -42,11 +42,11 @@ def undelete(registry: RegistryClient, *, name: str, as_new: bool, as_json: bool
     SUBJECT are refused. With --as-new the schema gets the next number and keeps its id. What is deleted
     permanently cannot come back.
     """
-    from .import_modes import open_told, restore_told  # noqa: PLC0415 - the help needs none of it
+    from .import_modes import open_journal_or_fail, restore_modes  # noqa: PLC0415 - the help needs none of it
 
     wanted = VersionName.parse(name)
-    with open_told(registry) as journal:
-        restore_told(registry, journal)
+    with open_journal_or_fail(registry) as journal:
+        restore_modes(registry, journal)
         lost = _deleted_versions(registry, wanted)
         with nullcontext() if as_new else _importing(registry, journal, wanted.subject):
             back = [_register(registry, wanted.subject, each, as_it_was=not as_new) for each in lost]
@@ -91,7 +91,7 @@ def _importing(registry: RegistryClient, journal: ImportJournal, subject: str) -
     """Set the mode IMPORT of a subject, and afterwards its former one."""
     from registry.cli.promotion.import_journal import own_mode, set_mode  # noqa: PLC0415 - as above
 
-    from .import_modes import tell_open, terminated_like_interrupted  # noqa: PLC0415
+    from .import_modes import report_open_modes, terminated_like_interrupted  # noqa: PLC0415
 
     former = own_mode(registry, subject)
     if former == "IMPORT":
@@ -103,6 +103,6 @@ def _importing(registry: RegistryClient, journal: ImportJournal, subject: str) -
             set_mode(registry, subject, "IMPORT")
             yield
     finally:
-        with tell_open(registry, journal):
+        with report_open_modes(registry, journal):
             journal.restore(registry)
         journal.finish([subject])

@@ -174,7 +174,7 @@ class _Check:
     def _reasons(self, old: Registered) -> Querying[list[Reason] | None]:
         kind = entities.schema_type(old.row)
         if kind != self._content.schema_type:
-            self._tell(results.other_type(kind, self._content.schema_type), None, old)
+            self._report(results.other_type(kind, self._content.schema_type), None, old)
             return [Reason(results.OTHER_TYPE)]
         if not self._explains and self._is_known_to_pass(old):
             return None
@@ -183,7 +183,7 @@ class _Check:
             found = yield from self._ask(ways, old)
         except InvalidSchema as error:
             text = f"Unexpected exception during compatibility check: {error}"
-            self._tell(results.unexpected(text), None, old, self._shows(old))
+            self._report(results.unexpected(text), None, old, self._shows(old))
             return [Reason(text, self._shows(old)), *_what_failed(old)]
         messages = [each for way in found for each in way]
         if not messages:
@@ -208,7 +208,7 @@ class _Check:
         changes = yield from querying.changes(reader, writer, lines=self._lines, **how)
         shows = self._shows(old) if self._may_read is not None else None
         for each in changes:
-            self._tell(each, reader_is, old, shows)
+            self._report(each, reader_is, old, shows)
         return [each.message for each in changes if not each.compatible]
 
     @cached_property
@@ -261,7 +261,7 @@ class _Check:
             self._shown[old.version] = _subjects(subjects_used(self._view, old.subject.context, listed))
         return self._shown[old.version]
 
-    def _tell(
+    def _report(
         self,
         change: Change,
         reader_is: Reader | None,
@@ -286,7 +286,7 @@ class _Check:
         fields = (yield from querying.field_names(self._source)) if reserved else ()
         found = [*gone, *(results.reserved_field(name) for name in reserved if name in fields)]
         for each in found:
-            self._tell(each, None, latest)
+            self._report(each, None, latest)
         return [Reason(each.message) for each in found]
 
 

@@ -90,22 +90,22 @@ def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes 
     """
     known: set[bytes] = set()
     # Usually nothing is quarantined; then there is no need to look for a quarantine row of each key.
-    troubled = next(scan(view, QUARANTINE), None) is not None
+    may_have_quarantine = next(scan(view, QUARANTINE), None) is not None
     for record in records:
-        each = _first_rows(view, record, troubled=troubled)
+        each = _first_rows(view, record, may_have_quarantine=may_have_quarantine)
         if each is None:
             each = _changes(view, record)
             keys = [key for key, _ in each]
             known.update(keys)
-            troubled = troubled or any(key.startswith(QUARANTINE) for key in keys)
+            may_have_quarantine = may_have_quarantine or any(key.startswith(QUARANTINE) for key in keys)
         changes.update(each)
     return known
 
 
-def _first_rows(view: View, record: Record, *, troubled: bool = True) -> list[Change] | None:
+def _first_rows(view: View, record: Record, *, may_have_quarantine: bool = True) -> list[Change] | None:
     """Return the puts of a plain version that has no rows yet; ``None`` for all other records.
 
-    ``troubled``: there may be quarantine rows.
+    ``may_have_quarantine``: there may be quarantine rows.
     """
     offset, ts, raw, value, _ = record
     if raw is None or value is None:
@@ -114,7 +114,7 @@ def _first_rows(view: View, record: Record, *, troubled: bool = True) -> list[Ch
     if plain is None:
         return None
     row_key = _PLAIN_VERSIONS + plain.end
-    if view.get(row_key) is not None or (troubled and view.get(QUARANTINE + row_key) is not None):
+    if view.get(row_key) is not None or (may_have_quarantine and view.get(QUARANTINE + row_key) is not None):
         return None
     return plain_rows(plain, value, offset, ts)
 

@@ -28,10 +28,10 @@ _SOCKET_PATH_BYTES_MAX = 104
 _log = logging.getLogger(__name__)
 
 
-def serve(settings: Settings, ignored: Sequence[str] = (), told: Sequence[str] = ()) -> int:
+def serve(settings: Settings, ignored: Sequence[str] = (), given_warnings: Sequence[str] = ()) -> int:
     """Run until a signal; return the exit code. Why it cannot start is printed on standard error.
 
-    ``ignored`` names environment variables that look like settings and are none; ``told`` has warnings
+    ``ignored`` names environment variables that look like settings and are none; ``given_warnings`` has those
     about how the settings were given.
     """
     # Children inherit this from their first moment. Files are read whenever they change, so a reload
@@ -39,7 +39,7 @@ def serve(settings: Settings, ignored: Sequence[str] = (), told: Sequence[str] =
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     start_logging(settings.log_level, settings.log_format, "parent")
     log_ignored(ignored)
-    for each in (*told, *warnings(settings)):
+    for each in (*given_warnings, *warnings(settings)):
         _log.warning("%s", each)
     try:
         _make_folder(settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from registry.base.config.settings import Settings
-from registry.base.observe.waiting import told
+from registry.base.observe.waiting import announced_if_slow
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicMissing, TopicOptions
@@ -55,7 +55,7 @@ def open_unfenced_topic(
 
 def open_unfenced_topic_for_command(settings: Settings, topic: str, *, make: bool) -> KafkaLog:
     """Do the same for a command: if the brokers do not answer at once, this is printed."""
-    with told(f"waiting for Kafka at {settings.kafka}, at most {_UNFENCED_TIMEOUT_S:g} s"):
+    with announced_if_slow(f"waiting for Kafka at {settings.kafka}, at most {_UNFENCED_TIMEOUT_S:g} s"):
         return open_unfenced_topic(settings, topic, make=make)
 
 
@@ -65,7 +65,9 @@ def open_topic_for_command(settings: Settings, *, make: bool) -> KafkaLog | None
     If the brokers do not answer at once, this is printed. Raises :class:`registry.log.contract.LogError`.
     """
     try:
-        with told(f"waiting for Kafka at {settings.kafka}, at most {_COMMAND_START_TIMEOUT_S:g} s"):
+        with announced_if_slow(
+            f"waiting for Kafka at {settings.kafka}, at most {_COMMAND_START_TIMEOUT_S:g} s"
+        ):
             return open_topic(
                 settings,
                 make=make,

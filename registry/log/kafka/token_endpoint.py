@@ -139,11 +139,11 @@ def _refusal(url: str, status: int, answer: dict[str, Any]) -> str:
 
 def _lifetime_s(answer: dict[str, Any], token: str) -> float:
     """Return how long the token is valid: by the endpoint's answer, else by the token's own claims."""
-    told: object = answer.get("expires_in")
-    if isinstance(told, str) and told.isascii() and told.isdigit():
-        told = int(told[:12])
-    if isinstance(told, int | float) and not isinstance(told, bool) and told > 0:
-        return float(told)
+    lifetime: object = answer.get("expires_in")
+    if isinstance(lifetime, str) and lifetime.isascii() and lifetime.isdigit():
+        lifetime = int(lifetime[:12])
+    if isinstance(lifetime, int | float) and not isinstance(lifetime, bool) and lifetime > 0:
+        return float(lifetime)
     expires = expiry_of(token)
     return _LIFETIME_S if expires is None else expires - time.time()
 

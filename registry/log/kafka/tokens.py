@@ -148,15 +148,15 @@ class TokenSource(AbstractTokenProvider):  # type: ignore[misc] # aiokafka has n
     def _renew(self, token: Token) -> None:
         """Replace ``token`` and its successors before they expire, until one was not used or is discarded."""
         pause = threading.Event()
-        retry_s, told = _RETRY_MIN_S, ""
+        retry_s, logged = _RETRY_MIN_S, ""
         pause.wait(token.renewal_in_s)
         while token.valid and self._used and self._token is token:
             try:
                 renewed = self._fetch()
             except Exception as error:
-                if str(error) != told:
+                if str(error) != logged:
                     _log.warning("%s; the current token is used until it expires", error)
-                told = str(error)
+                logged = str(error)
                 pause.wait(retry_s)
                 retry_s = min(2 * retry_s, _RETRY_MAX_S)
                 continue
@@ -164,6 +164,6 @@ class TokenSource(AbstractTokenProvider):  # type: ignore[misc] # aiokafka has n
                 if self._token is not token:
                     return
                 self._token = token = renewed
-            retry_s, told = _RETRY_MIN_S, ""
+            retry_s, logged = _RETRY_MIN_S, ""
             self._used = False
             pause.wait(token.renewal_in_s)

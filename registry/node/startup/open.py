@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from registry.base.config.settings import Settings
-from registry.base.observe.waiting import told
+from registry.base.observe.waiting import announced_if_slow
 from registry.domain.queries.sensitive_metadata import has_encoded
 from registry.encoder.open import node_cipher
 from registry.log.contract import Log, LogError
@@ -87,7 +87,7 @@ def open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
     cipher = node_cipher(settings, encoded)
     if cipher is not None:
         where = f"{settings.metadata_encoder_topic} at {settings.kafka}" if settings.kafka else settings.data
-        with told(f"waiting for the keyset of sensitive metadata in {where}", _log.warning):
+        with announced_if_slow(f"waiting for the keyset of sensitive metadata in {where}", _log.warning):
             cipher.start()
     return cipher
 

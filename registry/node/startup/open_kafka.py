@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from registry.base.config.settings import Settings
-from registry.base.observe.waiting import told
+from registry.base.observe.waiting import announced_if_slow
 from registry.domain.log_format.lineage import ALL_RECORDS, NOTHING, too_long
 from registry.log.contract import ForeignLog, Log, LogError, Unreachable
 from registry.log.embedded.log import now_ms
@@ -69,7 +69,11 @@ def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
     while True:
         try:
             # Once a first attempt has failed, its error says more.
-            with nullcontext() if starting.waiting else told(f"waiting for Kafka at {settings.kafka}", tell):
+            with (
+                nullcontext()
+                if starting.waiting
+                else announced_if_slow(f"waiting for Kafka at {settings.kafka}", tell)
+            ):
                 log = _open_log(settings, make=True)
         except Unreachable as error:
             starting.waiting = f"waiting for the log: {error}"
@@ -112,7 +116,7 @@ def _own_log(settings: Settings, identity: str, position: StorePosition | None) 
     ``position`` is the store's, or ``None`` if it cannot be read. Raises :class:`Unreachable`, and
     :class:`ForeignLog` if it is not the store's.
     """
-    with told(f"waiting for Kafka at {settings.kafka}, at most {TRY_S:g} s", _log.warning):
+    with announced_if_slow(f"waiting for Kafka at {settings.kafka}, at most {TRY_S:g} s", _log.warning):
         log = _open_log(settings, make=False)
     # Of a store that cannot be read, only the identity of its log is known.
     known = Known(identity, *(position or StorePosition(0, now_ms(), NOTHING)))

@@ -17,7 +17,7 @@ from deploy.local.process import free_port
 from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
 from election.contract import Event, Identity, NoPrimary, PrimaryIs, Won
-from election.zookeeper.candidacy import TELL_AFTER_S, ZooKeeperElection
+from election.zookeeper.candidacy import ANNOUNCE_AFTER_S, ZooKeeperElection
 from election.zookeeper.connection import Connection, ZooKeeperError
 from election.zookeeper.tls import Tls
 from election.zookeeper.tree import PRIMARY, Tree, decode, encode, stale_sessions, verdict
@@ -58,7 +58,7 @@ def test_that_servers_are_waited_for_is_told_before_they_count_as_unreachable() 
             finally:
                 await election.close()
 
-    assert TELL_AFTER_S < 1
+    assert ANNOUNCE_AFTER_S < 1
     asyncio.run(scenario())
 
 

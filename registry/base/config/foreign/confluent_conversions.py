@@ -150,12 +150,12 @@ _CLIENT_AUTH = {"none": "", "requested": "wanted", "required": "required"}
 
 def client_authentication(given: Given) -> str:
     """Return ``tls_client_auth``; empty if certificates of clients are not asked for."""
-    told = given.get("ssl.client.authentication", "").lower()
-    if not told:
+    wanted = given.get("ssl.client.authentication", "").lower()
+    if not wanted:
         return "required" if is_on(given.get("ssl.client.auth")) else ""
-    if told not in _CLIENT_AUTH:
+    if wanted not in _CLIENT_AUTH:
         raise Refused("must be NONE, REQUESTED or REQUIRED", "tls_client_auth")
-    return _CLIENT_AUTH[told]
+    return _CLIENT_AUTH[wanted]
 
 
 def client_auth(value: str, given: Given) -> Ours:

@@ -77,16 +77,16 @@ def _refuse_binary(file: str, kind: str, ours: str) -> None:
         )
 
 
-def _kind(file: str, told: str) -> str:
+def _kind(file: str, stated: str) -> str:
     """Return PEM, PKCS12 or JKS: as the file begins, or as it was told if the file cannot be read."""
     try:
         with Path(file).open("rb") as opened:
             start = opened.read(4)
     except OSError:
-        return told.upper() or "JKS"
+        return stated.upper() or "JKS"
     if start in _JAVA_ONLY:
         return "JKS"
-    return "PKCS12" if start[:1] == b"\x30" and told.upper() != "PEM" else "PEM"
+    return "PKCS12" if start[:1] == b"\x30" and stated.upper() != "PEM" else "PEM"
 
 
 def _known_stores(**ours: str) -> Ours:
