@@ -49,9 +49,9 @@ class MadeLog:
     def __init__(self, schemas: int, further: int, schema_bytes: int) -> None:
         self._schemas, self._bytes = schemas, schema_bytes
         chance = random.Random(7)
-        self._further = [self._made(chance, schemas + number) for number in range(further)]
+        self._further = [self._make_entry(chance, schemas + number) for number in range(further)]
 
-    def _made(self, chance: random.Random, number: int) -> Entry:
+    def _make_entry(self, chance: random.Random, number: int) -> Entry:
         name, version = f"new-{chance.getrandbits(40):x}", 1
         if number % 2:
             key = entry(chance.randrange(self._schemas), self._schemas, self._bytes).key

@@ -26,7 +26,7 @@ _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Add the pages of ``docs/`` that the navigation does not name to its section of further pages."""
-    named = set(_named(config.nav))
+    named = set(_paths_in(config.nav))
     further = sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))
     if missing := [path for path in further if path not in named]:
         config.nav = [*(config.nav or ()), {"More": missing}]
@@ -38,7 +38,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     kept = [file for file in files if file.src_dir != config.docs_dir]
     generated = File.generated(config, GENERATED, content=api_page())
     generated.dest_uri = _address(GENERATED)
-    pages = [_file(path, config) for path in sorted(_reached(config.nav))]
+    pages = [_file(path, config) for path in sorted(_reachable_paths(config.nav))]
     return Files([*kept, generated, *pages])
 
 
@@ -54,10 +54,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return _LINK.sub(shown, markdown)
 
 
-def _reached(nav: Any) -> set[str]:
+def _reachable_paths(nav: Any) -> set[str]:
     """Return the paths of the pages in the navigation, and of all files that they lead to."""
     reached: set[str] = set()
-    open_paths = [path for path in _named(nav) if path != GENERATED]
+    open_paths = [path for path in _paths_in(nav) if path != GENERATED]
     while open_paths:
         path = open_paths.pop()
         reached.add(path)
@@ -66,12 +66,12 @@ def _reached(nav: Any) -> set[str]:
     return reached
 
 
-def _named(nav: Any) -> Iterator[str]:
+def _paths_in(nav: Any) -> Iterator[str]:
     for each in nav.values() if isinstance(nav, dict) else nav:
         if isinstance(each, str):
             yield each
         else:
-            yield from _named(each)
+            yield from _paths_in(each)
 
 
 def _targets(path: str) -> Iterator[str]:

@@ -105,7 +105,7 @@ async def send_answer(
             if _takes_gzip(scope["headers"]):
                 headers.append((b"content-encoding", b"gzip"))
                 if rest is None:
-                    body = await _compressed(body)
+                    body = await _compress(body)
                 else:
                     packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     if answer.hold is not None:
@@ -139,11 +139,11 @@ async def _send_pieces(
     gone = asyncio.create_task(_until_gone(receive))
     try:
         async with aclosing(rest):
-            await send({"type": "http.response.body", "body": await _packed(packer, body), "more_body": True})
+            await send({"type": "http.response.body", "body": await _pack(packer, body), "more_body": True})
             async for piece in rest:
                 if gone.done():
                     raise Disconnected
-                part = await _packed(packer, piece)
+                part = await _pack(packer, piece)
                 if part:
                     await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": packer.flush() if packer else b""})
@@ -156,15 +156,15 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-async def _packed(packer: zlib._Compress | None, part: bytes) -> bytes:
+async def _pack(packer: zlib._Compress | None, part: bytes) -> bytes:
     if packer is None or not part:
         return part
     if len(part) < _THREAD_BYTES_MIN:
-        return _flushed(packer, part)
-    return await asyncio.to_thread(_flushed, packer, part)
+        return _flush(packer, part)
+    return await asyncio.to_thread(_flush, packer, part)
 
 
-def _flushed(packer: zlib._Compress, part: bytes) -> bytes:
+def _flush(packer: zlib._Compress, part: bytes) -> bytes:
     """Return all of a part compressed, so that the client gets it without waiting for the next one."""
     return packer.compress(part) + packer.flush(zlib.Z_SYNC_FLUSH)
 
@@ -178,7 +178,7 @@ def _takes_gzip(headers: Iterable[Header]) -> bool:
     return False
 
 
-async def _compressed(body: bytes) -> bytes:
+async def _compress(body: bytes) -> bytes:
     if len(body) < _THREAD_BYTES_MIN:
         return gzip.compress(body, _GZIP_LEVEL, mtime=0)
     return await asyncio.to_thread(gzip.compress, body, _GZIP_LEVEL, mtime=0)

@@ -73,7 +73,7 @@ def change_requests(body: bytes) -> list[ResourceRequest]:
 
 def get_requests(body: bytes) -> list[BatchGetItem]:
     """Read an ``AssociationBatchGetRequest``; raises 400, 422, 42212."""
-    return _batch(body, "getAssociations.request", _wanted, READS_MAX)
+    return _batch(body, "getAssociations.request", _read_item, READS_MAX)
 
 
 def _batch(body: bytes, name: str, read: Callable[[Any, str], T | None], most: int) -> list[T]:
@@ -145,7 +145,7 @@ def _schema(source: dict[str, Any], member: str) -> Register | None:
     return None if schema is None else schema_members(schema, "", normalize=bool(normalize))
 
 
-def _wanted(value: Any, member: str) -> BatchGetItem | None:
+def _read_item(value: Any, member: str) -> BatchGetItem | None:
     source = members(value, member)
     if source is None:
         return None

@@ -39,7 +39,7 @@ def _require_change(
 ) -> None:
     if all(map(access.everywhere, (Permission.WRITE, Permission.DELETE, Permission.READ))):
         return
-    stored = _stored(view, request)
+    stored = _stored_associations(view, request)
     for wanted in request.associations:
         kind = wanted.association_type or "value"
         same = [each for each in stored if each.association_type == kind]
@@ -74,10 +74,10 @@ def permitted(
 ) -> list[ResourceRequest]:
     """Return the requests of a batch; those that are not permitted have that as their error."""
     owned: _Owned = defaultdict(set)
-    return [_permitted(access, view, each, context, owned) for each in requests]
+    return [_check_request(access, view, each, context, owned) for each in requests]
 
 
-def _permitted(
+def _check_request(
     access: Access, view: View, request: ResourceRequest, context: str, owned: _Owned
 ) -> ResourceRequest:
     try:
@@ -91,7 +91,7 @@ def shown(access: Access, answer: Answer) -> Answer:
     """Return the answer about a resource without what it shows of subjects and schemas that are hidden."""
     if access.everywhere(Permission.READ):
         return answer
-    return answer._replace(body=orjson.dumps(_shown(access, orjson.loads(answer.body))))
+    return answer._replace(body=orjson.dumps(_hide_unreadable(access, orjson.loads(answer.body))))
 
 
 def shown_of_batch(access: Access, answer: Answer) -> Answer:
@@ -104,11 +104,11 @@ def shown_of_batch(access: Access, answer: Answer) -> Answer:
 
 def _shown_result(access: Access, result: dict[str, Any]) -> dict[str, Any]:
     if "result" in result:
-        return {"result": _shown(access, result["result"])}
+        return {"result": _hide_unreadable(access, result["result"])}
     return {"error": _shown_error(access, result["error"])}
 
 
-def _shown(access: Access, response: dict[str, Any]) -> dict[str, Any]:
+def _hide_unreadable(access: Access, response: dict[str, Any]) -> dict[str, Any]:
     """Return an ``AssociationResponse`` without the subjects that may be neither read nor written."""
     if "associations" not in response:
         return response
@@ -129,7 +129,7 @@ def _shown_error(access: Access, error: dict[str, Any]) -> dict[str, Any]:
     return {"error_code": found.code, "message": found.message}
 
 
-def _stored(view: View, request: ResourceRequest) -> list[Association]:
+def _stored_associations(view: View, request: ResourceRequest) -> list[Association]:
     found = associations.of_resource_id(view, request.resource_id) if request.resource_id else []
     if request.name:
         found += associations.newest_of_resource(view, request.name, request.namespace or "")

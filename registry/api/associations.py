@@ -36,8 +36,8 @@ def of_subject(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/subjects/{subject}``."""
     # Looked up as written: no subject is stored under a name that includes the default context.
     if call.requested_subject.qualified != call.path["subject"]:
-        return _listed(call, _nothing)
-    return _listed(call, partial(associations.list_of_subject, subject=call.subject))
+        return _list(call, _nothing)
+    return _list(call, partial(associations.list_of_subject, subject=call.subject))
 
 
 def _nothing(view: View, wanted: Filter, after: associations.SortKey | None) -> Iterator[None]:
@@ -46,13 +46,13 @@ def _nothing(view: View, wanted: Filter, after: associations.SortKey | None) -> 
 
 def of_resource_id(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/resources/{resource}``."""
-    return _listed(call, partial(associations.list_of_resource_id, resource_id=call.path["resource"]))
+    return _list(call, partial(associations.list_of_resource_id, resource_id=call.path["resource"]))
 
 
 def of_resource_name(call: Call, view: View) -> Listing[Association]:
     """``GET /associations/resources/{namespace}/{name}``; ``-`` stands for any."""
     name, namespace = call.path["name"], call.path["namespace"]
-    return _listed(call, partial(_list_named(call.access, name, namespace), name=name, namespace=namespace))
+    return _list(call, partial(_list_named(call.access, name, namespace), name=name, namespace=namespace))
 
 
 def _list_named(access: Access, name: str, namespace: str) -> Callable[..., Iterator[Association | None]]:
@@ -62,12 +62,12 @@ def _list_named(access: Access, name: str, namespace: str) -> Callable[..., Iter
     return associations.list_named if everything else associations.list_anywhere
 
 
-def _listed(call: Call, found: Callable[..., Iterator[Association | None]]) -> Listing[Association]:
+def _list(call: Call, found: Callable[..., Iterator[Association | None]]) -> Listing[Association]:
     lifecycle = call.args["lifecycle"]
     if lifecycle and lifecycle not in LIFECYCLES:
         raise NOT_FOUND()  # like any unknown value of an enumeration in a URL (Confluent 8.x)
     wanted = Filter(_resource_type(call), call.args["associationType"], (lifecycle,) if lifecycle else ())
-    printed = partial(_printed, rules=call.settings.defaults.association_rules)
+    printed = partial(_print, rules=call.settings.defaults.association_rules)
 
     def walk(view: View, mark: associations.SortKey | None) -> Iterator[Association | None]:
         return found(view, wanted=wanted, after=mark)
@@ -75,7 +75,7 @@ def _listed(call: Call, found: Callable[..., Iterator[Association | None]]) -> L
     return page(call, walk, printed, associations.sort_key, (str,) * 5, limit_max=LIST_MAX)
 
 
-def _printed(found: Association, rules: AssociationRules) -> bytes:
+def _print(found: Association, rules: AssociationRules) -> bytes:
     return orjson.dumps(association_entities.entity(found, rules))
 
 
@@ -123,7 +123,7 @@ def get_batch(call: Call, view: View) -> PendingSearch[list[bytes]]:
     def search(view: View) -> Search[list[bytes]]:
         results = []
         for each in requests:
-            result = yield from _got(call.access, view, each, include_schemas)
+            result = yield from _load_entities(call.access, view, each, include_schemas)
             results.append(msgspec.json.encode(result))
             yield
         return results
@@ -131,7 +131,9 @@ def get_batch(call: Call, view: View) -> PendingSearch[list[bytes]]:
     return PendingSearch(search, lambda _, found: Answer(b'{"results":[' + b",".join(found) + b"]}", 207))
 
 
-def _got(access: Access, view: View, wanted: BatchGetItem, include_schemas: bool) -> Search[dict[str, Any]]:
+def _load_entities(
+    access: Access, view: View, wanted: BatchGetItem, include_schemas: bool
+) -> Search[dict[str, Any]]:
     resource = wanted.resource
     try:
         found = []

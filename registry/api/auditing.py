@@ -62,7 +62,7 @@ def entries(scope: Scope, state: Mapping[str, Any], status: int, address: str) -
         status=status,
         error_code=state.get(ERROR_CODE, 0),
         offset=None if options.get("dryRun") else state.get("offset"),
-        target={**places, **_named(body)},
+        target={**places, **_named_in_body(body)},
         options=options,
         admitted=admission is not None,
         kind="" if admission is None else admission.kind,
@@ -78,7 +78,7 @@ def _parts(one: RequestEntry, body: Mapping[str, Any], results: Sequence[Any]) -
     for number, (request, result) in enumerate(pairs):
         code = result.get("error", {}).get("error_code", 0)
         offset = None if code else one.offset
-        target = {"request": number, **_named(request)}
+        target = {"request": number, **_named_in_body(request)}
         yield one._replace(error_code=code, offset=offset, target=target)
 
 
@@ -96,7 +96,7 @@ def _body(call: Call) -> dict[str, Any]:
         return {}
 
 
-def _named(body: Any) -> dict[str, Any]:
+def _named_in_body(body: Any) -> dict[str, Any]:
     """Return what a body names: a resource and subjects to associate, an alias or mode, a webhook's address.
 
     Of an address only the server is shown, because the rest can be a secret; a hash of it all shows a change.

@@ -131,10 +131,10 @@ def rule_set(value: Any, member: str) -> RuleSet | None:
 def tags_of(value: Any, member: str) -> list[TagsOf] | None:
     """Read a list of ``SchemaTags``."""
     check_entries(value, member)
-    return listing(_tagged)(value, member)
+    return listing(_read_tags)(value, member)
 
 
-def _tagged(value: Any, member: str) -> TagsOf | None:
+def _read_tags(value: Any, member: str) -> TagsOf | None:
     source = members(value, member)
     if source is None:
         return None

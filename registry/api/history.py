@@ -39,7 +39,7 @@ def list_history(call: Call, view: View) -> Listing[Event]:
         raise e.SUBJECT_NOT_FOUND(subject.qualified)
 
     # Config and mode of a context need more than to read it, here as in the change feed.
-    hidden = _hidden(call) if subject.is_context else frozenset[Kind]()
+    hidden = _hidden_kinds(call) if subject.is_context else frozenset[Kind]()
     if hidden:
         # Another list: positions in it are not those in the list of who sees everything.
         call = replace(call, path={**call.path, "hidden": repr(sorted(hidden))})
@@ -55,7 +55,7 @@ def list_history(call: Call, view: View) -> Listing[Event]:
     return replace(listing, head=head, tail=b"]}")
 
 
-def _hidden(call: Call) -> frozenset[Kind]:
+def _hidden_kinds(call: Call) -> frozenset[Kind]:
     """Return the kinds of events about a context that its sender may not see."""
     events = (Event(0, 0, kind, call.subject.context) for kind in Kind)
     return frozenset(each.kind for each in events if not is_visible(each, call.access))

@@ -73,15 +73,15 @@ def _in_utf8(body: bytes) -> bytes:
     """Return a body in UTF-8, UTF-16 or UTF-32 as UTF-8; ``charset`` is ignored (Confluent 8.3.1)."""
     for mark, encoding in _MARKS:
         if body.startswith(mark):
-            return _recoded(body[len(mark) :], encoding)
+            return _recode(body[len(mark) :], encoding)
     if 0 in body[:4]:
         for pattern, encoding in _PATTERNS:
             if tuple(map(bool, body[: len(pattern)])) == pattern:
-                return _recoded(body, encoding)
+                return _recode(body, encoding)
     return body
 
 
-def _recoded(body: bytes, encoding: str) -> bytes:
+def _recode(body: bytes, encoding: str) -> bytes:
     if encoding == "utf-8":
         return body
     try:

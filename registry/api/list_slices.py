@@ -192,7 +192,7 @@ class _Walk:
                 self._ended = self.complete = self.done = True
         self._rows.hide()
         self._learn()
-        end = self._reached() if self.complete and self._counted else None
+        end = self._last_mark() if self.complete and self._counted else None
         if self._counted is not None and end is not None:
             self._positions.put_end(self._key(self._counted), end)
         return parts
@@ -204,31 +204,31 @@ class _Walk:
         """
         if self._ended:
             return None
-        cursor = Cursor(self._begin.list, self._behind + self._left, self._reached())
+        cursor = Cursor(self._begin.list, self._behind + self._left, self._last_mark())
         if not self.complete:
             self._counted = cursor
         return cursor
 
     def ahead(self) -> _Walk:
         """Return a walk over the rest of the page that only finds its end."""
-        begin = Cursor(self._begin.list, self._behind, self._reached())
-        rest = replace(self._listing, printed=_unprinted, begin=begin, limit=self._left, unsettled=0)
+        begin = Cursor(self._begin.list, self._behind, self._last_mark())
+        rest = replace(self._listing, printed=_print_nothing, begin=begin, limit=self._left, unsettled=0)
         return _Walk(rest, self._source, self._backend, self._positions, self._slicing)
 
     def _key(self, cursor: Cursor) -> Cursor:
         """Return the key under which positions after a cursor are remembered."""
         return cursor._replace(list=cursor.list + self._source.key) if self._source.key else cursor
 
-    def _reached(self) -> Mark | None:
+    def _last_mark(self) -> Mark | None:
         return self._mark if self._last is None else self._listing.mark(self._last)
 
     @property
     def settled(self) -> bool:
         """True if the position that the cursor means has been reached."""
-        return self._passed >= self._wanted
+        return self._passed_count >= self._wanted
 
     @property
-    def _passed(self) -> int:
+    def _passed_count(self) -> int:
         """Number of items seen or skipped since the start of the page's cursor."""
         return self._begin.skip - self._skip.left + self._listing.limit - self._left
 
@@ -240,7 +240,7 @@ class _Walk:
             self._left -= 1
             self.complete = not self._left
         self._behind = self._skip.left
-        passed = self._passed
+        passed = self._passed_count
         if self.complete or not passed % STEP:
             self._learned.append((passed, self._listing.mark(item)))
 
@@ -254,7 +254,7 @@ class _Walk:
         self._learned.clear()
 
 
-def _unprinted(_: Any) -> bytes:
+def _print_nothing(_: Any) -> bytes:
     return b""
 
 

@@ -30,11 +30,11 @@ def negotiated(accept: bytes, *, plain: bool = False) -> bytes:
 
     ``plain``: :data:`PLAIN` is available too.
     """
-    return _negotiated_plain(accept) if plain else _negotiated(accept)
+    return _negotiated_plain(accept) if plain else _negotiate(accept)
 
 
 @remembered(bytes_max=1024 * 1024, key_bytes_max=1024)
-def _negotiated(accept: bytes) -> bytes:
+def _negotiate(accept: bytes) -> bytes:
     return _best(accept, PRODUCED)
 
 

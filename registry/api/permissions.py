@@ -84,7 +84,7 @@ def in_handler(permission: Permission, *also: Permission) -> RequiredPermission:
 def check_registry(needed: RequiredPermission, access: Access) -> None:
     """Raise 403 if an operation on the whole registry is not permitted."""
     if needed.on is PermissionScope.REGISTRY and not any(access.everywhere(each) for each in needed.any_of):
-        raise DENIED_IN_ALL(_shown(needed.any_of[0]))
+        raise DENIED_IN_ALL(_format(needed.any_of[0]))
 
 
 def check_subject(needed: RequiredPermission, access: Access, asked: Subject, subject: Subject) -> None:
@@ -101,13 +101,13 @@ def check_subject(needed: RequiredPermission, access: Access, asked: Subject, su
 def require(access: Access, permission: Permission, subject: Subject) -> None:
     """Raise 403 if this is not permitted on a subject, or on a context."""
     if not access.may(permission, subject):
-        raise DENIED(_shown(permission), subject.qualified)
+        raise DENIED(_format(permission), subject.qualified)
 
 
 def require_all(access: Access, permission: Permission, context: str) -> None:
     """Raise 403 if this is not permitted on a context and on every subject in it."""
     if not everywhere_in(access, permission, context):
-        raise DENIED(_shown(permission), Subject(context, "*").qualified)
+        raise DENIED(_format(permission), Subject(context, "*").qualified)
 
 
 def limit_import(access: Access, request: Register, context: str) -> Register:
@@ -136,7 +136,7 @@ def require_stored(access: Access, permission: Permission, subject: Subject, res
     The message names the ``resource`` through which it was found, so that it does not tell the name.
     """
     if not access.may(permission, subject):
-        raise DENIED_ON_RESOURCE(_shown(permission), resource)
+        raise DENIED_ON_RESOURCE(_format(permission), resource)
 
 
 def require_references(access: Access, view: View, subject: Subject, references: Iterable[Reference]) -> None:
@@ -177,7 +177,7 @@ def require_resolved(access: Access, permission: Permission, view: View, asked: 
 def _require_both(any_of: tuple[Permission, ...], access: Access, asked: Subject, subject: Subject) -> None:
     for either in dict.fromkeys((asked, subject)):
         if not any(access.may(each, either) for each in any_of):
-            raise DENIED(_shown(any_of[0]), asked.qualified)
+            raise DENIED(_format(any_of[0]), asked.qualified)
 
 
 def without_inherited(reply: dict[str, Any]) -> dict[str, Any]:
@@ -205,5 +205,5 @@ def readable(view: View, access: Access) -> View:
     return view if access.everywhere(Permission.READ) else PermittedView(view, spans_of(access))
 
 
-def _shown(permission: Permission) -> str:
+def _format(permission: Permission) -> str:
     return permission.value.capitalize()

@@ -81,7 +81,7 @@ def register(call: Call, view: View) -> Querying[Answer | Write]:
     if request.changes_tags:
         command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
         return Write(command, (), finished, call)
-    request = yield from _parsed(request)
+    request = yield from _parse_request(request)
     if call.confirmed:
         reply = yield from find.already_registered(view, call.memory, request, defaults)
         if reply is not None:
@@ -117,7 +117,7 @@ def _request(call: Call, **options: Any) -> Register:
     return schema_request(call.body, call.subject.qualified, **wanted)
 
 
-def _parsed(request: Register) -> Querying[Register]:
+def _parse_request(request: Register) -> Querying[Register]:
     """Return the request with its canonical text, so that the primary need not parse it again.
 
     It is returned unchanged if that needs other schemas or if it is not a valid new schema: the primary then

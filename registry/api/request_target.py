@@ -95,7 +95,7 @@ def in_context(method: str, target: Target) -> Target:
         return Target(rest, _query(method, prefix, rest, target.query))
     if rest[0] in ("config", "mode"):
         owner = rest[1] if len(rest) > 1 else ""
-        return Target((rest[0], _qualified(prefix, owner), *rest[2:]), target.query)
+        return Target((rest[0], _qualify(prefix, owner), *rest[2:]), target.query)
     return Target(_with_subject(prefix, rest), _query(method, prefix, rest, target.query))
 
 
@@ -108,7 +108,7 @@ def _prefix(name: str) -> str:
     return "" if name == DEFAULT_CONTEXT else f":{name}:"
 
 
-def _qualified(prefix: str, name: str) -> str:
+def _qualify(prefix: str, name: str) -> str:
     return name if name.startswith((":.", ":*:")) else prefix + name
 
 
@@ -116,7 +116,7 @@ def _with_subject(prefix: str, rest: Sequence[str]) -> tuple[str, ...]:
     out = list(rest)
     for place, segment in enumerate(rest[:-1]):
         if segment in ("subjects", "deks") and rest[0] != "schemas":
-            out[place + 1] = _qualified(prefix, rest[place + 1])
+            out[place + 1] = _qualify(prefix, rest[place + 1])
             break
     return tuple(out)
 
@@ -142,7 +142,7 @@ def _query(
 def _qualify_parameter(
     prefix: str, name: str, query: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
-    out = [(key, _qualified(prefix, value) if key == name else value) for key, value in query]
+    out = [(key, _qualify(prefix, value) if key == name else value) for key, value in query]
     if all(key != name for key, _ in query):
         out.append((name, prefix))
     return tuple(out)

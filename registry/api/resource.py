@@ -97,14 +97,14 @@ class Resource:
         except RegistryError as error:
             allow = (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ()
             state[ERROR_CODE] = error.code
-            answer = refusal(self._coded(error), allow)
+            answer = refusal(self._with_code(error), allow)
         if (past := state.get(_PAST)) is not None and past.applied is not None:
             answer = self._of_the_past(answer, past, past.applied)
         if answer.offset is not None:
             state["offset"] = answer.offset
         await send_answer(answer, scope, send, kind, receive)
 
-    def _coded(self, error: RegistryError) -> RegistryError:
+    def _with_code(self, error: RegistryError) -> RegistryError:
         if error.code != INCOMPATIBLE.code:
             return error
         return RegistryError(self._settings.incompatible_error_code, error.message)

@@ -52,18 +52,18 @@ def operations(
     finds duplicates.
     """
     found = [
-        *_tagged("Subjects", subject_list.OPERATIONS),
-        *_tagged("Subjects", subjects.OPERATIONS),
-        *_tagged("Subjects", registration.OPERATIONS),
-        *_tagged("Subjects", tags.OPERATIONS),
-        *_tagged("Schemas", schema_list.OPERATIONS),
-        *_tagged("Schemas", schemas.OPERATIONS),
-        *_tagged("Compatibility", compatibility.OPERATIONS),
-        *_tagged("Config and mode", scopes.scope_operations("/{}", "the top level")),
-        *_tagged("Config and mode", scopes.scope_operations("/{}/{{subject}}", "a subject or a context")),
-        *_tagged("Contexts", scopes.CONTEXT_OPERATIONS),
-        *_tagged("Server", server_info.OPERATIONS),
-        *_tagged("Associations", associations.OPERATIONS),
+        *_with_tag("Subjects", subject_list.OPERATIONS),
+        *_with_tag("Subjects", subjects.OPERATIONS),
+        *_with_tag("Subjects", registration.OPERATIONS),
+        *_with_tag("Subjects", tags.OPERATIONS),
+        *_with_tag("Schemas", schema_list.OPERATIONS),
+        *_with_tag("Schemas", schemas.OPERATIONS),
+        *_with_tag("Compatibility", compatibility.OPERATIONS),
+        *_with_tag("Config and mode", scopes.scope_operations("/{}", "the top level")),
+        *_with_tag("Config and mode", scopes.scope_operations("/{}/{{subject}}", "a subject or a context")),
+        *_with_tag("Contexts", scopes.CONTEXT_OPERATIONS),
+        *_with_tag("Server", server_info.OPERATIONS),
+        *_with_tag("Associations", associations.OPERATIONS),
         *_own(server_info.OWN_OPERATIONS),
         *_own(me.OPERATIONS),
         *_own(snapshots.OPERATIONS),
@@ -104,7 +104,7 @@ def _get(path: str, summary: str, handler: NodeHandler, response_schema: str) ->
     )
 
 
-def _tagged(tag: str, group: Iterable[Operation]) -> list[Operation]:
+def _with_tag(tag: str, group: Iterable[Operation]) -> list[Operation]:
     return [replace(operation, tag=tag) for operation in group]
 
 

@@ -72,23 +72,23 @@ class RowHandlers:
     async def _run(self, operation: Operation, call: Call) -> Result:
         freshness, settings = operation.freshness, self._settings
         if call.past is not None:
-            return await self._told(operation, call, call.past)
+            return await self._answer_past(operation, call, call.past)
         if freshness is Freshness.NEVER or not settings.cluster:
-            return await self._handled(operation, call)
+            return await self._call_handler(operation, call)
         # What is permitted can depend on an alias, which stale rows may not show.
-        checked = freshness is Freshness.DECIDED and not _unlimited(operation, call)
+        checked = freshness is Freshness.DECIDED and not _is_unlimited(operation, call)
         if (freshness is not Freshness.ALWAYS or settings.local_reads) and not checked:
             try:
-                result = await self._handled(operation, call)
+                result = await self._call_handler(operation, call)
             except RegistryError as error:
                 if freshness is not Freshness.DECIDED and not _is_miss(error):
                     raise
             else:
                 if freshness is not Freshness.DECIDED or not isinstance(result, Answer):
                     return result
-        return await self._confirmed(operation, call)
+        return await self._confirm(operation, call)
 
-    async def _told(self, operation: Operation, call: Call, past: PastRows) -> Result:
+    async def _answer_past(self, operation: Operation, call: Call, past: PastRows) -> Result:
         """Call the handler with the rows of a past moment; what is permitted today counts."""
         if not self._settings.history:
             raise HISTORY_OFF()
@@ -100,55 +100,55 @@ class RowHandlers:
         try:
             # Each step is bounded too, but a schema can refer to many subjects.
             async with asyncio.timeout(self._settings.request_timeout_s):
-                return await self._loaded(operation, call, past)
+                return await self._load_rows(operation, call, past)
         except TimeoutError:
             raise TOO_LATE() from None
 
-    async def _loaded(self, operation: Operation, call: Call, past: PastRows) -> Result:
+    async def _load_rows(self, operation: Operation, call: Call, past: PastRows) -> Result:
         """Call the handler until the rows that it needs are there."""
         await past.load()
         while True:
             try:
-                return await self._handled(operation, call)
+                return await self._call_handler(operation, call)
             except Unloaded as lacking:
                 await past.load(lacking)
 
-    async def _confirmed(self, operation: Operation, call: Call) -> Result:
+    async def _confirm(self, operation: Operation, call: Call) -> Result:
         confirmed = await self._backend.confirm()
         if operation.freshness is Freshness.DECIDED:
-            if not confirmed and not _unlimited(operation, call):
+            if not confirmed and not _is_unlimited(operation, call):
                 raise UNAVAILABLE(_UNCONFIRMED_ALIAS)
-            return await self._handled(operation, replace(call, confirmed=confirmed))
+            return await self._call_handler(operation, replace(call, confirmed=confirmed))
         try:
-            result = await self._handled(operation, call)
+            result = await self._call_handler(operation, call)
         except RegistryError as error:
             if confirmed or not _is_miss(error):
                 raise
             raise UNAVAILABLE(_UNCONFIRMED) from None
         return result if confirmed else _stale(result)
 
-    async def _handled(self, operation: Operation, call: Call) -> Result:
+    async def _call_handler(self, operation: Operation, call: Call) -> Result:
         """Call the handler; a write carries the names that it has checked, unless all are permitted."""
-        if not operation.writes or _unlimited(operation, call):
-            return await self._found(operation, call)
+        if not operation.writes or _is_unlimited(operation, call):
+            return await self._find(operation, call)
         recorder = RecordingAccess(call.access)
-        result = await self._found(operation, replace(call, recorder=recorder))
+        result = await self._find(operation, replace(call, recorder=recorder))
         if isinstance(result, Answer | Listing | PendingSearch):
             return result
         write = result if isinstance(result, Write) else Write(result, ())
         return write._replace(checked=recorder.checked)
 
-    async def _found(self, operation: Operation, call: Call) -> Result:
+    async def _find(self, operation: Operation, call: Call) -> Result:
         large = len(call.body) > LARGE_BYTES
         rows = self.rows(operation, call)
-        result = await self._done(partial(self._handle, operation, call), rows.view, large=large)
+        result = await self._finish(partial(self._handle, operation, call), rows.view, large=large)
         while isinstance(result, PendingSearch):
             found = await self._lists.run(result.search, rows)
-            result = await self._done(partial(_answered, result.answer, found), rows.view)
+            result = await self._finish(partial(_answer, result.answer, found), rows.view)
             await asyncio.sleep(0)  # searches may follow one another
         return result
 
-    async def _done(
+    async def _finish(
         self,
         work: Callable[[View], Computation],
         rows: Callable[[], AbstractContextManager[View]],
@@ -223,12 +223,12 @@ def _readable(view: Callable[[], AbstractContextManager[View]], access: Access) 
         yield readable(rows, access)
 
 
-def _unlimited(operation: Operation, call: Call) -> bool:
+def _is_unlimited(operation: Operation, call: Call) -> bool:
     needed = operation.permission
     return all(map(call.sender.access.everywhere, needed.any_of + needed.also))
 
 
-def _answered(answer: Callable[[View, Any], Computation], found: Any, view: View) -> Computation:
+def _answer(answer: Callable[[View, Any], Computation], found: Any, view: View) -> Computation:
     return answer(view, found)
 
 

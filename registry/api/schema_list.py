@@ -40,7 +40,7 @@ def list_schemas(call: Call, view: View) -> Listing[Listed]:
     def walk(view: View, mark: tuple[str, int] | None, skip: Skip | None = None) -> Iterator[Listed | None]:
         return chosen.walk(view, (Subject.parse(mark[0]), mark[1]) if mark else None, skip)
 
-    printed = partial(_listed, rules=call.settings.defaults.association_rules)
+    printed = partial(_print_item, rules=call.settings.defaults.association_rules)
     return page(
         call,
         walk,
@@ -52,7 +52,7 @@ def list_schemas(call: Call, view: View) -> Listing[Listed]:
     )
 
 
-def _listed(each: Listed, rules: AssociationRules) -> bytes:
+def _print_item(each: Listed, rules: AssociationRules) -> bytes:
     aliases = b',"aliases":' + orjson.dumps(each.aliases) if each.aliases else b""
     tail = aliases + association_entities.tail_of(each.associations, rules)
     return entities.schema_entity(each.found.row, tail=tail)

@@ -221,7 +221,7 @@ def list_configs(call: Call, view: View) -> Listing[Stored]:
         config = scope.exact_config(view, subject, call.settings.defaults)
         return None if config is None else entities.config_entity(config)
 
-    return _stored(call, layout.CONFIG, "config", shown)
+    return _list_stored(call, layout.CONFIG, "config", shown)
 
 
 def list_modes(call: Call, view: View) -> Listing[Stored]:
@@ -231,10 +231,10 @@ def list_modes(call: Call, view: View) -> Listing[Stored]:
         mode = scope.exact_mode(view, subject)
         return None if mode is None else entities.mode_entity(mode)
 
-    return _stored(call, layout.MODE, "mode", shown)
+    return _list_stored(call, layout.MODE, "mode", shown)
 
 
-def _stored(
+def _list_stored(
     call: Call, table: bytes, what: str, shown: Callable[[View, Subject], bytes | None]
 ) -> Listing[Stored]:
     """Return a page of the rows of a table, by context and subject."""

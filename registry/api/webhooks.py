@@ -39,12 +39,12 @@ _OFFSET_MAX = 2**63 - 1
 
 def list_webhooks(call: Call, view: View) -> Write:
     """``GET /admin/webhooks``: by name."""
-    return _answered(AskWebhooks())
+    return _answer_with(AskWebhooks())
 
 
 def get_webhook(call: Call, view: View) -> Write:
     """``GET /admin/webhooks/{webhook}``."""
-    return _answered(AskWebhooks(call.path["webhook"]))
+    return _answer_with(AskWebhooks(call.path["webhook"]))
 
 
 def put_webhook(call: Call, view: View) -> Write:
@@ -57,7 +57,7 @@ def put_webhook(call: Call, view: View) -> Write:
     enabled = boolean(body.get("enabled"), "enabled")
     command = PutWebhook(
         call.path["webhook"],
-        _checked(text(body.get("url"), "url") or "", destinations),
+        _check_url(text(body.get("url"), "url") or "", destinations),
         kinds,
         text(body.get("subjectPrefix"), "subjectPrefix") or "",
         enabled is not False,
@@ -65,19 +65,19 @@ def put_webhook(call: Call, view: View) -> Write:
         secrets.token_hex(16),
         signer.fingerprint,
     )
-    return _answered(command, partial(_with_secret_of, command.id, signer))
+    return _answer_with(command, partial(_with_secret_of, command.id, signer))
 
 
 def delete_webhook(call: Call, view: View) -> Write:
     """``DELETE /admin/webhooks/{webhook}``."""
-    return _answered(DeleteWebhook(call.path["webhook"]))
+    return _answer_with(DeleteWebhook(call.path["webhook"]))
 
 
 def rotate_webhook(call: Call, view: View) -> Write:
     """``POST /admin/webhooks/{webhook}/rotate``: the answer shows the new secret, this once."""
     signer = _signer(call)
     command = RotateWebhook(call.path["webhook"], signer.fingerprint, time.time_ns() // 1_000_000)
-    return _answered(command, partial(_with_secret_of, "", signer))
+    return _answer_with(command, partial(_with_secret_of, "", signer))
 
 
 def move_webhook(call: Call, view: View) -> Write:
@@ -85,15 +85,15 @@ def move_webhook(call: Call, view: View) -> Write:
     body = document(call.body)
     if body.get("offset") is None:
         refuse("offset", f"an offset, or {NOW!r}", None)
-    return _answered(MoveWebhook(call.path["webhook"], _offset(body, "offset")))
+    return _answer_with(MoveWebhook(call.path["webhook"], _offset(body, "offset")))
 
 
 def ping_webhook(call: Call, view: View) -> Write:
     """``POST /admin/webhooks/{webhook}/test``: the result is in the body, also if the receiver failed."""
-    return _answered(PingWebhook(call.path["webhook"]))
+    return _answer_with(PingWebhook(call.path["webhook"]))
 
 
-def _answered(command: WebhookCommand, finished: Callable[[bytes], bytes] = bytes) -> Write:
+def _answer_with(command: WebhookCommand, finished: Callable[[bytes], bytes] = bytes) -> Write:
     """Return the command, whose reply ``finished`` completes."""
     return Write(command, _NO_STORE, lambda answer: answer._replace(body=finished(answer.body)))
 
@@ -112,7 +112,7 @@ def _with_secret_of(webhook_id: str, signer: Signer, body: bytes) -> bytes:
     return orjson.dumps(members | {"secret": signer.shown(members["id"], members["rotations"])})
 
 
-def _checked(url: str, destinations: Destinations) -> str:
+def _check_url(url: str, destinations: Destinations) -> str:
     try:
         destinations.check_url(url)
     except (NotAllowed, ValueError) as error:

@@ -64,7 +64,7 @@ class WorkerQueries:
                     result = await self._in_turn(attempt) if large else attempt()
                     if not isinstance(result, Unanswered):
                         return result
-                    answered = await self._asked(result, spent_s, until)
+                    answered = await self._ask(result, spent_s, until)
                     found = facts(result.query, answered.known)
                     known.update(found)
                     self._parser.learn(found)
@@ -85,7 +85,7 @@ class WorkerQueries:
                 # Requests that arrived meanwhile take several iterations of the loop to be answered.
                 await asyncio.sleep(time.perf_counter() - began)
 
-    async def _asked(self, lacking: Unanswered, spent_s: float, until: float) -> Answered:
+    async def _ask(self, lacking: Unanswered, spent_s: float, until: float) -> Answered:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Answered] = loop.create_future()
 

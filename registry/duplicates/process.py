@@ -55,7 +55,7 @@ def main() -> int:
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX_BYTES, MEMORY_MAX_BYTES))
     try:
-        found = _found(parent, wanted)
+        found = _search(parent, wanted)
     except (StoreError, TooManySchemas, TooLong, MemoryError) as error:
         parent.report(error={"error_code": 503, "message": _reason(error, wanted)})
         return 1
@@ -76,7 +76,7 @@ def _reason(error: Exception, wanted: SearchRequest) -> str:
             return str(error)
 
 
-def _found(parent: Parent, wanted: SearchRequest) -> Duplicates:
+def _search(parent: Parent, wanted: SearchRequest) -> Duplicates:
     rows, now = MovingView(), ("", 0, 0)
     announced = 0.0
 
@@ -112,7 +112,7 @@ def in_slices(
     while (now := time.monotonic()) < deadline:
         store.refresh()
         with decrypted(store.view(), cipher) as view:
-            rows.show(_permitted(view, spans))
+            rows.show(_restrict(view, spans))
             try:
                 next(search)
                 while time.monotonic() < now + SLICE_S:
@@ -126,7 +126,7 @@ def in_slices(
     raise TooLong
 
 
-def _permitted(view: View, spans: Spans | None) -> View:
+def _restrict(view: View, spans: Spans | None) -> View:
     return view if spans is None else PermittedView(view, spans)
 
 

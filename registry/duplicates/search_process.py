@@ -40,7 +40,7 @@ class SearchProcesses:
 
     async def lines(self, wanted: SearchRequest) -> AsyncGenerator[bytes]:
         """Search, see :meth:`.contract.Searches.lines`."""
-        process, ours = await self._started()
+        process, ours = await self._start_process()
         channel: socket.socket | asyncio.StreamWriter = ours
         line = progress = _line({"progress": {"step": "starting", "done": 0, "total": 0}})
         try:
@@ -59,7 +59,7 @@ class SearchProcesses:
                 process.kill()
             await process.wait()
 
-    async def _started(self) -> tuple[asyncio.subprocess.Process, socket.socket]:
+    async def _start_process(self) -> tuple[asyncio.subprocess.Process, socket.socket]:
         try:
             lock = file_lock.hold(self._settings.data / "duplicates.lock")
         except file_lock.LockHeld:

@@ -108,7 +108,7 @@ class NodeCipher:
         """Return why sensitive metadata cannot be written or not all be read; empty if it can."""
         if self._error or self._keyset is not None or not self._has_encoded():
             return self._error
-        return self._lost()
+        return self._describe_loss()
 
     def start(self) -> None:
         """Load the keyset; use the copy if the keyset is temporarily out of reach.
@@ -136,7 +136,7 @@ class NodeCipher:
             except Unreachable:
                 raise
             except LogError as error:
-                self._failed(error)  # everything else can still be written
+                self._note_failure(error)  # everything else can still be written
                 return
             if self._keyset is not None and self._stale:
                 self._write(self._keyset.rotated())
@@ -175,16 +175,16 @@ class NodeCipher:
             if self._keyset is None:
                 self._write_first()
         except LogError as error:
-            self._failed(error)
+            self._note_failure(error)
             raise STORE_FAILED(f"Sensitive metadata cannot be encrypted: {error}") from error
 
     def _write_first(self) -> None:
         if self._has_encoded():
-            raise LogError(self._lost())
+            raise LogError(self._describe_loss())
         self._write(Keyset.new())
         _log.info("wrote a keyset for sensitive metadata to %s", self._store.name)
 
-    def _lost(self) -> str:
+    def _describe_loss(self) -> str:
         return (
             f"the log has encrypted metadata, but {self._store.name} holds no keyset: restore it, or set the "
             "right location"
@@ -202,7 +202,7 @@ class NodeCipher:
         try:
             self._refresh()
         except LogError as error:
-            self._failed(error)
+            self._note_failure(error)
         if len(self._missing) > 1000:
             self._missing.clear()
         self._missing.update(dict.fromkeys(missing, now + _AGAIN_S))
@@ -234,7 +234,7 @@ class NodeCipher:
         if self._copy.read() != data:
             self._copy.write(data)
 
-    def _failed(self, error: LogError) -> None:
+    def _note_failure(self, error: LogError) -> None:
         if str(error) != self._error:
             _log.error("sensitive metadata: %s", error)
         self._error = str(error)

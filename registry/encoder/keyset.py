@@ -57,7 +57,7 @@ class Keyset(NamedTuple):
     def encrypt(self, plain: str) -> str:
         """Return the encrypted text of a property's value as it is stored; it differs at each call."""
         head = _VERSION + self.primary.to_bytes(_ID_BYTES, "big")
-        return b64encode(head + _sealed(self.keys[self.primary], plain.encode())).decode()
+        return b64encode(head + _seal(self.keys[self.primary], plain.encode())).decode()
 
     def decrypt(self, text: str) -> str | None:
         """Return the value; ``None`` if its key is unknown or the text is damaged."""
@@ -66,7 +66,7 @@ class Keyset(NamedTuple):
         if key is None:
             return None
         try:
-            return _opened(key, b64decode(text)[_HEAD_BYTES:]).decode()
+            return _open(key, b64decode(text)[_HEAD_BYTES:]).decode()
         except ValueError:
             return None
 
@@ -77,7 +77,7 @@ class Keyset(NamedTuple):
             for each in self.keys
         ]
         text = {
-            "encryptedKeyset": b64encode(_sealed(_derived(secret), self._packed())).decode(),
+            "encryptedKeyset": b64encode(_seal(_derive(secret), self._pack())).decode(),
             "keysetInfo": {"primaryKeyId": self.primary, "keyInfo": info},
         }
         return orjson.dumps(text) + b"\n"
@@ -90,17 +90,17 @@ class Keyset(NamedTuple):
         except (ValueError, TypeError, KeyError) as error:
             raise BadKeyset(f"it is not an encrypted keyset in JSON: {error}") from None
         try:
-            packed = _opened(_derived(secret), sealed)
+            packed = _open(_derive(secret), sealed)
         except ValueError:
             raise WrongSecret from None
-        return cls._unpacked(packed)
+        return cls._unpack(packed)
 
-    def _packed(self) -> bytes:
+    def _pack(self) -> bytes:
         keys = b"".join(_message(2, _packed_key(each, key)) for each, key in self.keys.items())
         return _number(1, self.primary) + keys
 
     @classmethod
-    def _unpacked(cls, packed: bytes) -> Self:
+    def _unpack(cls, packed: bytes) -> Self:
         primary, keys = 0, {}
         for field, value in _fields(packed):
             if field == 1 and isinstance(value, int):
@@ -132,21 +132,21 @@ def key_ids(data: bytes) -> set[int]:
 # The library of these three is imported when they are called: most registries have no secret.
 
 
-def _derived(secret: str) -> bytes:
+def _derive(secret: str) -> bytes:
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
 
     return HKDF(SHA256(), _KEY_BYTES, salt=None, info=b"").derive(secret.encode())
 
 
-def _sealed(key: bytes, plain: bytes) -> bytes:
+def _seal(key: bytes, plain: bytes) -> bytes:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
 
     nonce = os.urandom(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, plain, None)
 
 
-def _opened(key: bytes, sealed: bytes) -> bytes:
+def _open(key: bytes, sealed: bytes) -> bytes:
     """Return what was sealed. Raises ``ValueError`` if the key is another or the bytes are damaged."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415

@@ -111,7 +111,7 @@ class CatchingUp:
             return  # it has closed, or another worker was faster
         if not self._senders.check(listener.sender):
             return
-        framed = self._framed(listener, found, end)
+        framed = self._frame_page(listener, found, end)
         if framed:
             listener.stream.write(framed)
         listener.position = end
@@ -122,7 +122,7 @@ class CatchingUp:
         else:
             self._queue.append(listener)
 
-    def _framed(self, listener: Listener, found: Sequence[Entry], end: int) -> bytes:
+    def _frame_page(self, listener: Listener, found: Sequence[Entry], end: int) -> bytes:
         """Return the events of a page that a listener sees, as they are written."""
         stream, event_filter = listener.stream, listener.event_filter
         key = listener.position, end, event_filter, stream.framing

@@ -99,8 +99,8 @@ class Hub:
         listener = Listener(stream, subscription.wanted, sender, position)
         self._listeners.add(listener)
         self._quota.take(subscription.client)
-        stream.on_close = partial(self._closed, listener, subscription.client)
-        stream.on_drained = partial(self._drained, listener)
+        stream.on_close = partial(self._close_when_gone, listener, subscription.client)
+        stream.on_drained = partial(self._send_when_drained, listener)
         self._start()
         if not self._beating:
             self._beating = True
@@ -218,7 +218,7 @@ class Hub:
     def _resume(self, listener: Listener) -> None:
         self._catching_up.add(listener)
 
-    def _drained(self, listener: Listener) -> None:
+    def _send_when_drained(self, listener: Listener) -> None:
         if listener.state is State.BEHIND:
             self._catching_up.add(listener)
 
@@ -229,7 +229,7 @@ class Hub:
         self._catching_up.leave(listener)
         listener.state = state
 
-    def _closed(self, listener: Listener, client: Hashable) -> None:
+    def _close_when_gone(self, listener: Listener, client: Hashable) -> None:
         self.dropped += listener.state is State.BEHIND or listener.stream.behind
         self._leave(listener, State.CLOSED)
         self._listeners.discard(listener)

@@ -35,7 +35,7 @@ class Pages:
         asking = self._asking.get(position)
         if asking is None:
             asking = self._asking[position] = asyncio.create_task(self._in_turn(position))
-            asking.add_done_callback(partial(self._answered, position))
+            asking.add_done_callback(partial(self._answer, position))
         # Others wait for the same answer: one that is cancelled must not end it.
         page = await asyncio.shield(asking)
         entries = entries_of(page), page.next
@@ -43,7 +43,7 @@ class Pages:
             self._pages.put(position, entries)
         return entries
 
-    def _answered(self, position: int, asking: asyncio.Task[Page]) -> None:
+    def _answer(self, position: int, asking: asyncio.Task[Page]) -> None:
         del self._asking[position]
         if not asking.cancelled():
             asking.exception()  # marks it as retrieved, even if nobody waits any more

@@ -189,12 +189,12 @@ class Forwarding:
     async def _run_to_completion(self, pending: PendingCommand, first: Reply | None) -> None:
         self._under_way += 1
         try:
-            pending.reply(await self._decided(pending, first))
+            pending.reply(await self._decide(pending, first))
         finally:
             self._under_way -= 1
             self._room.remove(pending.size)
 
-    async def _decided(self, pending: PendingCommand, reply: Reply | None) -> Outcome:
+    async def _decide(self, pending: PendingCommand, reply: Reply | None) -> Outcome:
         """Retry until the command is decided; ``reply`` is that of a first attempt, if there was one."""
         doubt = Doubt(pending.in_doubt)
         tries = 0
@@ -216,7 +216,7 @@ class Forwarding:
             pause = _PAUSES_S[min(tries, len(_PAUSES_S) - 1)] if known else left
             tries += 1
             if left <= (pause + _TRY_S if known else 0):
-                return doubt.unknown or self._unreached()
+                return doubt.unknown or self._unreached_error()
             await _wait(changed, min(pause, left))
             reply = None
 
@@ -237,7 +237,7 @@ class Forwarding:
     def _other_is_primary(self) -> bool:
         return self._node_port.role != "primary" and self._client is not None
 
-    def _unreached(self) -> Refused:
+    def _unreached_error(self) -> Refused:
         error = self.last_error
         return refused(FORWARD_FAILED(f"{_NOT_THERE} ({error})") if error else NO_PRIMARY())
 

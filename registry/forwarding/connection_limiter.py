@@ -46,7 +46,7 @@ class LimitedListener:
     ) -> None:
         """Accept connections on ``listener``, a bound socket; ``handshake_s`` limits the TLS handshake."""
         if tls is None:
-            self._listener = await asyncio.start_server(self._connected, sock=listener, backlog=backlog)
+            self._listener = await asyncio.start_server(self._accept, sock=listener, backlog=backlog)
             return
         self._tls = tls
         self._look()
@@ -61,7 +61,7 @@ class LimitedListener:
 
     def _streams(self) -> asyncio.StreamReaderProtocol:
         """Return the protocol of a connection, as :func:`asyncio.start_server` makes it."""
-        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._connected)
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._accept)
 
     def _has_room(self) -> bool:
         handshakes = 0 if self._handshakes is None else len(self._handshakes)
@@ -86,7 +86,7 @@ class LimitedListener:
             for connection in late:
                 connection.cancel()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         if len(self._connections) >= self._connections_max or self._stopped:

@@ -80,9 +80,9 @@ class Receiver:
                 return
             whole = bytes(memoryview(self._pending)[:end])
             del self._pending[:end]
-            yield Frame(number, self._opened(whole) if self._key else whole[_HEAD.size :])
+            yield Frame(number, self._unseal(whole) if self._key else whole[_HEAD.size :])
 
-    def _opened(self, whole: bytes) -> bytes:
+    def _unseal(self, whole: bytes) -> bytes:
         self._count += 1
         sealed = whole[:-SEAL_BYTES]
         seal = _seal(self._key, self._direction, self._count, sealed)

@@ -22,7 +22,7 @@ class Http2Server:
 
     def __init__(self) -> None:
         self._context = WorkerContext(None)
-        self._config = _configured()
+        self._config = _make_config()
 
     async def serve(
         self, app: Any, begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -93,7 +93,7 @@ async def gone(receive: Any) -> None:
         pass
 
 
-def _configured() -> Config:
+def _make_config() -> Config:
     config = Config()
     config.errorlog = logging.getLogger("registry.hypercorn")
     config.include_server_header = config.include_date_header = False

@@ -56,7 +56,7 @@ class Peer:
         connection = await connect(identity.peer, CONNECT_S, tls)
         try:
             async with asyncio.timeout(CONNECT_S):
-                signing, body = await _introduced(connection, signings.current)
+                signing, body = await _introduce(connection, signings.current)
             status = decode_status(body)
         except BaseException as error:
             connection.abort()
@@ -124,7 +124,7 @@ class Peer:
             self._stream.abort()
 
 
-async def _introduced(connection: Connection, signings: tuple[Signing, ...]) -> tuple[Signing, bytes]:
+async def _introduce(connection: Connection, signings: tuple[Signing, ...]) -> tuple[Signing, bytes]:
     """Return the first signing that the other node accepts, and its identity. Raises :class:`NotAPeer`."""
     *preferred, last = signings
     for signing in preferred:

@@ -204,7 +204,7 @@ class PrimaryClient:
         return taken
 
     async def _exchange(self, peer: Peer, upload: _Upload) -> None:
-        upload.commands = commands = _suited(peer, upload.commands)
+        upload.commands = commands = _select_suited(peer, upload.commands)
         if not commands:
             return
         now = self._loop.time()
@@ -242,7 +242,7 @@ def _reply_all(commands: Iterable[PendingCommand], outcome: Outcome) -> None:
         pending.reply(outcome)
 
 
-def _suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
+def _select_suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
     """Return what ``peer`` can be sent, and answer the rest.
 
     An older node would reject a whole batch because of one unknown command, and would execute a retried

@@ -67,10 +67,10 @@ class PrimaryConnection:
             try:
                 peer = await self._meet()
             except ConnectionRefusedError as error:
-                self._failed(str(error))
+                self._note_failure(str(error))
                 lost = lost and not await self._is_replaced()
             except OSError as error:
-                self._failed(str(error) or "it does not answer")
+                self._note_failure(str(error) or "it does not answer")
             else:
                 tries, lost = 0, True
                 await self._use(peer)
@@ -96,7 +96,7 @@ class PrimaryConnection:
             _log.warning("evicting the primary at %s: %r", self.identity.peer, error)
             return False
 
-    def _failed(self, reason: str) -> None:
+    def _note_failure(self, reason: str) -> None:
         error = f"cannot reach the primary at {self.identity.peer}: {reason}"
         if error != self.last_error:
             _log.warning("%s", error)

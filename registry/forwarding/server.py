@@ -71,7 +71,7 @@ class PeerServer:
         self._decider = BatchDecider(node_port, logging.INFO if access_log else logging.DEBUG, tracing)
         self._http2 = Http2Server()
         self._unauthenticated = UnauthenticatedConnections()
-        self._accepting = LimitedListener(self._connected, connections_max=CONNECTIONS_MAX)
+        self._accepting = LimitedListener(self._accept, connections_max=CONNECTIONS_MAX)
         # Number of nodes that watch this one's role.
         self.watchers = 0
         self._calls: set[StreamCall] = set()
@@ -95,7 +95,7 @@ class PeerServer:
         await self._http2.end()
         await self._accepting.end(grace_s)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = self._unauthenticated.opened(writer.transport.abort)
         try:
             begun = await _first_bytes(reader)

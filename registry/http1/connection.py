@@ -102,14 +102,14 @@ class Connection(asyncio.Protocol):
         stage = self._reader.parser.stage
         self._reader.take(data)
         self._inflow.received(len(data))
-        self._received(stage)
+        self._serve_received(stage)
 
     def _go_on(self) -> None:
         """Parse data that the client has sent ahead."""
         self._reader.go_on()
-        self._received(None)
+        self._serve_received(None)
 
-    def _received(self, before: Stage | None) -> None:
+    def _serve_received(self, before: Stage | None) -> None:
         """Serve parsed requests, or give the client time to send the rest of one."""
         self._serve_next()
         parser = self._reader.parser
@@ -180,7 +180,7 @@ class Connection(asyncio.Protocol):
             self._send(request, answer, began)
         else:
             self._begin(answer)
-            answer(partial(self._answered, request, began))
+            answer(partial(self._send_deferred, request, began))
 
     def _exchange(self, request: Request, began: float) -> None:
         exchange = Exchange(self._service, self, request, began)
@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
         self._serving = serving
         self.deadline = math.inf
 
-    def _answered(self, request: Request, began: float, answer: Answer | None) -> None:
+    def _send_deferred(self, request: Request, began: float, answer: Answer | None) -> None:
         """Send an answer that was deferred; if there is none, let the application answer."""
         if answer is None:
             self._exchange(request, began)

@@ -52,7 +52,7 @@ class Server:
         self._certified = CertifiedConnections()
         self._listeners: list[_Listener] = []
         self._handshakes = Handshakes(
-            timeout_s=self.service.limits.header_timeout_s, has_room=self._has_room, on_end=self._ended
+            timeout_s=self.service.limits.header_timeout_s, has_room=self._has_room, on_end=self._note_end
         )
         self._empty = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
@@ -133,9 +133,9 @@ class Server:
     def _on_close(self, connection: Connection) -> None:
         self._connections.discard(connection)
         self._certified.closed(connection)
-        self._ended()
+        self._note_end()
 
-    def _ended(self) -> None:
+    def _note_end(self) -> None:
         if not self.connections:
             self._empty.set()
 

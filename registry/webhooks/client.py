@@ -66,7 +66,7 @@ class Client:
         """Send a request and return the status, which is a success. Raises :class:`Undelivered`."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                answer = await self._followed(url, headers, body)
+                answer = await self._follow_redirects(url, headers, body)
         except TimeoutError:
             raise Undelivered(f"no answer within {self._timeout_s:g} s") from None
         except NotAllowed as error:
@@ -84,7 +84,7 @@ class Client:
             retry_after_s=retry_after_s(answer.retry_after, time.time()),
         )
 
-    async def _followed(self, url: str, headers: Mapping[str, str], body: bytes) -> _Answer:
+    async def _follow_redirects(self, url: str, headers: Mapping[str, str], body: bytes) -> _Answer:
         for _ in range(self._redirects):
             answer = await self._once(url, headers, body)
             if answer.status not in _REDIRECTS or answer.location is None:

@@ -52,7 +52,7 @@ class Resolver:
             waiting.set_result(found)
 
         def run() -> None:
-            found = self._resolved(host, port)
+            found = self._resolve(host, port)
             with suppress(RuntimeError):  # The loop is closed: the node is stopping.
                 loop.call_soon_threadsafe(settle, found)
 
@@ -60,7 +60,7 @@ class Resolver:
         threading.Thread(target=run, name="webhooks-name", daemon=True).start()
         return waiting
 
-    def _resolved(self, host: str, port: int) -> _Found:
+    def _resolve(self, host: str, port: int) -> _Found:
         try:
             found = self._look_up(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:

@@ -64,14 +64,14 @@ def _let_others_go_before(nice: int) -> None:
 def answered(asked: WorkRequest, parser: Parser) -> WorkResult:
     """Answer a query with the schemas that ``parser`` remembers or parses."""
     try:
-        with _bounded(asked.wall_s, signal.ITIMER_REAL, signal.SIGALRM, _LateError):
-            return _answered(asked, parser)
+        with _bound(asked.wall_s, signal.ITIMER_REAL, signal.SIGALRM, _LateError):
+            return _answer(asked, parser)
     except _LateError:
         signal.setitimer(signal.ITIMER_PROF, 0)  # if raised while that timer was disarmed
         return WorkResult(None, 0.0, late=True)
 
 
-def _answered(asked: WorkRequest, parser: Parser) -> WorkResult:
+def _answer(asked: WorkRequest, parser: Parser) -> WorkResult:
     parts, took_s = asked.query.parts, 0.0
     found: dict[SchemaQuery, SchemaAnswer] = {}
     pairs = [(number, each) for number, each in enumerate(parts) if each.other is not None]
@@ -80,7 +80,7 @@ def _answered(asked: WorkRequest, parser: Parser) -> WorkResult:
         with _working(asked.reading_s):
             for each in parts:
                 if each.other is None:
-                    found[each] = _known(each, parser.read, Budget())
+                    found[each] = _answer_one(each, parser.read, Budget())
             sources = {source for _, each in pairs for source in (each.source, each.other)}
             read = {source: _read(source, parser) for source in sources if source is not None}
         if pairs:
@@ -88,7 +88,7 @@ def _answered(asked: WorkRequest, parser: Parser) -> WorkResult:
             with _working(asked.budget_s):
                 for number, each in pairs:
                     stuck = Stuck(number, asked.budget_s - took_s)
-                    found[each] = _known(each, lambda source: read[source](), Budget(math.inf))
+                    found[each] = _answer_one(each, lambda source: read[source](), Budget(math.inf))
                     took_s = time.process_time() - began
     except (_TooLongError, MemoryError):
         # The answers found so far may suffice, as the first difference does; otherwise the budget is used up.
@@ -101,7 +101,7 @@ def _answered(asked: WorkRequest, parser: Parser) -> WorkResult:
     return WorkResult(found[asked.query], took_s)
 
 
-def _known(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
+def _answer_one(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
     """Answer one query; an unexpected error becomes its answer and does not end the process."""
     try:
         return answer(query, read, budget)
@@ -128,11 +128,11 @@ def _read(source: Source, parser: Parser) -> Callable[[], Schema]:
 
 
 def _working(seconds: float) -> AbstractContextManager[None]:
-    return _bounded(seconds, signal.ITIMER_PROF, signal.SIGPROF, _TooLongError)
+    return _bound(seconds, signal.ITIMER_PROF, signal.SIGPROF, _TooLongError)
 
 
 @contextmanager
-def _bounded(seconds: float, timer: int, number: int, raised: type[BaseException]) -> Iterator[None]:
+def _bound(seconds: float, timer: int, number: int, raised: type[BaseException]) -> Iterator[None]:
     def over(number: int, frame: FrameType | None) -> None:
         raise raised
 

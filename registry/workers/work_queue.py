@@ -98,7 +98,7 @@ class WorkQueue:
         late: list[Job] = []
         with self._changed:
             if not self._has_room_for(job):
-                late = self._tidied()
+                late = self._drop_unwanted()
             taken = not self._closed and self._has_room_for(job) and self._staff(len(self._jobs) + 1)
             if taken:
                 self._jobs.append(job)
@@ -114,7 +114,7 @@ class WorkQueue:
         characters = self._characters + job.characters
         return not waiting or (waiting < WAITING_MAX and characters <= WAITING_CHARACTERS_MAX)
 
-    def _tidied(self) -> list[Job]:
+    def _drop_unwanted(self) -> list[Job]:
         """Drop unwanted and overdue jobs; return the overdue ones, which still need a reply."""
         now = time.monotonic()
         wanted = [each for each in self._jobs if each.wanted()]
@@ -189,7 +189,7 @@ class WorkQueue:
                 job.lacking.query, min(job.budget_s, limits.comparing_s), limits.reading_s, left_s
             )
             try:
-                process = process or self._started()
+                process = process or self._start_process()
                 result = process.ask(asked)
             except Exception as error:
                 self._end(process)
@@ -205,11 +205,11 @@ class WorkQueue:
                     _reply(job, UNAVAILABLE(SLOW if isinstance(error, Late) else _BROKEN))
                     return None
             else:
-                self._done(job, result)
+                self._finish(job, result)
                 return process
         return process
 
-    def _done(self, job: Job, result: WorkResult) -> None:
+    def _finish(self, job: Job, result: WorkResult) -> None:
         for failure in result.failures():
             _log.error("a schema query failed, and its request gets 500: %s", failure)
         too_long = result.known is None or result.partial
@@ -223,7 +223,7 @@ class WorkQueue:
             refusal = UNPROCESSABLE(job.lacking.refusal)
             _reply(job, refusal if result.known is None else Answered(result.known, result.took_s))
 
-    def _started(self) -> WorkerProcess:
+    def _start_process(self) -> WorkerProcess:
         process = WorkerProcess(self._nice)
         with self._changed:
             self._running.add(process)

@@ -87,9 +87,9 @@ class Appender:
                     offset += 1
                 txn.put(layout.META_STATE, state.pack(), db=self._meta)
         except lmdb.Error as error:
-            self._failed(error, entries, state)
+            self._raise_failure(error, entries, state)
 
-    def _stored(self) -> layout.State | None:
+    def _read_state(self) -> layout.State | None:
         """Return the state in the environment; ``None`` if it cannot be read."""
         try:
             with self._env.begin(self._meta) as txn:
@@ -97,13 +97,13 @@ class Appender:
         except (lmdb.Error, ValueError):
             return None
 
-    def _failed(self, error: lmdb.Error, entries: Sequence[Entry], wanted: layout.State) -> NoReturn:
+    def _raise_failure(self, error: lmdb.Error, entries: Sequence[Entry], wanted: layout.State) -> NoReturn:
         """Raise the meaning of a failed commit, which the environment's state decides.
 
         If the outcome is unknown, the log accepts no more appends: only opening it again shows what is on
         disk.
         """
-        found = self._stored()
+        found = self._read_state()
         if found is None or found == wanted:
             self._in_doubt = f"writing the log in {self._path} failed ({error}): start the node again"
             raise OutcomeUnknown(self._in_doubt) from error

@@ -77,7 +77,7 @@ class EmbeddedLog:
             if files.is_absent(path) and not must_exist:
                 files.create(path, map_bytes)
             elif findings := check(path):
-                raise self._damaged("; ".join(findings))  # noqa: TRY301 (the lock is released below)
+                raise self._damaged_error("; ".join(findings))  # noqa: TRY301 (the lock is released below)
             self._env, self._tables = files.open_log(path, map_bytes)
         except BaseException:
             os.close(self._lock_fd)
@@ -139,9 +139,9 @@ class EmbeddedLog:
                 found = fetched(txn, offset, records_max, bytes_max)
                 return with_principals(txn, self._tables.principals, found)
         except layout.BadRecord as bad:
-            raise self._damaged(f"the record at offset {bad.offset} is unreadable") from bad
+            raise self._damaged_error(f"the record at offset {bad.offset} is unreadable") from bad
         except (lmdb.CorruptedError, lmdb.PageNotFoundError) as error:
-            raise self._damaged(f"reading from offset {offset}: {error}") from error
+            raise self._damaged_error(f"reading from offset {offset}: {error}") from error
         except lmdb.Error as error:
             self._alive()
             raise LogError(f"the log in {self._path} cannot be read: {error}") from error
@@ -235,7 +235,7 @@ class EmbeddedLog:
                     if done:
                         txn.put(layout.META_STATE, state.pack(), db=self._tables.meta)
             except layout.BadRecord as bad:
-                raise self._damaged(f"the record at offset {bad.offset} is unreadable") from bad
+                raise self._damaged_error(f"the record at offset {bad.offset} is unreadable") from bad
             except lmdb.Error as error:
                 raise LogError(f"the log in {self._path} cannot be compacted: {error}") from error
             self._state = state
@@ -265,7 +265,7 @@ class EmbeddedLog:
         if self._closed:
             raise LogError(f"the log in {self._path} is closed")
 
-    def _damaged(self, finding: str) -> DamagedLog:
+    def _damaged_error(self, finding: str) -> DamagedLog:
         text = (
             f"The log in {self._path} is damaged: {finding}. It is the registry's only source of truth, so "
             "the registry does not start with it. Restore the folder from a backup, or move it away to start "

@@ -95,7 +95,7 @@ class Connections:
         key, sent = (host, port, purpose), False
         try:
             async with asyncio.timeout(timeout_s):
-                connection = await self._connected(key)
+                connection = await self._connect(key)
                 if request is None:
                     return None
                 if open_count is not None and open_count != self._open_count[key]:
@@ -127,7 +127,7 @@ class Connections:
         for key in [key for key in self._open if key[2] is purpose]:
             self._close(self._open.pop(key))
 
-    async def _connected(self, key: _Key) -> Any:
+    async def _connect(self, key: _Key) -> Any:
         async with self._opening.setdefault(key, asyncio.Lock()):
             if not self._is_open(key):
                 if self._closed:

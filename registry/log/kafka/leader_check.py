@@ -70,7 +70,7 @@ async def confirm(
     in_sync: frozenset[int] = frozenset()
     stalled = False
     try:
-        while not _proven(metadata, agreed, in_sync, min_in_sync):
+        while not _is_proven(metadata, agreed, in_sync, min_in_sync):
             if rest and (stalled or len(agreed) + len(asking) < enough):
                 asking |= _ask_all(describe, rest)
                 rest = []
@@ -90,7 +90,9 @@ async def confirm(
             task.cancel()
 
 
-def _proven(metadata: PartitionMetadata, agreed: set[int], in_sync: frozenset[int], min_in_sync: int) -> bool:
+def _is_proven(
+    metadata: PartitionMetadata, agreed: set[int], in_sync: frozenset[int], min_in_sync: int
+) -> bool:
     """Return True if enough brokers besides the leader ``agreed``, or all in-sync replicas did."""
     others = len(agreed) - (metadata.broker is not None and metadata.broker.id in agreed)
     return others >= needed(metadata.replicas, min_in_sync) or (

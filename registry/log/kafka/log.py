@@ -99,13 +99,13 @@ class KafkaLog:
             self._appender.forbid(_no_primary(self._topic.unsafe))
             self._do(self._appender.check_expiration(start_timeout_s), start_timeout_s)
             self._do(query_end(self._partition, start_timeout_s), start_timeout_s)
-            self._brokers = self._do(self._described(), start_timeout_s)
+            self._brokers = self._do(self._describe(), start_timeout_s)
             self._reading = self._do(self._start_reading(), start_timeout_s)
         except BaseException:
             self.close()
             raise
 
-    async def _described(self) -> str:
+    async def _describe(self) -> str:
         return release.describe(self._partition.api_versions(), self._appender.assumed)
 
     async def _start_reading(self) -> asyncio.Task[None]:

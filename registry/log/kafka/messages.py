@@ -100,9 +100,9 @@ class Messages:
 
     async def _place(self) -> _Place:
         request = requests.Metadata(self._partition.topic)
-        return await self._partition.send_to_any(request, self._described)
+        return await self._partition.send_to_any(request, self._describe)
 
-    def _described(self, answer: Any) -> _Place:
+    def _describe(self, answer: Any) -> _Place:
         brokers = {node: Broker(node, host, port) for node, host, port, *_ in answer.brokers}
         code, _, topic_id, _, partitions, *_ = answer.topics[0]
         if code == Code.UNKNOWN_TOPIC_OR_PARTITION:

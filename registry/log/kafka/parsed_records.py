@@ -45,7 +45,7 @@ def records_of(batch: Any, data: bytes) -> Sequence[ParsedRecord]:
     try:
         return list(batch)
     except UnicodeDecodeError:
-        return list(_parsed(_raw(data, batch.base_offset)))
+        return list(_parse(_raw(data, batch.base_offset)))
 
 
 def _raw(data: bytes, offset: int) -> bytes:
@@ -59,7 +59,7 @@ def _raw(data: bytes, offset: int) -> bytes:
         at = end
 
 
-def _parsed(raw: bytes) -> Iterator[ParsedRecord]:
+def _parse(raw: bytes) -> Iterator[ParsedRecord]:
     base, _ = _LENGTH.unpack_from(raw)
     attributes, _, first_time, newest_time = _ATTRIBUTES.unpack_from(raw, _ATTRIBUTES_AT)
     decompress = _DECOMPRESS.get(attributes & _CODEC_MASK, bytes)

@@ -117,7 +117,7 @@ class ProduceAttempt:
             return await self._search_duplicate()
         if answer.code not in _FENCED and answer.code not in _OUT_OF_SEQUENCE:
             self._raise_for(answer)
-        return await self._fenced(answer)
+        return await self._handle_fencing(answer)
 
     async def _send(self) -> ProduceAnswer:
         partition = self._partition
@@ -143,7 +143,7 @@ class ProduceAttempt:
             raise Rejected(f"Kafka refused a batch ({code_name(code)}): {answer.message}")
         raise NoAnswer(f"{code_name(code)} {answer.message}".strip(), sent=code not in _WITHOUT_EFFECT)
 
-    async def _fenced(self, answer: ProduceAnswer) -> int:
+    async def _handle_fencing(self, answer: ProduceAnswer) -> int:
         """Handle a newer claim or a gap in the sequence; the batch counts if an earlier try appended it."""
         if self._in_doubt and (offset := await self._search()) is not None:
             return offset

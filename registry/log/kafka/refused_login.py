@@ -58,7 +58,7 @@ def refused(
             others = f", but {', '.join(offered)}" if offered else ""
             return LoginRefused(f"{mechanism}{others}; see kafka_sasl_mechanism", final=True)
         case SaslAuthenticationFailed():
-            said = f"it refuses the token ({detail})" if detail else _said(error)
+            said = f"it refuses the token ({detail})" if detail else _text_of(error)
             return LoginRefused(f"{said}; {_see(security)}", final=True)
         case ssl.SSLCertVerificationError():
             return LoginRefused(_distrust(error), final=True)
@@ -69,7 +69,7 @@ def refused(
             return LoginRefused(f"{certificate} ({error.reason}); {_CERTIFICATE}", final=True)
     if type(error).__module__.startswith("gssapi"):
         # The codes of GSSAPI and of Kerberos come first.
-        reason = _said(error).rpartition("): ")[2]
+        reason = _text_of(error).rpartition("): ")[2]
         return LoginRefused(f"Kerberos: {reason}; {_see(security)}", final=False)
     return refused(error.__cause__, security) if error.__cause__ else None
 
@@ -109,10 +109,10 @@ def _distrust(error: ssl.SSLCertVerificationError) -> str:
         )
     if error.verify_code in _DATES:
         return f"its certificate is not valid now: {error.verify_message}; renew it, or set the clock"
-    return f"its certificate is not trusted: {_said(error)}; see kafka_ssl_ca_location"
+    return f"its certificate is not trusted: {_text_of(error)}; see kafka_ssl_ca_location"
 
 
-def _said(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     """Return the text of an error without aiokafka's prefix."""
     text = error.args[0] if isinstance(error, SaslAuthenticationFailed) and error.args else error
     return str(text) or type(error).__name__

@@ -51,7 +51,7 @@ class Timestamps:
 
     def now(self) -> int:
         """Return the timestamp for the next records."""
-        wall_ms, counted_ms = self._wall_ms(), self._counted()
+        wall_ms, counted_ms = self._wall_ms(), self._elapsed_ms()
         if self._rejected and counted_ms is not None and wall_ms - counted_ms > _AHEAD_MAX_MS:
             return counted_ms
         self._rejected = False
@@ -64,7 +64,7 @@ class Timestamps:
 
     def rejected(self, timestamp_ms: int) -> int | None:
         """Return a timestamp to retry with after the broker rejected this one; ``None`` if there is none."""
-        counted_ms = self._counted()
+        counted_ms = self._elapsed_ms()
         if counted_ms is None or counted_ms >= timestamp_ms:
             self._ahead = (timestamp_ms, self._clock())
             return None
@@ -74,7 +74,7 @@ class Timestamps:
         self._rejected = True
         return counted_ms
 
-    def _counted(self) -> int | None:
+    def _elapsed_ms(self) -> int | None:
         if self._accepted is None:
             return None
         timestamp_ms, at = self._accepted

@@ -156,7 +156,7 @@ async def check(partition: Partition, options: TopicOptions) -> TopicState:
             "another topic in the setting topic; a missing topic is created"
         )
     request = DescribeConfigsRequest([(_TOPIC_RESOURCE, partition.topic, None)])
-    code, message, given = await partition.send_to_any(request, _described)
+    code, message, given = await partition.send_to_any(request, _describe)
     if code not in {Code.NONE, Code.TOPIC_AUTHORIZATION_FAILED, Code.CLUSTER_AUTHORIZATION_FAILED}:
         raise NoAnswer(f"the settings of topic {partition.topic}: {code_name(code)} {message}", sent=False)
     settings = _DEFAULTS | given
@@ -173,11 +173,11 @@ async def check(partition: Partition, options: TopicOptions) -> TopicState:
 async def read_min_in_sync(partition: Partition) -> None:
     """Read the topic's ``min.insync.replicas`` into ``partition``. Raises :class:`.connection.NoAnswer`."""
     request = DescribeConfigsRequest([(_TOPIC_RESOURCE, partition.topic, [_MIN_IN_SYNC])])
-    _, _, given = await partition.send_to_any(request, _described)
+    _, _, given = await partition.send_to_any(request, _describe)
     partition.min_in_sync = int(given.get(_MIN_IN_SYNC, _DEFAULTS[_MIN_IN_SYNC]))
 
 
-def _described(answer: Any) -> tuple[int, str, dict[str, str]]:
+def _describe(answer: Any) -> tuple[int, str, dict[str, str]]:
     code, message, _, _, entries = answer.resources[0]
     return code, message or "", {name: value for name, value, *_ in entries if value is not None}
 
