@@ -111,7 +111,7 @@ def fetch_error(url: str) -> str:
 
     def fetch() -> None:
         try:
-            _fetched(url)
+            _download(url)
             found[0] = ""
         except (OSError, HTTPException, ValueError) as error:
             found[0] = str(error) or "timed out"

@@ -47,7 +47,7 @@ def test_a_batch_is_parsed_as_by_aiokafka(said: Any, codec: int, append_time: bo
     if append_time:
         raw[22] |= 0x08
     batch: Any = MemoryRecords(bytes(raw)).next_batch()
-    assert members(parsed_records._parsed(bytes(raw))) == members(batch)
+    assert members(parsed_records._parse(bytes(raw))) == members(batch)
 
 
 @given(st.binary(min_size=3, max_size=20), codecs)
