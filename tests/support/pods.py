@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,7 +56,17 @@ class Pod(Process):
         self._mount(spec, objects)
 
     def probe(self, which: str) -> int:
-        """Return the status that kubelet would get."""
+        """Return the status that kubelet would get; 200 or 503 for a command, as it succeeds or fails."""
+        if "exec" in self.container[which]:
+            command = [self._here(word) for word in self.container[which]["exec"]["command"]]
+            done = subprocess.run(
+                command,
+                env=self.environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
+            return 503 if done.returncode else 200
         asked = self.container[which]["httpGet"]
         try:
             with urlopen(f"{self.url(asked['port'])}{asked['path']}", timeout=10) as answer:
@@ -104,7 +115,8 @@ class Pod(Process):
 def _contents(volume: Json, objects: list[Json]) -> dict[str, str]:
     """Return the files of a volume; one of a claim or of the pod's own is empty."""
     if "configMap" in volume:
-        return dict(_find(objects, "ConfigMap", volume["configMap"]["name"])["data"])
+        data = _find(objects, "ConfigMap", volume["configMap"]["name"])["data"]
+        return {item["path"]: data[item["key"]] for item in volume["configMap"]["items"]}
     if "secret" in volume:
         data = _find(objects, "Secret", volume["secret"]["secretName"])["data"]
         items = volume["secret"]["items"]

@@ -11,26 +11,35 @@
 env, -u, REGISTRAR_LISTEN, -u, REGISTRAR_DATA, -u, REGISTRAR_LOG_FORMAT
 {{- end }}
 
+{{/* The files of a pod, as in registrar.files: a builder of snapshots needs only those of Kafka. */}}
+{{- define "registrar.filesOf" -}}
+{{- $files := include "registrar.files" .root | fromYaml }}
+{{- ternary (pick $files "kafka-tls" "kafka-sasl") $files (eq .of "builder") | toYaml }}
+{{- end }}
+
+{{/* Takes the root, and whether it is for a "node" or a "builder" of snapshots. */}}
 {{- define "registrar.mounts" -}}
 - {name: config, mountPath: /etc/registrar/config, readOnly: true}
 - {name: tmp, mountPath: /tmp}
-{{- range $name, $file := include "registrar.files" . | fromYaml }}
+{{- range $name, $file := include "registrar.filesOf" . | fromYaml }}
 - {name: file-{{ $name }}, mountPath: /etc/registrar/{{ $name }}, readOnly: true}
 {{- end }}
-{{- if .Values.snapshots.existingClaim }}
+{{- if .root.Values.snapshots.existingClaim }}
 - {name: snapshots, mountPath: /snapshots}
 {{- end }}
-{{- with .Values.extraVolumeMounts }}
+{{- with .root.Values.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
 
 {{- define "registrar.volumes" -}}
 - name: config
-  configMap: {name: {{ include "registrar.fullname" . }}}
+  configMap:
+    name: {{ include "registrar.fullname" .root }}
+    items: [{key: {{ ternary "snapshots" "registrar" (eq .of "builder") }}.toml, path: registrar.toml}]
 - name: tmp
   emptyDir: {}
-{{- range $name, $file := include "registrar.files" . | fromYaml }}
+{{- range $name, $file := include "registrar.filesOf" . | fromYaml }}
 - name: file-{{ $name }}
   secret:
     secretName: {{ $file.secret }}
@@ -40,20 +49,25 @@ env, -u, REGISTRAR_LISTEN, -u, REGISTRAR_DATA, -u, REGISTRAR_LOG_FORMAT
       - {key: {{ $key | quote }}, path: {{ $path }}}
       {{- end }}
 {{- end }}
-{{- with .Values.snapshots.existingClaim }}
+{{- with .root.Values.snapshots.existingClaim }}
 - name: snapshots
   persistentVolumeClaim: {claimName: {{ . }}}
 {{- end }}
-{{- with .Values.extraVolumes }}
+{{- with .root.Values.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
 
-{{/* kubelet has no client certificate, so the pod asks itself only where one is required; then any answer will do. */}}
+{{/* True if every client of the port needs a certificate, which kubelet does not have. */}}
+{{- define "registrar.requiresCertificates" -}}
+{{- and (eq (include "registrar.hasTls" .) "true") (eq .Values.tls.clientAuth "required") }}
+{{- end }}
+
+{{/* Where certificates are required, the pod asks itself over loopback: `check` of `registrar health`. */}}
 {{- define "registrar.probe" -}}
-{{- if and (eq (include "registrar.hasTls" .root) "true") (eq .root.Values.tls.clientAuth "required") -}}
-tcpSocket: {port: http}
+{{- if eq (include "registrar.requiresCertificates" .root) "true" -}}
+exec: {command: [{{ include "registrar.command" . }}, registrar, health, --check, {{ .check }}, --config, /etc/registrar/config/registrar.toml]}
 {{- else -}}
-httpGet: {path: {{ .path }}, port: http, scheme: {{ include "registrar.scheme" .root | upper }}}
+httpGet: {path: /health/{{ .check }}, port: http, scheme: {{ include "registrar.scheme" .root | upper }}}
 {{- end }}
 {{- end }}

@@ -1,10 +1,15 @@
-{{/* The settings of a node, as lines of registrar.toml: the chart's, then those of the values, which win. */}}
-{{- define "registrar.settings" -}}
+{{/* The settings of a node, as JSON: the chart's, then those of the values, which win. */}}
+{{- define "registrar.allSettings" -}}
 {{- $files := include "registrar.files" . | fromYaml }}
 {{- $at := "/etc/registrar" }}
 {{- $chosen := dict "data" "/data" "log_format" "json" }}
 {{- if hasKey $files "tls" }}
-  {{- $_ := set $chosen "listeners" (printf "https://0.0.0.0:%d" (int .Values.ports.http)) }}
+  {{- $listeners := printf "https://0.0.0.0:%d" (int .Values.ports.http) }}
+  {{- if eq (include "registrar.requiresCertificates" .) "false" }}
+    {{- $_ := set $chosen "listeners" $listeners }}
+  {{- else }}
+    {{- $_ := set $chosen "listeners" (printf "%s,http://127.0.0.1:%d" $listeners (int .Values.ports.probes)) }}
+  {{- end }}
   {{- $_ := set $chosen "tls_certificate" (printf "%s/tls/tls.crt" $at) }}
   {{- $_ := set $chosen "tls_key" (printf "%s/tls/tls.key" $at) }}
   {{- if ne .Values.tls.clientAuth "none" }}
@@ -53,8 +58,25 @@
     {{- $_ := set $chosen "kafka_sasl_password_file" (printf "%s/kafka-sasl/password" $at) }}
   {{- end }}
 {{- end }}
-{{- $all := merge (deepCopy .Values.settings) $chosen }}
+{{- merge (deepCopy .Values.settings) $chosen | toJson }}
+{{- end }}
+
+{{/* The settings of a node, as lines of registrar.toml. */}}
+{{- define "registrar.settings" -}}
+{{- $all := include "registrar.allSettings" . | fromJson }}
 {{- range $name := keys $all | sortAlpha }}
 {{ $name }} = {{ index $all $name | toJson }}
+{{- end }}
+{{- end }}
+
+{{/* The settings of a build of snapshots: how it reads the log, and what it writes. */}}
+{{- define "registrar.builderSettings" -}}
+{{- $all := include "registrar.allSettings" . | fromJson }}
+{{- range $name := keys $all | sortAlpha }}
+{{- if or (regexMatch "^(kafka|snapshots|log)(_|$)" $name) (has $name (list
+  "data" "topic" "group" "replication_factor" "fencing" "allow_delete_policy" "metadata_encoder_topic" "record_bytes_max"
+  "store_map_bytes" "min_compaction_lag_s" "tombstone_retention_s" "request_timeout_s" "session_timeout_s")) }}
+{{ $name }} = {{ index $all $name | toJson }}
+{{- end }}
 {{- end }}
 {{- end }}

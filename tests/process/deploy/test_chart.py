@@ -7,6 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import kubernetes_validate
@@ -19,9 +20,10 @@ from registry.api.permissions import ADMINS
 from registry.api.routes import operations
 from registry.base.config.loading import table
 from registry.ui.console import ROUTE
+from tests.support.certificates import Authority
 from tests.support.helm import CHART, NAMESPACE, RELEASE, Rendered, render
 from tests.support.pods import Pod
-from tests.support.running import ROOT, until
+from tests.support.running import ROOT, free_port, until
 
 Json = dict[str, Any]
 
@@ -101,6 +103,14 @@ CASES: dict[str, Json] = {
     "options": OPTIONS,
     "without volumes": {**KAFKA, "persistence": {"enabled": False}},
     "open ingress": {"ingress": {"enabled": True, "administration": True}},
+    "ingress by pattern": {
+        "ingress": {"enabled": True, "administration": True, "path": "/registry(/|$)(.*)"},
+    },
+    "secrets and snapshots": {
+        **SECRETS,
+        "snapshots": {"location": PLACE},
+        "settings": {**SECRETS["settings"], "store_map_bytes": 2**30, "audit_log": "/data/audit.log"},
+    },
     "spark on kubernetes": {
         **KAFKA,
         "snapshots": {
@@ -127,6 +137,10 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "unknown value within": ({"kafka": {"servers": "x:1"}}, "servers"),
     "collector without a scheme": ({"traces": {"endpoint": "collector:4318"}}, "endpoint"),
     "brokers without a port": ({"kafka": {"brokers": "kafka-1"}}, "brokers"),
+    "paths after a regular expression": (
+        {"ingress": {"enabled": True, "path": "/registry(/|$)(.*)"}},
+        "administration",
+    ),
     "secret among the settings": ({"settings": {"peer_secret": "0123456789abcdef"}}, "peer_secret"),
     "key among the settings": ({"settings": {"snapshots_key": "0123456789abcdef"}}, "snapshots_key"),
     "unknown setting": ({"settings": {"compatability": "FULL"}}, "compatability"),
@@ -170,8 +184,8 @@ def workloads(case: Rendered) -> list[Json]:
     return [template["spec"] for template in nodes + builders]
 
 
-def settings_file(case: Rendered) -> Json:
-    return tomllib.loads(case.one("ConfigMap")["data"]["registrar.toml"])
+def settings_file(case: Rendered, name: str = "registrar") -> Json:
+    return tomllib.loads(case.one("ConfigMap")["data"][f"{name}.toml"])
 
 
 def image_environment() -> dict[str, str]:
@@ -301,6 +315,7 @@ def test_an_ingress_lets_in_all_but_what_is_for_administrators(rendered: dict[st
     assert not public & {"/admin", "/metrics", "/node", "/quarantine"}
     assert let_in("options") == {(path, "Prefix") for path in public - {"/"} | {ROUTE}} | {("/", "Exact")}
     assert let_in("open ingress") == {("/", "Prefix")}
+    assert let_in("ingress by pattern") == {("/registry(/|$)(.*)", "ImplementationSpecific")}
 
 
 def test_prometheus_selects_each_node_by_its_own_name(rendered: dict[str, Rendered]) -> None:
@@ -382,6 +397,25 @@ def test_every_mounted_file_is_used(name: str, rendered: dict[str, Rendered]) ->
     }
     named = {value for value in settings_file(rendered[name]).values() if str(value).startswith("/etc/")}
     assert mounted == named
+
+
+def test_a_builder_gets_only_what_a_build_needs(rendered: dict[str, Rendered]) -> None:
+    case = rendered["secrets and snapshots"]
+    node, builder = workloads(case)
+    assert {each["name"] for each in builder["volumes"]} == {
+        "config", "tmp", "file-kafka-tls", "file-kafka-sasl"
+    }  # fmt: skip
+    (config,) = [each["configMap"] for each in builder["volumes"] if each["name"] == "config"]
+    assert config["items"] == [{"key": "snapshots.toml", "path": "registrar.toml"}]
+    assert {"file-peer", "file-users", "file-tls", "file-encoder"} <= {
+        each["name"] for each in node["volumes"]
+    }
+    assert {*settings_file(case, "snapshots")} == {
+        "data", "kafka", "kafka_sasl_mechanism", "kafka_sasl_password_file", "kafka_sasl_username",
+        "kafka_security_protocol", "kafka_ssl_ca_location", "log_format", "snapshots", "snapshots_builder",
+        "snapshots_every", "store_map_bytes",
+    }  # fmt: skip
+    assert settings_file(case, "snapshots").items() <= settings_file(case).items()
 
 
 def test_spark_builds_in_the_image_that_has_it(rendered: dict[str, Rendered]) -> None:
@@ -469,6 +503,30 @@ def test_what_the_pod_of_a_single_node_runs_serves(rendered: dict[str, Rendered]
         post(pod.url(), "/subjects/a/versions", {"schema": '"string"'})
     with node(rendered["alone"], 0, tmp_path) as again:
         assert get(again.url(), "/subjects") == ["a"]
+
+
+def test_a_pod_whose_clients_need_certificates_asks_itself(tmp_path: Path) -> None:
+    """The kubelet has none; a port on loopback says when the pod is ready, and serves nothing else."""
+    certificate = Authority().issue()
+    values = {
+        "tls": {
+            "certificate": certificate.pem.decode(),
+            "key": certificate.key_pem().decode(),
+            "clientCa": Authority("Clients").pem.decode(),
+            "clientAuth": "required",
+        }
+    }
+    (case,) = render([values])
+    port = free_port()
+    pod = node(case, 0, tmp_path, {"127.0.0.1:8083": f"127.0.0.1:{port}"})
+    assert [pod.probe(f"{which}Probe") for which in ("startup", "readiness")] == [503, 503]
+    assert pod.container["livenessProbe"]["tcpSocket"] == {"port": "http"}
+    with pod:
+        assert [pod.probe(f"{which}Probe") for which in ("startup", "readiness")] == [200, 200]
+        with pytest.raises(HTTPError) as refused:
+            get(f"http://127.0.0.1:{port}", "/subjects")
+        refused.value.close()
+        assert refused.value.code == 401
 
 
 def test_what_the_pods_of_a_cluster_run_serves_and_is_backed_up(kafka: Broker, tmp_path: Path) -> None:
