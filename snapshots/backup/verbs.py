@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import sys
 from collections.abc import Callable, Iterator
@@ -139,8 +140,9 @@ def _diff(settings: Settings, options: dict[str, Any]) -> int:
                     for name in ("before", "after")
                 )
             with _rows_make_sense("a side"):
-                found = _print_differences(diff.differences(old, new), as_json=options["json"])
-            return 1 if found else 0
+                found = diff.differences(old, new)
+                count = print_json_array(found, folder) if options["json"] else _print_differences(found)
+            return 1 if count else 0
     except (*FAILURES, OSError) as error:
         raise CommandFailed(str(error), 2) from None
 
@@ -154,17 +156,28 @@ def _duplicates(settings: Settings, options: dict[str, Any]) -> int:
         raise CommandFailed(str(error), 2) from None
 
 
-def _print_differences(found: Iterator[diff.Difference], *, as_json: bool) -> int:
+def _print_differences(found: Iterator[diff.Difference]) -> int:
     count = 0
-    for count, each in enumerate(found, 1):
-        if as_json:
-            print("[" if count == 1 else ",\n ", each.as_json().decode(), sep="", end="")
-        else:
-            print(each.as_text())
-    if as_json:
-        print("]" if count else "[]")
-    elif not count:
+    for each in found:
+        print(each.as_text())
+        count += 1
+    if not count:
         print("no differences")
+    return count
+
+
+def print_json_array(found: Iterator[diff.Difference], folder: Path) -> int:
+    """Print the differences as one JSON array, and return their number.
+
+    They are collected in a file of ``folder``, so that nothing is printed if the last of them cannot be read.
+    """
+    count = 0
+    with (folder / "differences").open("w+", encoding="utf-8") as collected:
+        for count, each in enumerate(found, 1):
+            collected.write(("[" if count == 1 else ",\n ") + each.as_json().decode())
+        collected.write("]\n" if count else "[]\n")
+        collected.seek(0)
+        shutil.copyfileobj(collected, sys.stdout)
     return count
 
 

@@ -36,7 +36,8 @@ def verdict_lines(plan: Plan, *, details: bool = False) -> Iterator[str]:
             yield f"- {step.shows}"
     yield from _problem_lines(plan)
     refused, checked = len(plan.refused), len(plan.outcomes)
-    yield f"{refused} of {checked} schemas refused" if refused else f"{checked} schemas accepted"
+    schemas = f"{checked} {'schema' if checked == 1 else 'schemas'}"
+    yield f"{refused} of {schemas} refused" if refused else f"{schemas} accepted"
     if plan.problems:
         count = len(plan.problems)
         yield f"{count} other {'change' if count == 1 else 'changes'} refused"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,8 +19,11 @@ from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import TOP, Subject
 from registry.domain.queries.scope import Defaults
+from snapshots.backup.diff import Difference
 from snapshots.backup.diff_sources import LiveSide
+from snapshots.backup.verbs import print_json_array
 from snapshots.format.manifest import Manifest
+from snapshots.format.stored import UnusableSnapshot
 from tests.process.as_confluent import as_confluent
 from tests.process.snapshots.command_line import registrar
 from tests.process.test_reseed import register
@@ -145,7 +148,24 @@ def test_what_cannot_be_compared_has_an_exit_code_of_its_own(tmp_path: Path, wor
 def test_a_damaged_snapshot_is_not_compared(tmp_path: Path) -> None:
     old, new = snapshots(tmp_path)
     (tmp_path / "snapshots" / new.id / new.parts[0].name).write_bytes(b"")
-    assert run(tmp_path, old.id, new.id).returncode == 2
+    done = run(tmp_path, old.id, new.id, options=["--json"])
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"]["status"] == 2
+
+
+def test_json_is_whole_or_an_error_also_if_the_last_difference_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read(*, damaged: bool) -> Iterator[Difference]:
+        yield from (Difference("added", "subject", name, None, None, None) for name in ("a", "b"))
+        if damaged:
+            raise UnusableSnapshot("a row cannot be read")
+
+    with pytest.raises(UnusableSnapshot):
+        print_json_array(read(damaged=True), tmp_path)
+    assert capsys.readouterr().out == ""
+    assert print_json_array(read(damaged=False), tmp_path) == 2
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)] == ["a", "b"]
 
 
 def test_a_registry_that_cannot_be_read_leaves_nothing_open(tmp_path: Path) -> None:

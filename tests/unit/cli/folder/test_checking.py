@@ -98,7 +98,7 @@ def test_a_refusal_is_told_with_path_rule_both_parts_and_fix() -> None:
     assert "! s (s.avsc): incompatible at BACKWARD" in text
     assert "READER_FIELD_MISSING_DEFAULT_VALUE at /fields/1" in text
     assert "fix: give `b` a default" in text
-    assert "1 of 1 schemas refused" in text
+    assert "1 of 1 schema refused" in text
     (schema,) = report.verdict_json(found)["schemas"]
     assert (schema["file"], schema["verdict"], schema["level"]) == ("s.avsc", "incompatible", "BACKWARD")
     assert schema["changes"][0] | {"old": "", "new": ""} == {
