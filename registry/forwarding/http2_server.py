@@ -28,6 +28,8 @@ class Http2Server:
         self, app: Any, begun: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Serve one connection until it ends; ``begun`` are the bytes that were read from it before."""
+        if writer.get_extra_info("socket") is None:
+            return  # The peer has gone before its connection is served, and TLS has let go of the socket.
         loop = asyncio.get_running_loop()
         whole = cast("Any", _BegunReader(begun, reader))
         await _Connection(ASGIWrapper(app), loop, self._config, self._context, {}, whole, writer)

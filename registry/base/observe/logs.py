@@ -117,7 +117,7 @@ def log_request(
 
 
 class Throttled:
-    """Passes one error every ``every_s`` seconds to ``logger``, with the number of errors skipped before it.
+    """Passes one line every ``every_s`` seconds to ``logger``, with the number of lines skipped before it.
 
     Any thread may call. ``clock`` is monotonic, in seconds.
     """
@@ -138,6 +138,13 @@ class Throttled:
 
     def error(self, text: str, *given: object) -> None:
         """Log ``text % given`` unless another line was logged less than ``every_s`` ago."""
+        self._log(logging.ERROR, text, *given)
+
+    def warning(self, text: str, *given: object) -> None:
+        """Do the same at the level of warnings, for what any client can cause."""
+        self._log(logging.WARNING, text, *given)
+
+    def _log(self, level: int, text: str, *given: object) -> None:
         with self._lock:
             now = self._clock()
             if now < self._next:
@@ -147,4 +154,4 @@ class Throttled:
             self._next = now + self._every_s
         if left_out:
             text, given = f"{text} (%d more such failures since the last line)", (*given, left_out)
-        self._logger.error(text, *given)
+        self._logger.log(level, text, *given)

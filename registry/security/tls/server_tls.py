@@ -61,7 +61,7 @@ class ServerTls:
             found = x509.load_der_x509_certificate(certificate)
             subject, expires = subject_name(found), expiry(found, self._authorities)
         except ValueError as error:
-            _unnamed.error("a client's certificate cannot be read: %a", str(error))
+            _unnamed.warning("a client's certificate cannot be read: %a", str(error))
             return Verified()
         return Verified(self._principal(subject), expires)
 
@@ -69,10 +69,10 @@ class ServerTls:
         """Return the principal's name; empty if no rule applies, or if it holds what does not print."""
         name = self._rules.principal(subject)
         if not name:
-            _unnamed.error("no rule of tls_principal_rules applies to the client certificate %a", subject)
+            _unnamed.warning("no rule of tls_principal_rules applies to the client certificate %a", subject)
         elif not name.isprintable():
             # It would reach logs, the audit and headers of proxies.
-            _unnamed.error("the client certificate %a names what does not print", subject)
+            _unnamed.warning("the client certificate %a names what does not print", subject)
             return ""
         return name
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from registry.domain.commands import Done, Register
 from registry.forwarding.authentication import Security
 from registry.forwarding.http2_connection import connect
+from registry.forwarding.http2_server import Http2Server
 from registry.forwarding.messages import IDENTITY
 from registry.forwarding.signing import ANY_TIME
 from registry.forwarding.unauthenticated import UNAUTHENTICATED_MAX, UnauthenticatedConnections
+from tests.process.forwarding.certificates import security
 from tests.process.forwarding.members import group
 from tests.process.forwarding.test_forwarding import SCHEMA, running, submit
+from tests.support.certificates import Authority
 from tests.support.running import until_async
 
 
@@ -52,6 +56,30 @@ async def test_a_replayed_identity_request_is_no_proof_of_a_peer() -> None:
         assert server.watchers == 1
         for _, writer in others:
             writer.close()
+
+
+@running
+async def test_a_peer_that_leaves_before_it_is_served_is_no_failure(tmp_path: Path) -> None:
+    tls = security(Authority(), tmp_path, "node").tls()
+    assert tls is not None
+    served: asyncio.Queue[str] = asyncio.Queue()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+        await reader.read()
+        try:
+            await Http2Server().serve(None, b"", reader, writer)
+        except Exception as error:
+            await served.put(repr(error))
+        else:
+            await served.put("")
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls.context)
+    port = server.sockets[0].getsockname()[1]
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls.client, server_hostname="localhost")
+    assert await served.get() == ""
+    writer.close()
+    server.close()
 
 
 @running

@@ -240,7 +240,6 @@ def test_client_certificates_are_verified(site: Site, auth: str) -> None:
         assert refused(site, site.context()) == (auth == "required")
 
 
-@pytest.mark.logs_errors("no rule of tls_principal_rules applies")
 @READERS
 def test_the_name_in_a_certificate_admits_a_client_and_the_plain_port_nobody(
     site: Site, readers: str

@@ -17,9 +17,10 @@ def test_one_line_a_second_is_logged_and_says_how_many_were_not(caplog: pytest.L
     now[0] += EVERY_S
     failures.error("write %d failed", 50)
     now[0] += EVERY_S
-    failures.error("write %d failed at %s", 51, "100 %")
+    failures.warning("write %d failed at %s", 51, "100 %")
     assert [record.getMessage() for record in caplog.records] == [
         "write 0 failed",
         "write 50 failed (49 more such failures since the last line)",
         "write 51 failed at 100 %",
     ]
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR", "WARNING"]
