@@ -40,7 +40,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff unit docs site bench bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff unit docs site bench bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 .PHONY: kerberos node-and-npm
 
 help:
@@ -52,6 +52,7 @@ help:
 	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                              tests of the log and of faults on older Kafka brokers'
 	@echo 'make lint                                                       ruff and mypy'
 	@echo 'make bench                                                      measure (needs wrk and nginx)'
+	@echo 'make bench-report [ARGS="--only load,cluster"]                    measure, and write the figures into bench/RESULTS.md'
 	@echo 'make bench-start [ARGS="--spark"]                                measure start times, with and without snapshots'
 	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]              measure how cost grows with the number of schemas'
 	@echo 'make bench-hostile [ARGS="--seconds 5"]                           measure memory and latency under hostile clients'
@@ -125,6 +126,10 @@ bench: $(VENV)/dev.stamp java
 	$(BIN)/python bench/fold.py --records 1300000 --kafka
 	@echo; echo 'A cluster of three nodes on one broker'
 	$(BIN)/python bench/cluster.py
+
+# All benchmarks, in a calm hour: some two hours. Writes their output with machine, date and commit into bench/RESULTS.md.
+bench-report: $(VENV)/dev.stamp java
+	$(BIN)/python bench/report.py $(ARGS)
 
 # Start times by number of schemas, printed as a table and drawn as bench/start.svg.
 bench-start: $(VENV)/dev.stamp java

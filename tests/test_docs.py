@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.report import SECTIONS, as_markdown, replace_section
 from deploy.monitoring.dashboard import dashboard
 from registry import VERSION
 from registry.__main__ import main
@@ -30,6 +31,7 @@ from tests.support.pictures import PICTURES
 from tests.support.running import ROOT
 
 README = ROOT / "README.md"
+MEASUREMENTS = ROOT / "bench" / "RESULTS.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 EXAMPLE = ROOT / "deploy" / "registry.example.toml"
 CHART_SCHEMA = ROOT / "deploy" / "chart" / "values.schema.json"
@@ -124,9 +126,32 @@ def test_the_table_of_the_kafka_client_is_one(tmp_path: Path) -> None:
     assert settings.kafka == "broker-1:9093,broker-2:9093"
 
 
-def test_the_readme_begins_with_the_two_commands() -> None:
-    beginning = README.read_text(encoding="utf-8")[:600]
-    assert 0 < beginning.index("make serve") < beginning.index("make test")
+def test_the_readme_begins_with_the_commands_for_those_without_and_with_a_checkout() -> None:
+    beginning = README.read_text(encoding="utf-8")[:1600]
+    assert 0 < beginning.index("pipx install") < beginning.index("make serve") < beginning.index("make test")
+
+
+def test_the_figures_of_the_readme_are_those_of_the_measurements() -> None:
+    rows = [
+        line
+        for line in README.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| (schemas|new|start)", line)
+    ]
+    figures = {each for row in rows for each in re.findall(r"[\d,.]+(?= s|/s)", row)}
+    page = MEASUREMENTS.read_text(encoding="utf-8").replace(",", "")
+    assert len(figures) == 7
+    assert [each for each in sorted(figures) if each.replace(",", "") not in page] == []
+
+
+def test_the_report_fills_every_section_of_the_measurements() -> None:
+    page = MEASUREMENTS.read_text(encoding="utf-8")
+    assert sorted(re.findall(r"<!-- report: ([\w-]+) -->", page)) == sorted(SECTIONS)
+    filled = replace_section(page, "fold", as_markdown("1 record/s\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"))
+    section = filled.partition("<!-- report: fold -->\n")[2].partition("<!-- end -->")[0]
+    assert section == "```text\n1 record/s\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+    assert filled.replace(section, "") == page.replace(
+        page.partition("<!-- report: fold -->\n")[2].partition("<!-- end -->")[0], ""
+    )
 
 
 def test_the_readme_is_short_and_leads_to_every_page() -> None:

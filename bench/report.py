@@ -1,0 +1,143 @@
+"""Run the benchmarks and write their output into bench/RESULTS.md, with machine, date and commit.
+
+    python bench/report.py [--only load,cluster] [--brief] [--page bench/RESULTS.md]
+
+Each benchmark replaces the section of the page between ``<!-- report: NAME -->`` and ``<!-- end -->`` as soon
+as it has ended, so an interrupted run keeps what it measured. A benchmark that fails leaves its section
+unchanged, and the exit code is 1. ``--brief`` runs each with the smallest numbers, to try the command
+out: give it another ``--page``, because such figures mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+
+
+class Section(NamedTuple):
+    """A section of the page: the benchmarks that fill it, as scripts with arguments."""
+
+    runs: tuple[str, ...]
+    # The same with the smallest numbers.
+    brief: tuple[str, ...]
+
+
+SECTIONS = {
+    "load": Section(("load.py",), ("load.py --schemas 500 --seconds 1 --rounds 1",)),
+    "security": Section(("security.py",), ("security.py --seconds 1 --rounds 1",)),
+    "cluster": Section(("cluster.py",), ("cluster.py --seconds 1 --rounds 1 --records 0",)),
+    "start": Section(
+        ("start.py --spark",), ("start.py --sizes 1000,2000 --embedded --chart {folder}/start.svg",)
+    ),
+    "deltas": Section(("deltas.py",), ("deltas.py --schemas 2000 --records 100",)),
+    "fold": Section(
+        (
+            "fold.py --records 1000000 --cores 1",
+            "fold.py --records 1000000",
+            "fold.py --records 1300000 --kafka",
+        ),
+        ("fold.py --records 2000 --cores 1",),
+    ),
+    "formats": Section(("formats.py --cluster",), ("formats.py --seconds 1 --readers 1",)),
+    "growth": Section(
+        ("growth.py --spark",),
+        ("growth.py --schemas 200 --subjects 1 --versions 1 --requests 2 --seconds 1 --charts {folder}",),
+    ),
+    "lists": Section(("lists.py --sizes 1300000",), ("lists.py --sizes 30000",)),
+    "past": Section(("past.py",), ("past.py --records 2000",)),
+    "versions": Section(("versions.py",), ("versions.py --versions 1 20 --requests 2",)),
+    "large-writes": Section(
+        ("large_writes.py", "large_writes.py --kafka"), ("large_writes.py --large 2 --bytes 100000",)
+    ),
+    "hostile": Section(("hostile.py",), ("hostile.py --seconds 1 --only trailer",)),
+}
+
+
+def main() -> int:
+    """Run what the command line asks for; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
+    parser.add_argument("--brief", action="store_true", help="try the command out")
+    parser.add_argument("--page", type=Path, default=ROOT / "bench" / "RESULTS.md")
+    given = parser.parse_args()
+    names = given.only.split(",")
+    if unknown := [name for name in names if name not in SECTIONS]:
+        parser.error(f"unknown sections: {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    failed = [name for name in names if not _fill(name, given.page, brief=given.brief)]
+    if failed:
+        print(f"failed, and left as before: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _fill(name: str, page: Path, *, brief: bool) -> bool:
+    section = SECTIONS[name]
+    provenance = _provenance()
+    output = []
+    for run in section.brief if brief else section.runs:
+        script, *arguments = run.format(folder=page.resolve().parent).split()
+        print(f"\n{run}", flush=True)
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "bench" / script), *arguments],
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+        print(done.stdout, flush=True)
+        if done.returncode:
+            return False
+        output.append(as_markdown(done.stdout))
+    page.write_text(
+        replace_section(page.read_text(encoding="utf-8"), name, "\n\n".join([provenance, *output])),
+        encoding="utf-8",
+    )
+    return True
+
+
+def as_markdown(output: str) -> str:
+    """Return what a benchmark printed: tables as they are, everything else as text in fences."""
+    blocks: list[tuple[bool, list[str]]] = []
+    for line in output.strip().splitlines():
+        is_table = line.startswith("|")
+        if not blocks or blocks[-1][0] != is_table:
+            blocks.append((is_table, []))
+        blocks[-1][1].append(line.rstrip())
+    texts = ((is_table, "\n".join(lines).strip("\n")) for is_table, lines in blocks)
+    return "\n\n".join(text if is_table else f"```text\n{text}\n```" for is_table, text in texts if text)
+
+
+def replace_section(page: str, name: str, content: str) -> str:
+    """Return the page with a section's content replaced. Raises ``ValueError`` if it is missing."""
+    found = re.search(rf"(<!-- report: {re.escape(name)} -->\n).*?(?=<!-- end -->)", page, re.DOTALL)
+    if found is None:
+        raise ValueError(f"the page has no section {name}")
+    return f"{page[: found.start()]}{found[1]}{content}\n{page[found.end() :]}"
+
+
+def _provenance() -> str:
+    """Return a line about when and where a run takes place."""
+    changed = " with local changes" if _git("status", "--porcelain") else ""
+    commit = _git("rev-parse", "--short", "HEAD") + changed
+    cpu = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    return (
+        f"{dt.datetime.now(dt.UTC).date()}, commit {commit}: {len(os.sched_getaffinity(0))} cores of "
+        f"{cpu[1] if cpu else platform.machine()}, {platform.system()}, "
+        f"{platform.python_implementation()} {platform.python_version()}, "
+        f"load {os.getloadavg()[0]:.1f} before."
+    )
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", "-C", ROOT, *arguments], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
