@@ -185,6 +185,7 @@ REQUIREMENTS = {
     "aws_msk_iam_sasl_signer": "aws-msk-iam-sasl-signer-python",
 }
 SPARK = ROOT / "snapshots" / "spark"
+SCHEMAS = ROOT / "registry" / "domain" / "schemas"
 
 # The words of Kafka, ZooKeeper and Confluent for what is called primary, node and epoch here. Only the
 # adapters for Kafka and ZooKeeper use them.
@@ -405,6 +406,26 @@ def test_queues_are_bounded(path: Path) -> None:
             assert name != "SimpleQueue", f"{name_of(path)}:{node.lineno}: a queue without a bound"
             if name in {"Queue", "LifoQueue", "PriorityQueue"}:
                 assert node.args or node.keywords, f"{name_of(path)}:{node.lineno}: a queue without a bound"
+
+
+FORMAT_NAMES = {"AVRO", "JSON", "PROTOBUF"}
+
+
+@for_each(modules(*PACKAGES))
+def test_only_the_table_of_formats_names_them(path: Path) -> None:
+    if path == ROOT / "registry" / "domain" / "model.py" or path.is_relative_to(SCHEMAS):
+        return
+    for node in nodes_of(path):
+        if isinstance(node, ast.Constant):
+            place = f"{name_of(path)}:{node.lineno}"
+            assert node.value not in FORMAT_NAMES, f"{place}: read the table in registry/domain/schemas"
+
+
+def test_the_console_gets_the_formats_from_the_registry() -> None:
+    static = ROOT / "registry" / "ui" / "static"
+    quoted = re.compile(rf"""["'`]({"|".join(FORMAT_NAMES)})["'`]""")
+    own = [path for path in static.rglob("*.js") if not path.name.startswith("vendor")]
+    assert [path.name for path in own if quoted.search(path.read_text(encoding="utf-8"))] == ["formats.js"]
 
 
 @for_each(modules("tests"))

@@ -123,11 +123,10 @@ def _parse_request(request: Register) -> Querying[Register]:
     It is returned unchanged if that needs other schemas or if it is not a valid new schema: the primary then
     decides what to answer.
     """
-    schema_type = "AVRO" if request.schema_type is None else request.schema_type
-    if request.references or not request.schema.strip() or schema_type not in FORMATS:
+    if request.references or not request.schema.strip() or request.type_name not in FORMATS:
         return request
     try:
-        text = yield from querying.canonical(Source(schema_type, request.schema, new=True))
+        text = yield from querying.canonical(Source(request.type_name, request.schema, new=True))
     except InvalidSchema:
         return request
     return msgspec.structs.replace(request, schema=text, canonical=True)

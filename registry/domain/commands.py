@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from .errors import Passage, RegistryError
-from .model import Metadata, Reference, RuleSet
+from .model import DEFAULT_TYPE, Metadata, Reference, RuleSet
 
 
 class _Command(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,6 +56,11 @@ class Register(_Command, frozen=True, tag="Register"):
     canonical: bool = False
     # False if the principal may not import an id far above all others of the context.
     far_ids: bool = True
+
+    @property
+    def type_name(self) -> str:
+        """The schema type, also if the client sent none."""
+        return DEFAULT_TYPE if self.schema_type is None else self.schema_type
 
     @property
     def changes_tags(self) -> bool:

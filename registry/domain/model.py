@@ -14,6 +14,8 @@ import msgspec
 
 DEFAULT_CONTEXT = "."
 ALL_CONTEXTS = ".__GLOBAL"  # defaults for every context; only config and mode may be stored under it
+# The type of a schema that names none, in requests, answers and the log (Confluent 8.x).
+DEFAULT_TYPE = "AVRO"
 ID_MAX = 2**31 - 1
 VERSION_MAX = 2**31 - 1
 # Stands for the latest version wherever a client names one.

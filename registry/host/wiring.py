@@ -14,6 +14,7 @@ from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Observed
 from registry.domain.queries.association_rules import ASSOCIATION_RULES
 from registry.domain.queries.scope import Defaults
+from registry.domain.schemas import described
 from registry.duplicates.contract import Searches
 from registry.duplicates.search_process import SearchProcesses
 from registry.feed.quota import Bounds
@@ -98,7 +99,7 @@ def searches(settings: Settings) -> Searches:
 
 def console(settings: Settings) -> Console | None:
     """Return what serves the console, ``None`` if it is off."""
-    return Console(_origins(settings)) if settings.console == "on" else None
+    return Console(_origins(settings), formats=described()) if settings.console == "on" else None
 
 
 def _oidc(settings: Settings) -> Oidc | None:

@@ -7,7 +7,9 @@ import platform
 from collections.abc import Iterator, Mapping
 
 from registry import VERSION
+from registry.base.observe.metric_table import CONFLUENT_TYPES
 from registry.base.observe.metrics import Sample, Tally
+from registry.domain.schemas import FORMATS
 
 from .inventory import DELETED, LIVE, Stock
 from .node import Node
@@ -15,7 +17,6 @@ from .status import status
 
 _ROLES = ("primary", "secondary", "following")
 _STATES = (LIVE, DELETED)
-_TYPES = ("AVRO", "JSON", "PROTOBUF")
 
 
 def metrics(node: Node, audit_lost: int) -> bytes:
@@ -60,7 +61,7 @@ def _of_node(node: Node) -> Iterator[Sample]:
 
 
 def _of_stock(stock: Stock) -> Iterator[Sample]:
-    types = (*_TYPES, *sorted({kind for kind, _ in stock.versions} - {*_TYPES}))
+    types = sorted({*FORMATS, *(kind for kind, _ in stock.versions)})
     for state in _STATES:
         yield Sample("registrar_subjects", stock.subjects[state], (state,))
         for kind in types:
@@ -115,9 +116,9 @@ def _aliases_of_stock(stock: Stock) -> Iterator[Sample]:
     """Yield the numbers of subjects and versions by the names of Confluent's registry and of Karapace."""
     live = stock.in_state(LIVE)
     confluent: dict[str, float] = {"registered_count": live, "deleted_count": stock.in_state(DELETED)}
-    for kind in _TYPES:
-        confluent[f"{kind.lower()}_schemas_created"] = stock.of_type(kind)
-        confluent[f"{kind.lower()}_schemas_deleted"] = stock.versions[kind, DELETED]
+    for name in CONFLUENT_TYPES:
+        confluent[f"{name}_schemas_created"] = stock.of_type(name.upper())
+        confluent[f"{name}_schemas_deleted"] = stock.versions[name.upper(), DELETED]
     yield from _named_by_confluent(confluent)
     yield Sample("karapace_schema_reader_schemas", live)
     yield Sample("karapace_schema_reader_subjects", sum(stock.subjects.values()))

@@ -39,9 +39,14 @@ _PROTECTION: Final[tuple[Header, ...]] = (
 class Console:
     """Serves the static files; they are read at the first request, once for each process."""
 
-    def __init__(self, connect_to: Iterable[str] = (), folder: Path = STATIC) -> None:
-        """``connect_to``: origins of other servers that the page may ask. ``folder``: of the files."""
+    def __init__(self, connect_to: Iterable[str] = (), folder: Path = STATIC, formats: bytes = b"[]") -> None:
+        """Serve the files in ``folder``.
+
+        ``connect_to``: origins of other servers that the page may ask. ``formats``: the schema formats, as
+        :func:`registry.domain.schemas.described` returns them.
+        """
         self._folder = folder
+        self._formats = formats
         policy = _POLICY.format(" ".join(("'self'", *connect_to)))
         self._headers = (*_PROTECTION, (b"content-security-policy", policy.encode()))
         self._loading: asyncio.Task[StaticFiles] | None = None
@@ -87,7 +92,7 @@ class Console:
 
     async def _static(self) -> StaticFiles:
         if self._loading is None or (self._loading.done() and self._loading.exception()):
-            self._loading = asyncio.create_task(asyncio.to_thread(load, self._folder))
+            self._loading = asyncio.create_task(asyncio.to_thread(load, self._folder, self._formats))
         return await asyncio.shield(self._loading)
 
     async def _send(

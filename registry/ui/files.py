@@ -19,6 +19,8 @@ BUNDLES: Final = ("vendor.js", "vendor-editor.js")
 # needs at once, so that browsers fetch them together and not one after another as they find the imports.
 _FOLDER: Final = b"{assets}"
 _MODULES: Final = b"{modules}"
+# Replaced too: what the page has to know about schema formats, as JSON.
+_FORMATS: Final = b"{formats}"
 _LINK: Final = b'<link rel="modulepreload" href="%b/%b">'
 _ENTRIES: Final = ("app.js", "subjects/view.js")
 _IMPORT: Final = re.compile(rb"""^(?:import|export)\b[^"';]*["'](\.{1,2}/[^"']+)["'];""", re.MULTILINE)
@@ -53,8 +55,11 @@ def is_complete(folder: Path = STATIC) -> bool:
     return all((folder / each).is_file() for each in BUNDLES)
 
 
-def load(folder: Path = STATIC) -> StaticFiles:
-    """Read and compress all files; this takes a moment. Raises :class:`OSError`."""
+def load(folder: Path = STATIC, formats: bytes = b"[]") -> StaticFiles:
+    """Read and compress all files; this takes a moment. Raises :class:`OSError`.
+
+    ``formats``: see :class:`.console.Console`.
+    """
     bodies = {
         str(PurePosixPath(path.relative_to(folder))): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -62,8 +67,10 @@ def load(folder: Path = STATIC) -> StaticFiles:
     }
     name = _digest(part for path, body in bodies.items() for part in (path.encode(), body))[:16]
     linked = b"\n".join(_LINK % (_FOLDER, each) for each in _collect_imports(bodies))
+    # In a page, JSON must not end the element that it is in.
+    formats = formats.replace(b"<", b"\\u003c")
     pages = {
-        path: body.replace(_MODULES, linked).replace(_FOLDER, name.encode())
+        path: body.replace(_MODULES, linked).replace(_FOLDER, name.encode()).replace(_FORMATS, formats)
         for path, body in bodies.items()
         if path.endswith(".html")
     }

@@ -30,11 +30,11 @@ from registry.domain.queries import entities
 from registry.domain.queries.scope import Config
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import digest, layout
+from registry.domain.schemas import extension_of
 from snapshots.building.task import Progress
 
 from .content import Content
 
-EXTENSIONS = {"AVRO": "avsc", "JSON": "json", "PROTOBUF": "proto"}
 _NAME_BYTES_MAX = 200
 _EMPTY = "%"  # an empty name; no other name is written like this
 _STEP = "exporting"
@@ -61,8 +61,8 @@ def export_files(content: Content, folder: Path, progress: Progress) -> None:
         _write(folder / f"{name}.json", orjson.dumps(dict(_scoped(content, table)), option=_PRETTY))
     for found in _with_progress(content, progress):
         place = folder / _path(found.subject) / str(found.version)
-        extension = EXTENSIONS.get(entities.schema_type(found.row), "txt")
-        _write(place / f"schema.{extension}", entities.text(found.row).encode())
+        extension = extension_of(entities.schema_type(found.row))
+        _write(place / f"schema{extension}", entities.text(found.row).encode())
         _write(place / "entity.json", _pretty(entities.schema_entity(found.row)))
     manifest = content.manifest
     about = {

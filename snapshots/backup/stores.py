@@ -15,7 +15,7 @@ from registry.domain.fold import former
 from registry.domain.fold.fold import apply_all
 from registry.domain.log_format import values
 from registry.domain.log_format.records import Record, schema_key
-from registry.domain.model import Metadata, Reference, RuleSet, Subject
+from registry.domain.model import DEFAULT_TYPE, Metadata, Reference, RuleSet, Subject
 from registry.domain.rows.memory_views import OverlayView
 from registry.store.layout import PREFIX, Current, write_current
 from registry.store.lmdb import Store
@@ -94,7 +94,7 @@ def _record(offset: int, entity: dict[str, Any]) -> Record:
         version,
         int(entity["id"]),
         entity["schema"],
-        schema_type=entity.get("schemaType") or "AVRO",
+        schema_type=entity.get("schemaType") or DEFAULT_TYPE,
         references=msgspec.convert(entity.get("references") or [], list[Reference]),
         metadata=msgspec.convert(entity.get("metadata"), Metadata | None),
         rule_set=msgspec.convert(entity.get("ruleSet"), RuleSet | None),

@@ -2,106 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple
-from typing import Final
+from collections.abc import Iterator
 
 import pytest
 
-from registry.domain.schemas import (
-    FORMATS,
-    Budget,
-    Change,
-    Dependency,
-    Difference,
-    Entity,
-    Fingerprints,
-    InvalidSchema,
-    Schema,
-    Tagged,
-)
-from registry.domain.schemas.comparing import Comparing, Side
+from registry.domain.schemas import FORMATS, described
+from registry.ui.console import Console
 from tests.api.driver import Api
-
-
-class Words:
-    """A set of words; ``+`` and a name adds those of a dependency."""
-
-    def __init__(self, words: list[str], known: frozenset[str]) -> None:
-        self.canonical: Final = " ".join(words)
-        self.words: Final = frozenset(words) | known
-
-    @property
-    def normalized(self) -> str:
-        return " ".join(sorted(set(self.canonical.split())))
-
-    def equivalent(self, other: Schema) -> bool:
-        return isinstance(other, Words) and self.normalized == other.normalized
-
-    def fingerprints(self) -> Fingerprints:
-        own = self.normalized.encode()
-        return Fingerprints(own, own)
-
-    def formatted(self, format: str) -> str:
-        return self.canonical.upper() if format.lower() == "loud" else self.canonical
-
-    def field_names(self) -> frozenset[str]:
-        return self.words
-
-    def check(self) -> None:
-        pass
-
-    def check_fields(self) -> None:
-        if "$$" in self.words:
-            raise InvalidSchema("no money here")
-
-    def tags(self) -> list[Tagged]:
-        return [
-            (Entity(word[1:], "sr_field"), ("loud",)) for word in self.canonical.split() if word[0] == "*"
-        ]
-
-    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
-        loud = {entity.path for entity, _ in add}
-        return " ".join(f"*{word}" if word in loud else word for word in self.canonical.split())
-
-
-class WordFormat(Comparing[Words]):
-    """Return the differences: readers have to know every word of the writer."""
-
-    name: Final = "WORDS"
-
-    def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> Words:
-        if new and "!" in text:
-            raise InvalidSchema("do not shout")
-        known = {each.name: frozenset(each.text.split()) for each in dependencies}
-        words = text.split()
-        missing = [word for word in words if word.startswith("+") and word[1:] not in known]
-        if missing:
-            raise InvalidSchema(f"unknown {missing[0]}")
-        return Words(words, frozenset().union(*known.values()))
-
-    def own(self, schema: Schema) -> Words | None:
-        return schema if isinstance(schema, Words) else None
-
-    def compared(
-        self, writer: Words, reader: Words, reader_is: Side, budget: Budget, policy: str
-    ) -> list[Difference]:
-        missing = sorted(writer.words - reader.words)
-        return [Difference("WORD_MISSING", f"#/{word}", f"{reader_is} lacks {word}") for word in missing]
-
-    def explained(
-        self, writer: Words, reader: Words, reader_is: Side, budget: Budget, policy: str, *, lines: bool
-    ) -> list[Change]:
-        return [
-            Change(each[0], each[1], False, each[2], None, None, "say it")
-            for each in map(astuple, self.compared(writer, reader, reader_is, budget, policy))
-        ]
+from tests.support.word_format import WordFormat
 
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     monkeypatch.setitem(FORMATS, "WORDS", WordFormat())
-    with Api() as api:
+    with Api(console=Console(formats=described())) as api:
         yield api
 
 

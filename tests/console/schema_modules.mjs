@@ -10,10 +10,20 @@ import { pretty, prettySlowly } from "../../registry/ui/static/schema/pretty.js"
 import { contextOf, labelOf, scopeOf } from "../../registry/ui/static/schema/scopes.js";
 import { langJson } from "../../registry/ui/static/vendor-editor.js";
 
+globalThis.document = { getElementById: () => ({ textContent: '[{"name": "WORDS", "title": "Words", "language": ""}, {"name": "AVRO", "title": "Avro"}]' }) };
+const { formatOf, formats } = await import("../../registry/ui/static/formats.js");
+
 const treeOf = (text) => langJson.jsonLanguage.parser.parse(text);
 const cut = (text, range) => text.slice(range.from, range.to);
 const change = (direction, more) => ({
   type: "T", path: "/fields/1", old: null, new: "x", direction, compatible: true, fix: "", versionCompared: 1, ...more,
+});
+
+test("formats are those of the page; one that it does not have is only named", () => {
+  assert.deepEqual(formats.map(({ title }) => title), ["Avro", "Words"]);
+  assert.equal(formatOf({ schemaType: "WORDS" }).title, "Words");
+  assert.equal(formatOf({}).name, "AVRO");
+  assert.deepEqual([formatOf("THRIFT").title, formatOf("THRIFT").language], ["THRIFT", ""]);
 });
 
 test("both directions of one change are united, harmful changes first", () => {
@@ -110,17 +120,17 @@ test("reasons are cut out of messages, with the place that they name", () => {
 test("marks stay within the text, also of a text without a syntax tree", () => {
   const text = '{\n  "fields": []\n}';
   const changes = united([change("BACKWARD", { compatible: false, path: "/fields", new: null, old: "gone", fix: "keep it" })]);
-  const [mark] = marksOf({ lint: { valid: true, findings: [] }, changes }, text, treeOf(text), "AVRO");
+  const [mark] = marksOf({ lint: { valid: true, findings: [] }, changes }, text, treeOf(text), true);
   assert.deepEqual([cut(text, mark), mark.severity, mark.message], ["[]", "error", "keep it"]);
-  assert.equal(marksOf({ changes }, text, null, "AVRO")[0].to, 1);
-  const [invalid] = marksOf({ lint: { valid: false, message: "x at line 9, column 9" }, changes: [] }, text, null, "JSON");
+  assert.equal(marksOf({ changes }, text, null, true)[0].to, 1);
+  const [invalid] = marksOf({ lint: { valid: false, message: "x at line 9, column 9" }, changes: [] }, text, null, true);
   assert.deepEqual([invalid.from, invalid.to], [0, 1]);
 });
 
 test("a change that only an old reader names is found by its text", () => {
   const text = '{"fields": [{ "name": "a",\n "type": "int" }]}';
   const [found] = united([change("FORWARD", { new: '{"name":"a","type":"int"}' })]);
-  assert.equal(cut(text, placeOf(found, text, treeOf(text), "AVRO")), '{ "name": "a",\n "type": "int" }');
+  assert.equal(cut(text, placeOf(found, text, treeOf(text), true)), '{ "name": "a",\n "type": "int" }');
 });
 
 test("contexts and scopes have names", () => {

@@ -135,7 +135,8 @@ _PROCESSES = tuple(
         ("process_start_time_seconds", GAUGE, "Start of the youngest process in seconds since the epoch"),
     )
 )
-_TYPES = (("avro", "Avro"), ("json", "JSON"), ("protobuf", "Protobuf"))
+# The types that Confluent counts, as in its names of metrics.
+CONFLUENT_TYPES = {"avro": "Avro", "json": "JSON Schema", "protobuf": "Protobuf"}
 _ALIASES = (
     Metric("kafka_schema_registry_registered_count", GAUGE, f"{_CONFLUENT} the number of live versions"),
     Metric("kafka_schema_registry_deleted_count", GAUGE, f"{_CONFLUENT} the number of soft-deleted versions"),
@@ -145,7 +146,7 @@ _ALIASES = (
     Metric("kafka_schema_registry_api_failure_count", GAUGE, f"{_CONFLUENT} the other requests"),
     *(
         Metric(f"kafka_schema_registry_{name}_schemas_{state}", GAUGE, f"{_CONFLUENT} {text} versions{which}")
-        for name, text in _TYPES
+        for name, text in CONFLUENT_TYPES.items()
         for state, which in (("created", ""), ("deleted", ", soft-deleted"))
     ),
     Metric(

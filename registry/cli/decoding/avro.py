@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import struct
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Any, Final
 
 from avro.errors import AvroException
 from avro.io import BinaryDecoder
 
-from registry.domain.schemas import Schema
+from registry.domain.schemas import Dependency, Schema
 from registry.domain.schemas.avro.format import AvroSchema
 from registry.domain.schemas.avro.model import (
     Array,
@@ -45,7 +45,7 @@ _DEPTH_MAX: Final = 200
 _FLOAT: Final = struct.Struct("<f")
 
 
-def avro_decoder(schema: Schema, options: Options) -> Callable[[Frame], Decoded]:
+def decoder(schema: Schema, _: Sequence[Dependency], options: Options) -> Callable[[Frame], Decoded]:
     """Return the function that decodes messages written with ``schema``."""
     assert isinstance(schema, AvroSchema)
     node = schema.node

@@ -32,7 +32,7 @@ _OBJECTIONS_MAX: Final = 20
 _OBJECTION_CHARACTERS_MAX: Final = 300
 
 
-def json_decoder(
+def decoder(
     schema: Schema, dependencies: Sequence[Dependency], options: Options
 ) -> Callable[[Frame], Decoded]:
     """Return the function that decodes messages written with ``schema``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 from registry.domain.schemas import FORMATS, InvalidSchema, Schema
 
@@ -36,16 +37,6 @@ class MessageDecoder:
 
 def _decoder(parsed: Schema, schema: WriterSchema, options: Options) -> Callable[[Frame], Decoded]:
     # Each format's libraries are loaded only if it occurs.
-    match schema.type:
-        case "AVRO":
-            from .avro import avro_decoder  # noqa: PLC0415
-
-            return avro_decoder(parsed, options)
-        case "PROTOBUF":
-            from .protobuf import protobuf_decoder  # noqa: PLC0415
-
-            return protobuf_decoder(parsed)
-        case _:
-            from .json_schema import json_decoder  # noqa: PLC0415
-
-            return json_decoder(parsed, schema.dependencies, options)
+    module = import_module(f"{__package__}.{FORMATS[schema.type].about.decoder}")
+    make: Callable[..., Callable[[Frame], Decoded]] = module.decoder
+    return make(parsed, schema.dependencies, options)

@@ -10,16 +10,16 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from registry.domain.schemas import Schema
+from registry.domain.schemas import Dependency, Schema
 from registry.domain.schemas.protobuf.names import message_at
 from registry.domain.schemas.protobuf.schema import ProtobufSchema
 
-from .decoded import Decoded, json_line
+from .decoded import Decoded, Options, json_line
 from .errors import CannotDecode
 from .frame import Frame, read_position
 
 
-def protobuf_decoder(schema: Schema) -> Callable[[Frame], Decoded]:
+def decoder(schema: Schema, _: Sequence[Dependency], options: Options) -> Callable[[Frame], Decoded]:
     """Return the function that decodes messages written with ``schema``."""
     assert isinstance(schema, ProtobufSchema)
     pool = schema.pool()

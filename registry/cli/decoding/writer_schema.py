@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from registry.domain.model import DEFAULT_TYPE
 from registry.domain.schemas import FORMATS, Dependency
 
 from .errors import CannotDecode
@@ -29,8 +30,8 @@ def writer_schema(found: Answer, version: Callable[[str, int], Answer]) -> Write
 
     Raises :class:`CannotDecode` for an answer that no registry gives, and what ``version`` raises.
     """
-    type_ = found.get("schemaType") or "AVRO"
-    if type_ not in FORMATS:
+    type_ = found.get("schemaType") or DEFAULT_TYPE
+    if type_ not in FORMATS or not FORMATS[type_].about.decoder:
         raise CannotDecode(f"messages with schemas of the type {type_} cannot be decoded")
     return WriterSchema(type_, _text(found), tuple(_dependencies(found, version)))
 

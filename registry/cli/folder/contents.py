@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from registry.domain.commands import Register
-from registry.domain.model import LATEST, Metadata, Reference, RuleSet, Subject
+from registry.domain.model import DEFAULT_TYPE, LATEST, Metadata, Reference, RuleSet, Subject
 
 # The file that describes a folder.
 MANIFEST: Final = "registrar.toml"
@@ -30,7 +30,7 @@ class Version:
     """One version of a subject."""
 
     text: str
-    schema_type: str = "AVRO"
+    schema_type: str = DEFAULT_TYPE
     # Number in the registry, or in the folder, where it names the version for references; 0: no number.
     number: int = 0
     # Version -1 is the last one of the same contents, if these have the subject, else the registry's latest.

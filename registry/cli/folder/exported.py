@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from registry.domain.model import Metadata, Reference, RuleSet, Subject
+from registry.domain.model import DEFAULT_TYPE, Metadata, Reference, RuleSet, Subject
 
 from .contents import Contents, FolderError, Version
 
@@ -36,7 +36,7 @@ def version_of(entity: Any, origin: str = "") -> tuple[str, Version]:
     found = msgspec.convert(entity, _Entity)
     version = Version(
         found.schema,
-        found.schema_type or "AVRO",
+        found.schema_type or DEFAULT_TYPE,
         found.version,
         tuple(found.references or ()),
         found.metadata,

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
-EXTENSIONS: Final = {"AVRO": ".avsc", "JSON": ".json", "PROTOBUF": ".proto"}
-TYPES: Final = {extension: schema_type for schema_type, extension in EXTENSIONS.items()}
 # Together with a hash and an extension below the 255 bytes that file systems allow.
 _BYTES_MAX: Final = 200
 # The empty subject; no other name is written like this.

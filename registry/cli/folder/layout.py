@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
-from .contents import Contents
-from .file_names import EXTENSIONS, file_names
+from registry.domain.schemas import extension_of
 
-# Extension of a schema of a type that the domain does not know.
-_UNKNOWN = ".txt"
+from .contents import Contents
+from .file_names import file_names
 
 
 class Layout:
@@ -33,7 +32,7 @@ class Layout:
 
     def path(self, subject: str, number: int, schema_type: str) -> str:
         """Return the path of a version; number 0 is the subject's only one."""
-        extension, files = EXTENSIONS.get(schema_type, _UNKNOWN), self._files.get(subject, {})
+        extension, files = extension_of(schema_type), self._files.get(subject, {})
         if number in files:
             return str(PurePosixPath(files[number]).with_suffix(extension))
         if not files:

@@ -156,7 +156,7 @@ def _subject(name: str, table: dict[str, Any]) -> SubjectEntry:
 def _version(where: str, table: dict[str, Any]) -> VersionEntry:
     schema_type = _text(where, table, "schemaType")
     if schema_type is not None and schema_type not in FORMATS:
-        raise FolderError(f"{MANIFEST}: {where}: schemaType must be one of {', '.join(FORMATS)}")
+        raise FolderError(f"{MANIFEST}: {where}: schemaType must be one of {', '.join(sorted(FORMATS))}")
     schema_id, deleted = table.get("id", -1), table.get("deleted", False)
     if type(schema_id) is not int or not -1 <= schema_id <= INT_MAX or type(deleted) is not bool:
         raise FolderError(

@@ -8,9 +8,10 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from registry.domain.model import Subject
+from registry.domain.schemas import types_by_extension
 
 from .contents import MANIFEST, Contents, FolderError, Version, is_version_number
-from .file_names import TYPES, subject_of
+from .file_names import subject_of
 from .linking import linked
 from .manifest import Manifest, SubjectEntry, VersionEntry, parse
 from .ordering import Place
@@ -22,7 +23,7 @@ _NOTHING: Final = VersionEntry()
 
 def is_schema(path: str) -> bool:
     """Return true if the name of a file says that it holds a schema."""
-    return PurePosixPath(path).suffix in TYPES
+    return PurePosixPath(path).suffix in types_by_extension()
 
 
 def manifest_of(tree: Tree) -> Manifest:
@@ -115,7 +116,8 @@ def _version(tree: Tree, path: str, number: int, entry: SubjectEntry) -> Version
     if path not in tree:
         raise FolderError(f"{MANIFEST}: {path} does not exist in the folder")
     own, common = entry.versions.get(number, _NOTHING), entry.content
-    schema_type = own.schema_type or common.schema_type or TYPES.get(PurePosixPath(path).suffix)
+    schema_type = own.schema_type or common.schema_type
+    schema_type = schema_type or types_by_extension().get(PurePosixPath(path).suffix)
     if schema_type is None:
         raise FolderError(f"{path}: cannot determine the type of the schema; add schemaType in {MANIFEST}")
     return Version(

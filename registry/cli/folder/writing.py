@@ -14,10 +14,10 @@ import tomli_w
 
 from registry.domain.errors import RegistryError
 from registry.domain.model import LATEST, Reference, Subject
+from registry.domain.schemas import FORMATS, types_by_extension
 
 from .contents import MANIFEST, Contents, FolderError, Version
 from .exported import is_export
-from .file_names import EXTENSIONS, TYPES
 from .layout import Layout
 from .manifest import CONFIG, parse
 from .memory_registry import MemoryRegistry
@@ -139,7 +139,7 @@ def tree_of(
             tree[path] = _text(registry, subject, version, texts.get(path))
             if not _stands_for(path, subject, number):
                 part["file"] = path
-            if EXTENSIONS.get(version.schema_type) is None:
+            if version.schema_type not in FORMATS:
                 part["schemaType"] = version.schema_type
         if single:
             (tables[subject],) = parts.values()
@@ -236,20 +236,19 @@ def _text(registry: MemoryRegistry, subject: str, version: Version, present: Ver
     """
     if present is not None and _same(registry, subject, version, present.text):
         return present.text.encode()
-    if version.schema_type != "PROTOBUF":
-        try:
-            lines = json.dumps(json.loads(version.text), indent=2, ensure_ascii=False) + "\n"
-            if _same(registry, subject, version, lines):
-                return lines.encode()
-        except (ValueError, RecursionError):
-            pass
+    try:
+        lines = json.dumps(json.loads(version.text), indent=2, ensure_ascii=False) + "\n"
+        if _same(registry, subject, version, lines):
+            return lines.encode()
+    except (ValueError, RecursionError):  # also of a text that is not JSON, as in Protobuf
+        pass
     return version.text.encode("utf-8", "surrogatepass")
 
 
 def _stands_for(path: str, subject: str, number: int) -> bool:
     """Return true if the path says which version is in the file."""
     try:
-        return PurePosixPath(path).suffix in TYPES and place_of(path) == (subject, number)
+        return PurePosixPath(path).suffix in types_by_extension() and place_of(path) == (subject, number)
     except FolderError:
         return False
 

@@ -20,6 +20,7 @@ from registry.domain.commands import (
     PutMode,
     Register,
 )
+from registry.domain.model import DEFAULT_TYPE
 
 # Members of configs whose names in requests differ from those in answers.
 _SENT_AS: Final = {"compatibilityLevel": "compatibility"}
@@ -81,7 +82,7 @@ def _number(client: RegistryClient, command: Register, answer: Any) -> int:
 
 def _body(command: Register) -> dict[str, Any]:
     body: dict[str, Any] = {"schema": command.schema}
-    if command.schema_type != "AVRO":
+    if command.schema_type != DEFAULT_TYPE:
         body["schemaType"] = command.schema_type
     if command.references:
         body["references"] = msgspec.to_builtins(command.references)

@@ -16,6 +16,7 @@ from registry.cli.decoding.errors import CannotDecode
 from registry.cli.decoding.frame import Headers, SchemaName, framed
 from registry.cli.decoding.message import MessageDecoder
 from registry.cli.decoding.writer_schema import Answer, writer_schema
+from registry.domain.model import DEFAULT_TYPE
 
 
 class SchemasById:
@@ -53,7 +54,7 @@ class SchemasById:
             found = self._ask(name)
             decoder = MessageDecoder(writer_schema(found, self._version), self._options)
             shown: dict[str, Any] = {"id": name.id} if name.guid == "" else {"guid": name.guid}
-            shown["type"] = found.get("schemaType") or "AVRO"
+            shown["type"] = found.get("schemaType") or DEFAULT_TYPE
             shown |= {each: found[each] for each in ("subject", "version") if each in found}
             self._known[name] = decoder, shown
         return self._known[name]

@@ -15,8 +15,9 @@ from registry.cli.client.shapes import Explanation, Version
 from registry.cli.exit_status import OK, REFUSED, Failure
 from registry.cli.output import json_option, note, print_json, print_lines, print_styled
 from registry.cli.registry_flags import with_registry
-from registry.cli.schema_files import TYPES, SchemaFile, reference_list
 from registry.cli.verb import Verb
+
+from .schema_files import SchemaFile, is_schema_file, reference_list, type_of
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
@@ -39,7 +40,7 @@ class _Side(NamedTuple):
         refers = [
             f"reference {each['name']} = {each['subject']}:{each['version']}" for each in self.references
         ]
-        return [*canonical(self.text, self.schema_type).splitlines(), *refers]
+        return [*canonical(self.text).splitlines(), *refers]
 
 
 @click.command("diff", cls=Verb, epilog="Exit status: 0 the same, 1 different, 2 comparison failed.")
@@ -85,12 +86,12 @@ def _side(registry: RegistryClient, name: str, refers: tuple[str, ...]) -> _Side
     wanted = VersionName.parse(name)
     found = _version(registry, wanted)
     shown = str(VersionName(wanted.subject, str(found["version"])))
-    return _Side(shown, found["schema"], found.get("schemaType") or "AVRO", found.get("references") or [])
+    return _Side(shown, found["schema"], type_of(found), found.get("references") or [])
 
 
 def _is_file(name: str) -> bool:
     """Return true for a file that can be a schema."""
-    return os.path.splitext(name)[1].lower() in TYPES and os.path.isfile(name)  # noqa: PTH113, PTH122 - pathlib raises
+    return is_schema_file(name) and os.path.isfile(name)  # noqa: PTH113 - pathlib raises
 
 
 def _version(registry: RegistryClient, wanted: VersionName) -> dict[str, Any]:
@@ -109,14 +110,12 @@ def _has(registry: RegistryClient, name: str) -> bool:
     return True
 
 
-def canonical(text: str, schema_type: str) -> str:
-    """Return a schema's text in one form for all spellings of the same JSON; of Protobuf, only trimmed."""
-    if schema_type == "PROTOBUF":
-        return "\n".join(line.rstrip() for line in text.strip().splitlines())
+def canonical(text: str) -> str:
+    """Return a schema's text in one form for all spellings of the same JSON; other languages only trimmed."""
     try:
         return json.dumps(_sort_members(json.loads(text)), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
-        return text.strip()
+        return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
 def _sort_members(value: Any) -> Any:

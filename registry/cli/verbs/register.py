@@ -12,8 +12,9 @@ from registry.cli.client.shapes import Found, Registered
 from registry.cli.exit_status import OK, REFUSED, Failure
 from registry.cli.output import json_option, note, print_json, print_lines
 from registry.cli.registry_flags import with_registry
-from registry.cli.schema_files import TYPES, SchemaFile, read_json, reference_list
 from registry.cli.verb import Verb
+
+from .schema_files import SchemaFile, SchemaType, read_json, reference_list
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
@@ -31,8 +32,8 @@ _STATUS = (
 @click.option(
     "--type",
     "schema_type",
-    type=click.Choice(list(TYPES.values()), case_sensitive=False),
-    help="Type of the schema [default: by the name of FILE: .avsc, .json, .proto].",
+    type=SchemaType(),
+    help="Type of the schema, such as JSON [default: by the name of FILE].",
 )
 @click.option(
     "--reference", "refers", multiple=True, metavar="NAME=SUBJECT:VERSION", help="A reference; repeatable."
@@ -55,7 +56,7 @@ def register(
     """
     from registry.cli.folder.report import verdict_json, verdict_lines  # noqa: PLC0415 - the help needs none of it
 
-    schema = SchemaFile.read(file, schema_type and schema_type.upper())
+    schema = SchemaFile.read(file, schema_type)
     body = {"schema": schema.text, "schemaType": schema.schema_type, **_more(**given)}
     path = subject_path(subject)
     known: dict[str, Any] | None = None

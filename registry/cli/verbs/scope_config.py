@@ -13,11 +13,11 @@ from registry.cli.exit_status import OK
 from registry.cli.moment_options import moment_options, moment_params
 from registry.cli.output import json_option, print_json, print_lines
 from registry.cli.registry_flags import with_registry
-from registry.cli.schema_files import read_json
 from registry.cli.scope_argument import confirm_everything, scope_argument, yes_option
 from registry.cli.verb import Verb
 
 from .config_map import config
+from .schema_files import read_json
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient

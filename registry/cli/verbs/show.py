@@ -16,6 +16,8 @@ from registry.cli.output import json_option, print_json, print_lines, print_styl
 from registry.cli.registry_flags import with_registry
 from registry.cli.verb import Verb
 
+from .schema_files import type_of
+
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
 
@@ -76,7 +78,7 @@ def entity(found: dict[str, Any]) -> dict[str, Any]:
         "version": found.get("version"),
         "id": found.get("id"),
         "guid": found.get("guid"),
-        "schemaType": found.get("schemaType") or "AVRO",
+        "schemaType": type_of(found),
         "deleted": bool(found.get("deleted")),
         "references": found.get("references") or [],
         "schema": found["schema"],
@@ -87,7 +89,7 @@ def entity(found: dict[str, Any]) -> dict[str, Any]:
 def _print(found: dict[str, Any]) -> None:
     for line in _head(found):
         print_styled(line, "dim")
-    print_lines([readable(found["schema"], found["schemaType"])])
+    print_lines([readable(found["schema"])])
 
 
 def _head(found: dict[str, Any]) -> Iterator[str]:
@@ -101,11 +103,9 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
         yield f"{name} = {value}"
 
 
-def readable(text: str, schema_type: str) -> str:
-    """Return a schema's text indented; Protobuf's is that already."""
-    if schema_type == "PROTOBUF":
-        return text.rstrip("\n")
+def readable(text: str) -> str:
+    """Return a schema's text indented if it is JSON; other languages have lines already."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
-        return text
+        return text.rstrip("\n")

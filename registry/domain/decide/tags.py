@@ -40,7 +40,7 @@ def with_tags(view: View, subject: Subject, command: Register) -> Querying[Regis
     )
     if not command.schema.strip():
         return changed
-    schema_type = "AVRO" if command.schema_type is None else command.schema_type
+    schema_type = command.type_name
     try:
         _, used = stored.resolve(view, subject, command.references or (), deleted=False)
         source = Source(schema_type, command.schema, tuple(used))

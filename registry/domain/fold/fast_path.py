@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.values import decode_schema
-from registry.domain.model import DEFAULT_CONTEXT
+from registry.domain.model import DEFAULT_CONTEXT, DEFAULT_TYPE
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.layout import number
 from registry.domain.rows.view import Change
+
+from .versions import KINDS
 
 CONTEXT = layout.part(DEFAULT_CONTEXT)
 _GUIDS, _IDS, _VERSIONS = (table + CONTEXT for table in (layout.GUID, layout.ID, layout.VERSION))
@@ -28,8 +30,6 @@ _number, _offset, _SIGN = (
     struct.Struct(">Q").pack,
     1 << 31,
 )  # like rows.number, but faster
-# How a version row goes on after the guid, by type.
-KINDS = {kind: b'","schemaType":"%b"' % kind.encode() for kind in ("AVRO", "JSON", "PROTOBUF")}
 _GUID_BYTES = len(b',"guid":"00000000-0000-0000-0000-000000000000')
 _HEAD_BYTES = len(b'{"subject":"","version":')
 _SCHEMA_BYTES = len(b',"schema":')
@@ -63,7 +63,7 @@ def plain_key(raw: bytes) -> PlainKey | None:
     return PlainKey(name, digits, name + (_FIRST.get(digits) or b"\0" + number(int(digits))))
 
 
-# Id, one of the values of KINDS, text, and whether it is deleted. A tuple, because each record makes one.
+# Id, the piece of the row with the type, text, and whether it is deleted. A tuple: each record makes one.
 PlainSchema = tuple[int, bytes, str, bool]
 
 
@@ -73,16 +73,15 @@ def plain_schema(value: bytes) -> PlainSchema | None:
         parsed = decode_schema(value)
     except (ValueError, RecursionError):
         return None
-    kind = KINDS.get(parsed.schemaType or "AVRO")
     further = (
         parsed.references
         or parsed.md5 is not None
         or parsed.metadata is not None
         or parsed.ruleSet is not None
     )
-    if further or kind is None:
+    if further:
         return None
-    return parsed.id, kind, parsed.schema, parsed.deleted or False
+    return parsed.id, KINDS[parsed.schemaType or DEFAULT_TYPE], parsed.schema, parsed.deleted or False
 
 
 def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change] | None:

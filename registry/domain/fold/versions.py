@@ -21,7 +21,21 @@ from registry.domain.rows.view import Change, View
 # How much of a record's key a quarantine row shows, in bytes.
 _KEY_SHOWN_MAX = 4096
 _REFERENCES = len(b',"references":')
-_KINDS = {"AVRO": b'"AVRO"', "JSON": b'"JSON"', "PROTOBUF": b'"PROTOBUF"'}
+
+
+class _Kinds(dict[str, bytes]):
+    """The piece of a version row after the guid, by type; those of the first types of a log are kept."""
+
+    _MAX = 64
+
+    def __missing__(self, kind: str) -> bytes:
+        found = b'","schemaType":' + dumps(kind)
+        if len(self) < self._MAX and len(kind) <= self._MAX:
+            self[kind] = found
+        return found
+
+
+KINDS = _Kinds()
 
 
 def deletes(view: View, *keys: bytes) -> list[Change]:
@@ -95,9 +109,7 @@ def _row(parts: RowParts, content: SchemaContent, record: Record, metadata: byte
     return version_row.pack_version(
         schema_id, deleted, deleted, record.offset, record.ts, md5,
         parts.head,
-        b',"guid":"%b%b%b%b","schemaType":%b' % (
-            guid[:4], guid[5:29], guid[30:34], guid[35:], _KINDS.get(kind) or dumps(kind)
-        ),
+        b',"guid":"%b%b%b%b%b' % (guid[:4], guid[5:29], guid[30:34], guid[35:], KINDS[kind]),
         b',"schema":' + dumps(schema),
         b',"references":' + dumps(msgspec.to_builtins(references)) if references else b"",
         metadata,

@@ -18,7 +18,16 @@ import msgspec
 import orjson
 
 from registry.domain import model
-from registry.domain.model import ID_MAX, VERSION_MAX, Metadata, Reference, RuleSet, Subject, identity
+from registry.domain.model import (
+    DEFAULT_TYPE,
+    ID_MAX,
+    VERSION_MAX,
+    Metadata,
+    Reference,
+    RuleSet,
+    Subject,
+    identity,
+)
 from registry.domain.rows.version_row import VersionRow
 
 from .jackson import dumps
@@ -64,7 +73,7 @@ def schema_value(
     schema_id: int,
     schema: str,
     *,
-    schema_type: str = "AVRO",
+    schema_type: str = DEFAULT_TYPE,
     references: Sequence[Reference] = (),
     metadata: Metadata | None = None,
     rule_set: RuleSet | None = None,
@@ -151,13 +160,13 @@ decode_schema = msgspec.json.Decoder(_SchemaValue).decode
 
 
 def read_schema(raw: bytes) -> SchemaContent:
-    """Return a version's content. Text and id are required, ``md5`` must fit, a missing type is AVRO."""
+    """Return a version's content. Text and id are required, ``md5`` must fit; the type has a default."""
     value = _decode(raw)
     schema, references, metadata, rule_set, md5 = value.schema, *_members(value)
     stored = md5 is not None
     if md5 is None:
         md5 = identity(schema, references, metadata, rule_set)
-    kind, deleted = value.schemaType or "AVRO", value.deleted or False
+    kind, deleted = value.schemaType or DEFAULT_TYPE, value.deleted or False
     return SchemaContent(value.id, md5, stored, kind, references, metadata, rule_set, schema, deleted)
 
 
@@ -165,7 +174,7 @@ def read_schema_head(raw: bytes) -> SchemaHead:
     """Return the head of a version; as strict as :func:`read_schema`, without computing the guid."""
     value = _decode(raw)
     _members(value)
-    return SchemaHead(value.id, value.schemaType or "AVRO", value.deleted or False)
+    return SchemaHead(value.id, value.schemaType or DEFAULT_TYPE, value.deleted or False)
 
 
 def _decode(raw: bytes) -> _SchemaValue:

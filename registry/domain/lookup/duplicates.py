@@ -31,7 +31,6 @@ EARLIER_VERSIONS_MAX: Final = 10
 # The steps of a search, in their order.
 NORMALISING, COLLECTING = "normalising the schemas", "collecting the groups"
 
-_NAME: Final = rb"\"name\":"  # of an Avro type or field, as in a row
 _MD5_BYTES: Final = 16
 _ALL: Final = 1 << 62
 
@@ -260,13 +259,8 @@ def equal_to(view: View, subject: Subject, number: int) -> Querying[int | None]:
 def _may_be_equal(one: VersionRow, other: VersionRow) -> bool:
     """Return true if two versions agree in everything that normalization preserves."""
     schema_type = entities.schema_type(one)
-    if schema_type != entities.schema_type(other):
-        return False
-    if schema_type == "JSON":  # only the order of members changes
-        return len(one.schema) == len(other.schema)
-    if schema_type == "AVRO":
-        return one.schema.count(_NAME) == other.schema.count(_NAME)
-    return True
+    same_type = schema_type == entities.schema_type(other)
+    return same_type and FORMATS[schema_type].may_normalize_alike(one.schema, other.schema)
 
 
 def id_conflicts(view: View) -> Iterator[tuple[Registered, Registered] | None]:

@@ -65,7 +65,7 @@ def read(
     ``new``: validate names, namespaces and defaults, and ignore soft-deleted referenced versions.
     ``fields``: also validate field names as ``validateFields`` requires.
     """
-    schema_type = "AVRO" if request.schema_type is None else request.schema_type
+    schema_type = request.type_name
     if schema_type not in FORMATS:
         raise errors.INVALID_SCHEMA(f"Invalid schema type {schema_type}")
     if request.canonical and not normalize and not request.references and not fields:
@@ -101,17 +101,17 @@ def shown_reference(name: str | None, subject: str | None, version: int | None) 
 
 
 def _invalid(request: Register, listed: str, error: InvalidSchema) -> RegistryError:
-    schema_type = "AVRO" if request.schema_type is None else request.schema_type
+    schema_type = request.type_name
     if not isinstance(error, Unreadable):
         shown = _format(request, listed, f"version={request.version},id={request.schema_id}")
         return errors.INVALID_SCHEMA(f"Invalid schema {shown}, details: {error}")
     front = f"Invalid schema of type {schema_type}, details: "
-    match schema_type:
-        case "AVRO":
-            shown = _format(request, listed, f"version={request.version or 'null'},id={_shown_id(request)}")
-            cause = f"Invalid schema {shown} with refs [{listed}] of type AVRO, details: {error}"
-        case _:
-            cause = f"Invalid schema of type {schema_type}, details: {error}"
+    served = FORMATS.get(schema_type)
+    if served is not None and served.about.shows_unreadable:
+        shown = _format(request, listed, f"version={request.version or 'null'},id={_shown_id(request)}")
+        cause = f"Invalid schema {shown} with refs [{listed}] of type {schema_type}, details: {error}"
+    else:
+        cause = f"Invalid schema of type {schema_type}, details: {error}"
     return errors.INVALID_SCHEMA(front + cause)
 
 
@@ -122,10 +122,9 @@ def _shown_id(request: Register) -> str:
 def _format(request: Register, listed: str, numbers: str) -> str:
     text = request.schema
     shown = text if len(text) <= _TEXT_SHOWN_MAX else f"<truncated> {text[:_TEXT_SHOWN_MAX]}..."
-    schema_type = "AVRO" if request.schema_type is None else request.schema_type
     md5 = identity(text, request.references or (), request.metadata, request.rule_set)
     return (
-        f"{{subject={request.subject},{numbers},guid={guid_text(md5)},schemaType={schema_type},"
+        f"{{subject={request.subject},{numbers},guid={guid_text(md5)},schemaType={request.type_name},"
         f"references=[{listed}],metadata={entities.shown(request.metadata)},"
         f"ruleSet={entities.shown(request.rule_set)},schema={shown},schemaTags=null,ts=null,deleted=null}}"
     )

@@ -62,7 +62,7 @@ def text(row: VersionRow) -> str:
 
 
 def schema_type(row: VersionRow) -> str:
-    """Return ``AVRO``, ``JSON`` or ``PROTOBUF``, or whatever another writer stored."""
+    """Return the schema type, which another writer may have made up."""
     return str(orjson.loads(row.kind[_TYPE:]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, Literal, TypeVar
 
-from .contract import STRICT, Budget, Change, Difference, Fingerprints, InvalidSchema, Schema
+from .contract import STRICT, Budget, Change, Difference, Fingerprints, InvalidSchema, Links, Schema
 
 S = TypeVar("S", bound=Schema)
 
@@ -22,6 +22,14 @@ class Comparing(ABC, Generic[S]):
     def outline(self, text: str) -> Fingerprints | None:
         """Return no outline; formats that have one override this."""
         return None
+
+    def may_normalize_alike(self, one: bytes, other: bytes) -> bool:
+        """Return true; formats with a cheap test override this."""
+        return True
+
+    def links(self, text: str) -> Links:
+        """Return no names; formats whose schemas refer to each other override this."""
+        return Links("", (), ())
 
     @abstractmethod
     def own(self, schema: Schema) -> S | None:

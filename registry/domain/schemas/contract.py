@@ -207,12 +207,36 @@ class Schema(Protocol):
         """
 
 
+class About(NamedTuple):
+    """Facts about a format that the rest of the product has to know."""
+
+    # The name for people.
+    title: str
+    # The end of its files' names.
+    extension: str
+    # The language of its texts. The console highlights those that it knows (``components/code.js``), lays
+    # ``json`` out in lines, and follows the paths of changes into it.
+    language: str = ""
+    # A text that authors may begin with.
+    sample: str = ""
+    # The module of ``registry.cli.decoding`` that decodes messages; empty: they cannot be decoded.
+    decoder: str = ""
+    # True if the ``resolved`` text contains the schemas that it refers to.
+    resolves: bool = False
+    # True if the refusal of an unreadable text shows the whole request (Confluent 8.3.1, for Avro).
+    shows_unreadable: bool = False
+
+
 class Format(Protocol):
     """A schema type of the registry."""
 
     @property
     def name(self) -> str:
         """The ``schemaType`` of the API, for example ``AVRO``."""
+
+    @property
+    def about(self) -> About:
+        """Facts that the rest of the product has to know."""
 
     @property
     def weight(self) -> int:
@@ -231,6 +255,9 @@ class Format(Protocol):
         They are equal if fingerprints are equal: ``own`` for schemas without dependencies, ``outer`` for all.
         None: only the parser can tell.
         """
+
+    def may_normalize_alike(self, one: bytes, other: bytes) -> bool:
+        """Return false if a cheap test shows that two texts, as JSON strings, differ once normalized."""
 
     def links(self, text: str) -> Links:
         """Return the names that the text defines and uses, found without its dependencies.

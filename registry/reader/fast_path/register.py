@@ -68,7 +68,7 @@ def _content(body: bytes) -> _Content:
         request = schema_request(body, "")
         if request != Register("", request.schema, request.schema_type, request.references or None):
             return _NOT_PLAIN
-        kind = "AVRO" if request.schema_type is None else request.schema_type
+        kind = request.type_name
         if request.references or kind not in FORMATS or not request.schema.strip():
             return _NOT_PLAIN
         if len(request.schema) * FORMATS[kind].weight > TEXT_AT_ONCE_MAX:

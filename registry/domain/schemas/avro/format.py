@@ -7,6 +7,7 @@ from typing import Final
 
 from registry.domain.schemas.comparing import Comparing, Side
 from registry.domain.schemas.contract import (
+    About,
     Budget,
     Change,
     Dependency,
@@ -31,6 +32,8 @@ from .model import Node, Record, type_name
 from .normal import normal_form
 from .outline import outline
 from .parser import Parser
+
+_NAME: Final = rb"\"name\":"  # as in a JSON string
 
 
 class AvroSchema:
@@ -111,6 +114,18 @@ class AvroFormat(Comparing[AvroSchema]):
 
     __slots__ = ()
     name: Final = "AVRO"
+    about: Final = About(
+        "Avro",
+        ".avsc",
+        language="json",
+        sample=(
+            '{\n  "type": "record",\n  "name": "Order",\n  "fields": [\n'
+            '    { "name": "id", "type": "long" }\n  ]\n}\n'
+        ),
+        decoder="avro",
+        resolves=True,
+        shows_unreadable=True,
+    )
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> AvroSchema:
         """Parse ``text``; dependencies are read as stored schemas, even if the schema is new."""
@@ -126,6 +141,10 @@ class AvroFormat(Comparing[AvroSchema]):
     def outline(self, text: str) -> Fingerprints | None:
         """Return digests made from the JSON of the text."""
         return outline(text)
+
+    def may_normalize_alike(self, one: bytes, other: bytes) -> bool:
+        """Return true if both texts have as many names, of types and fields."""
+        return one.count(_NAME) == other.count(_NAME)
 
     def links(self, text: str) -> Links:
         """Return the full names in the text."""

@@ -11,6 +11,7 @@ import orjson
 from registry.domain.schemas.comparing import Comparing, Side
 from registry.domain.schemas.contract import (
     GLANCE_MAX,
+    About,
     Budget,
     Change,
     Dependency,
@@ -115,6 +116,13 @@ class JsonFormat(Comparing[JsonSchema]):
 
     __slots__ = ()
     name: Final = "JSON"
+    about: Final = About(
+        "JSON Schema",
+        ".json",
+        language="json",
+        sample='{\n  "type": "object",\n  "properties": {\n    "id": { "type": "integer" }\n  }\n}\n',
+        decoder="json_schema",
+    )
     weight = 4
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = (), *, new: bool = False) -> JsonSchema:
@@ -133,6 +141,10 @@ class JsonFormat(Comparing[JsonSchema]):
     def outline(self, text: str) -> Fingerprints | None:
         """Return digests made from the JSON of the text."""
         return outline(text)
+
+    def may_normalize_alike(self, one: bytes, other: bytes) -> bool:
+        """Return true if both texts are of one length: only the order of members changes."""
+        return len(one) == len(other)
 
     def links(self, text: str) -> Links:
         """Return the URIs in the text."""

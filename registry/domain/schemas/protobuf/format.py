@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from registry.domain.schemas.comparing import Comparing, Side
 from registry.domain.schemas.contract import (
+    About,
     Budget,
     Change,
     Dependency,
@@ -25,6 +26,13 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
 
     __slots__ = ()
     name: Final = "PROTOBUF"
+    about: Final = About(
+        "Protobuf",
+        ".proto",
+        language="protobuf",
+        sample='syntax = "proto3";\n\nmessage Order {\n  int64 id = 1;\n}\n',
+        decoder="protobuf",
+    )
     weight = 2
 
     def parse(

@@ -1,6 +1,7 @@
 // A schema's text in CodeMirror. It lives in a shadow root: there CodeMirror's styles are adopted style sheets, which a
 // strict content security policy allows, while style elements in the document would be refused.
 import { html, useEffect, useRef } from "../vendor.js";
+import { formatOf } from "../formats.js";
 
 let loading;
 
@@ -17,8 +18,15 @@ export function editorRoot(element) {
   return shadow;
 }
 
+// The languages that are coloured, by the names that formats give them.
+const LANGUAGES = {
+  json: ({ langJson }) => langJson.json(),
+  protobuf: ({ language, protobuf }) => language.StreamLanguage.define(protobuf),
+};
+
 /** Extensions that every editor here has: colours by the theme's variables, and the language of a schema type. */
-export function baseExtensions({ view, language, highlight, langJson, protobuf }, type) {
+export function baseExtensions(modules, type) {
+  const { view, language, highlight } = modules;
   const { tags } = highlight;
   const colours = language.HighlightStyle.define([
     { tag: [tags.propertyName, tags.definition(tags.variableName)], color: "var(--code-name)" },
@@ -42,11 +50,11 @@ export function baseExtensions({ view, language, highlight, langJson, protobuf }
     language.syntaxHighlighting(colours),
     view.lineNumbers(),
     view.EditorView.lineWrapping,
-    type === "PROTOBUF" ? language.StreamLanguage.define(protobuf) : type ? langJson.json() : [],
+    (type && LANGUAGES[formatOf(type).language]?.(modules)) || [],
   ];
 }
 
-/** A text that can be read, selected and searched, not changed. type: AVRO, JSON or PROTOBUF; empty: without colours. */
+/** A text that can be read, selected and searched, not changed. type: of a schema; empty: without colours. */
 export function Code({ text, type, label }) {
   const element = useRef();
   useEffect(() => {

@@ -4,15 +4,15 @@ import { placeIn, reasonOf } from "./reason.js";
 
 const MARKS_MAX = 200;
 
-/** Returns marks `{ from, to, severity, message }` for the lint result and the changes at the chosen level. */
-export function marksOf({ lint, changes }, text, tree, schemaType) {
+/** Returns marks `{ from, to, severity, message }` for the lint result and the changes at the chosen level; json: of a text in JSON. */
+export function marksOf({ lint, changes }, text, tree, json) {
   const marks = [];
   if (lint && !lint.valid) marks.push(invalid(lint.message, text, tree));
   for (const { severity, path, message, fix } of lint?.findings ?? []) {
     marks.push({ ...(elementIn(text, path) ?? start(text)), severity, message: `${message}; ${fix}` });
   }
   for (const change of changes.filter((each) => !each.compatible).slice(0, MARKS_MAX)) {
-    const place = placeOf(change, text, tree, schemaType) ?? start(text);
+    const place = placeOf(change, text, tree, json) ?? start(text);
     // What is missing is marked where it would be, not all along what is there.
     const range = change.kind === "removed" ? firstLine(text, place) : place;
     const fixes = change.findings.filter((each) => !each.compatible).map(({ type, fix }) => fix || type);
@@ -22,10 +22,10 @@ export function marksOf({ lint, changes }, text, tree, schemaType) {
 }
 
 /** Returns the range in the draft that a change is about, or null if the draft has no such part. */
-export function placeOf({ new: part, findings, kind }, text, tree, schemaType) {
+export function placeOf({ new: part, findings, kind }, text, tree, json) {
   // Only a new reader's paths lead into the new schema; but the same part may be named by an old one too.
   const own = findings.find(({ direction }) => direction !== "FORWARD");
-  if (schemaType === "PROTOBUF") return partIn(text, part);
+  if (!json) return partIn(text, part);
   if (own && kind !== "removed") return pointed(tree, text, own.path);
   if (part !== null) return partIn(text, part);
   return own ? pointed(tree, text, own.path) : null;

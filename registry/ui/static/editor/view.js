@@ -1,12 +1,12 @@
 // Try: an editor that checks a schema while one types, and registers it.
 import { html, useEffect, useMemo, useRef, useState } from "../vendor.js";
 import { Failure, Notice } from "../components/notice.js";
+import { formatOf, formats } from "../formats.js";
 import { navigate, to } from "../router.js";
 import { united } from "../schema/changes.js";
 import { Changes, Verdicts } from "../schema/findings.js";
 import { Loaded, useLoaded } from "../schema/loading.js";
-import { prettySlowly } from "../schema/pretty.js";
-import { versionOf } from "../schema/reading.js";
+import { inLines, versionOf } from "../schema/reading.js";
 import { usePermitted } from "../session/permitted.js";
 import { check, targetOf, verdicts } from "./checks.js";
 import { marksOf, placeOf } from "./diagnostics.js";
@@ -16,13 +16,7 @@ import { Register } from "./register.js";
 import { SubjectField } from "./subject-field.js";
 import { TextEditor } from "./text-editor.js";
 
-const TYPES = ["AVRO", "JSON", "PROTOBUF"];
 const PAUSE_MS = 300; // after the last key
-const STARTS = {
-  AVRO: '{\n  "type": "record",\n  "name": "Order",\n  "fields": [\n    { "name": "id", "type": "long" }\n  ]\n}\n',
-  JSON: '{\n  "type": "object",\n  "properties": {\n    "id": { "type": "integer" }\n  }\n}\n',
-  PROTOBUF: 'syntax = "proto3";\n\nmessage Order {\n  int64 id = 1;\n}\n',
-};
 
 // What was typed last, so that it is still there when one comes back from another page.
 let kept = null;
@@ -53,12 +47,12 @@ function keyOf(subject = "", version = "") {
 /** Returns the draft to begin with: a version's, or a small example. */
 async function startOf(subject, version, type, signal) {
   if (!subject || !version) {
-    const schemaType = TYPES.includes(type) ? type : "AVRO";
-    return { schema: STARTS[schemaType], schemaType, references: [], example: true };
+    const { name, sample } = formats.find((each) => each.name === type) ?? formatOf("");
+    return { schema: sample, schemaType: name, references: [], example: true };
   }
-  const { schema, schemaType = "AVRO", references = [], metadata, ruleSet } = await versionOf(subject, version, signal);
-  const text = schemaType === "PROTOBUF" ? schema : await prettySlowly(schema, signal);
-  return { schema: text, schemaType, references: references.map((each) => ({ ...each, version: String(each.version) })), metadata, ruleSet };
+  const found = await versionOf(subject, version, signal);
+  const { references = [], metadata, ruleSet } = found;
+  return { schema: await inLines(found, signal), schemaType: formatOf(found).name, references: references.map((each) => ({ ...each, version: String(each.version) })), metadata, ruleSet };
 }
 
 function Draft({ start, query, onText }) {
@@ -71,7 +65,7 @@ function Draft({ start, query, onText }) {
   const change = (changes) => navigate(to("/try", { ...query, ...changes }), { replace: true });
   const choose = (type) => {
     if (example.current) {
-      setSchema(STARTS[type]);
+      setSchema(formatOf(type).sample);
       setLoaded(loaded + 1);
     }
     setType(type);
@@ -92,7 +86,7 @@ function Draft({ start, query, onText }) {
     <form class="row" onSubmit=${(event) => event.preventDefault()}>
       <${SubjectField} value=${subject} onChange=${(value) => change({ subject: value, version: "" })} />
       <label>Type
-        <select value=${schemaType} onChange=${(event) => choose(event.target.value)}>${TYPES.map((each) => html`<option key=${each}>${each}</option>`)}</select>
+        <select value=${schemaType} onChange=${(event) => choose(event.target.value)}>${formats.map(({ name }) => html`<option key=${name}>${name}</option>`)}</select>
       </label>
     </form>
     <${ReferenceFields} references=${references} onChange=${setReferences} />
@@ -108,9 +102,10 @@ function Checked({ draft, loaded, query, onText, onLevel }) {
   const level = query.level || target.value?.level || "BACKWARD";
   const changes = useMemo(() => united(result.levels?.[level]?.changes ?? []), [result, level]);
   const inForce = result.levels?.[target.value?.level];
-  const marks = (text, tree) => marksOf({ lint: result.lint, changes }, text, tree, schemaType);
+  const json = formatOf(schemaType).language === "json";
+  const marks = (text, tree) => marksOf({ lint: result.lint, changes }, text, tree, json);
   const goTo = (each) => {
-    const range = placeOf(each, schema, control.current?.tree(), schemaType);
+    const range = placeOf(each, schema, control.current?.tree(), json);
     if (range) control.current.goTo(range);
   };
   return html`

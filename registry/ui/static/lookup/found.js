@@ -5,11 +5,11 @@ import { Code } from "../components/code.js";
 import { CopyButton } from "../components/copy-button.js";
 import { Name } from "../components/name.js";
 import { Table } from "../components/table.js";
+import { formatOf } from "../formats.js";
 import { href } from "../router.js";
 import { pretty } from "../schema/pretty.js";
 import { USES_MAX } from "./finding.js";
 
-const TYPES = { AVRO: "Avro", JSON: "JSON Schema", PROTOBUF: "Protobuf" };
 const LARGE = 200_000; // a longer text is shown on demand
 
 const COLUMNS = [
@@ -23,11 +23,11 @@ const COLUMNS = [
 ];
 
 export function Found({ found: { context, id, schema, uses, more } }) {
-  const type = schema.schemaType ?? "AVRO";
+  const { name, title } = formatOf(schema);
   const place = context === "." ? "" : html` in <span class="name">${context}</span>`;
   return html`
     <section class="found" aria-label=${`Id ${id}${context === "." ? "" : ` in ${context}`}`}>
-      <h2>Id ${id}${place} <${Badge} tone="accent">${TYPES[type] ?? type}<//></h2>
+      <h2>Id ${id}${place} <${Badge} tone="accent">${title}<//></h2>
       ${schema.guid && html`<p class="quiet">guid <code>${schema.guid}</code> <${CopyButton} text=${schema.guid} label="Copy the guid" /></p>`}
       <h3>Used by</h3>
       ${uses.length
@@ -35,12 +35,12 @@ export function Found({ found: { context, id, schema, uses, more } }) {
         : html`<p class="quiet">No version that you may read.</p>`}
       ${more && html`<p class="quiet">These are the first ${USES_MAX}.</p>`}
       <h3>Schema <${CopyButton} text=${schema.schema} label="Copy the schema" /></h3>
-      <${Text} text=${schema.schema} type=${type} id=${id} />
+      <${Text} text=${schema.schema} type=${name} id=${id} />
     </section>`;
 }
 
 function Text({ text, type, id }) {
   const [shown, show] = useState(text.length <= LARGE);
   if (!shown) return html`<button onClick=${() => show(true)}>Show ${text.length.toLocaleString()} characters</button>`;
-  return html`<${Code} text=${type === "PROTOBUF" ? text : pretty(text)} type=${type} label=${`Schema of the id ${id}`} />`;
+  return html`<${Code} text=${formatOf(type).language === "json" ? pretty(text) : text} type=${type} label=${`Schema of the id ${id}`} />`;
 }

@@ -1,12 +1,12 @@
 // Two versions compared: what changed and what that means at each level, and both texts.
 import { html } from "../vendor.js";
 import { Notice } from "../components/notice.js";
+import { formatOf } from "../formats.js";
 import { Changes, Verdicts } from "./findings.js";
 import { LEVELS, united } from "./changes.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Merge } from "./merge.js";
-import { prettySlowly } from "./pretty.js";
-import { explained, versionOf } from "./reading.js";
+import { explained, inLines, versionOf } from "./reading.js";
 
 const OTHERS_MAX = 500; // offered for comparison, the nearest ones
 const DRAWN_MAX = 2_000_000; // characters of both texts
@@ -95,10 +95,6 @@ function Texts({ old, fresh, labels }) {
     <//>`;
 }
 
-function inLines(version, signal) {
-  return typeOf(version) === "PROTOBUF" ? version.schema : prettySlowly(version.schema, signal);
-}
-
-function typeOf({ schemaType = "AVRO" }) {
-  return schemaType;
+function typeOf(version) {
+  return formatOf(version).name;
 }

@@ -2,16 +2,17 @@
 import { html } from "../vendor.js";
 import { Badge } from "../components/badge.js";
 import { CopyButton } from "../components/copy-button.js";
+import { formatOf } from "../formats.js";
 import { href } from "../router.js";
 
 /** version: the entity of the API; asked: the name that led to it; details: of the subject, if they are known. */
 export function Facts({ version, asked, details }) {
-  const { subject, version: number, id, guid, schemaType = "AVRO", ts, deleted, references = [] } = version;
+  const { subject, version: number, id, guid, ts, deleted, references = [] } = version;
   return html`
     ${subject !== asked && html`<p role="status">This name leads to <a class="name" href=${href`/subjects/${subject}`}>${subject}</a>.</p>`}
     <p class="facts-line">
       <strong>Version ${number}</strong>
-      <${Badge} tone="accent">${schemaType}<//>
+      <${Badge} tone="accent">${formatOf(version).name}<//>
       ${deleted && html`<${Badge} tone="warn">deleted<//>`}
       <span>id <strong>${id}</strong> <${CopyButton} text=${String(id)} label="Copy the id" /></span>
       ${ts && html`<span class="quiet">registered <time datetime=${new Date(ts).toISOString()}>${new Date(ts).toLocaleString()}</time></span>`}

@@ -1,7 +1,9 @@
 // The requests of the schema page. Each asks for a bounded amount.
 import { get, path, send } from "../api.js";
 import { reasonOf } from "../editor/reason.js";
+import { formatOf } from "../formats.js";
 import { getAt } from "./moment.js";
+import { prettySlowly } from "./pretty.js";
 import { contextOf, scopeOf } from "./scopes.js";
 
 const VERSIONS_PAGE = 1000;
@@ -36,6 +38,11 @@ export async function versionsOf(subject, signal) {
 /** Returns a version, soft-deleted or not, as the API does. `format`: such as `resolved`; `at`: see `getAt`. */
 export function versionOf(subject, number, signal, format, at) {
   return getAt(at, path`/subjects/${subject}/versions/${number}`, { deleted: true, format }, signal);
+}
+
+/** Returns a schema's text, laid out in lines if it is JSON; other languages have lines already. */
+export function inLines(schema, signal) {
+  return formatOf(schema).language === "json" ? prettySlowly(schema.schema, signal) : schema.schema;
 }
 
 /** Returns a version's text as normalization would store it. Throws with the reason if it is not valid today. */

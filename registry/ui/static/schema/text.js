@@ -2,9 +2,9 @@
 import { html, useState } from "../vendor.js";
 import { Code } from "../components/code.js";
 import { CopyButton } from "../components/copy-button.js";
+import { formatOf } from "../formats.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { prettySlowly } from "./pretty.js";
-import { graphOf, normalizedOf, versionOf } from "./reading.js";
+import { graphOf, inLines, normalizedOf, versionOf } from "./reading.js";
 import { VersionLink } from "./version-link.js";
 
 const HIGHLIGHTED_MAX = 1_000_000; // characters; CodeMirror colours longer texts too slowly to be of use
@@ -21,9 +21,10 @@ const FORMS = {
 
 /** version: the entity of the API; form: a key of FORMS; onForm(form); at: the offset as of which it is shown, if any. */
 export function VersionText({ version, form, onForm, at }) {
-  const { subject, version: number, schemaType = "AVRO" } = version;
+  const { subject, version: number } = version;
+  const { name, resolves } = formatOf(version);
   // Schemas are normalized, and what they refer to is listed, as of now.
-  const forms = Object.keys(FORMS).filter((id) => !at || !(id === "normalized" || (id === "resolved" && schemaType !== "AVRO")));
+  const forms = Object.keys(FORMS).filter((id) => !at || !(id === "normalized" || (id === "resolved" && !resolves)));
   const chosen = forms.includes(form) ? form : "lines";
   const shown = useLoaded((signal) => textIn(chosen, version, at, signal), [subject, number, chosen, at]);
   return html`
@@ -34,9 +35,9 @@ export function VersionText({ version, form, onForm, at }) {
     </fieldset>
     <p class="quiet">${FORMS[chosen].about}</p>
     <${Loaded} of=${shown} what="the text">
-      ${(text) => html`<${Text} key=${chosen} text=${text} type=${schemaType} label=${`Schema of ${subject}, version ${number}`} />`}
+      ${(text) => html`<${Text} key=${chosen} text=${text} type=${name} label=${`Schema of ${subject}, version ${number}`} />`}
     <//>
-    ${chosen === "resolved" && schemaType !== "AVRO" && html`<${Used} subject=${subject} number=${number} />`}`;
+    ${chosen === "resolved" && !resolves && html`<${Used} subject=${subject} number=${number} />`}`;
 }
 
 /** Shows a text of any size, and says so if it is too large for colours, or has a line too long to be laid out. */
@@ -62,15 +63,14 @@ function hasLongLine(text) {
 }
 
 async function textIn(form, version, at, signal) {
-  const { subject, version: number, schemaType = "AVRO" } = version;
-  const laid = (text) => (schemaType === "PROTOBUF" ? text : prettySlowly(text, signal));
+  const { subject, version: number } = version;
   if (form === "raw") return version.schema;
-  if (form === "normalized") return laid(await normalizedOf(subject, version, signal));
-  if (form === "resolved" && schemaType === "AVRO") return laid((await versionOf(subject, number, signal, "resolved", at)).schema);
-  return laid(version.schema);
+  if (form === "normalized") return inLines({ ...version, schema: await normalizedOf(subject, version, signal) }, signal);
+  if (form === "resolved" && formatOf(version).resolves) return inLines(await versionOf(subject, number, signal, "resolved", at), signal);
+  return inLines(version, signal);
 }
 
-/** Lists what a JSON or Protobuf schema refers to; each text is fetched when it is opened. */
+/** Lists what a schema refers to whose text cannot contain it; each text is fetched when it is opened. */
 function Used({ subject, number }) {
   const graph = useLoaded((signal) => graphOf(subject, number, USED_MAX, signal), [subject, number]);
   return html`
@@ -93,10 +93,7 @@ function UsedText({ node }) {
 }
 
 function UsedTextLoaded({ node: { subject, version, schemaType } }) {
-  const text = useLoaded(async (signal) => {
-    const found = await versionOf(subject, version, signal);
-    return schemaType === "PROTOBUF" ? found.schema : prettySlowly(found.schema, signal);
-  }, [subject, version]);
+  const text = useLoaded(async (signal) => inLines(await versionOf(subject, version, signal), signal), [subject, version]);
   return html`<${Loaded} of=${text} what="the text">
     ${(found) => html`<${Text} text=${found} type=${schemaType} label=${`Schema of ${subject}, version ${version}`} />`}
   <//>`;

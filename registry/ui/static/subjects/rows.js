@@ -2,13 +2,13 @@
 import { html } from "../vendor.js";
 import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
+import { formatOf } from "../formats.js";
 import { href } from "../router.js";
 
 const COLUMNS = [
   ["subject", "Subject"], ["version", "Latest"], ["id", "Id"], ["type", "Type"], ["count", "Versions"], ["level", "Compatibility"],
   ["mode", "Mode"], ["associations", "Associations"], ["size", "Size"], ["time", "Registered"],
 ];
-const TYPES = { AVRO: "Avro", JSON: "JSON", PROTOBUF: "Protobuf" };
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
 
@@ -46,12 +46,12 @@ export function SubjectRow({ name, details }) {
 function cellsOf(details) {
   if (details === undefined) return { version: html`<span class="pending" aria-label="loading"></span>` };
   if (details === null) return { subject: html`<${Badge} tone="bad">gone<//>` };
-  const { version, id, schemaType, versions, deletedVersions, compatibilityLevel, mode, associations, size, ts, deleted, alias } = details;
+  const { version, id, versions, deletedVersions, compatibilityLevel, mode, associations, size, ts, deleted, alias } = details;
   return {
     subject: deleted && html`<${Badge} tone="bad">deleted<//>`,
     version: `v${version}`,
     id,
-    type: TYPES[schemaType ?? "AVRO"] ?? schemaType,
+    type: formatOf(details).title,
     count: html`${versions}${deletedVersions > 0 && html` <span class="quiet" title=${`${deletedVersions} soft-deleted`}>+${deletedVersions}</span>`}`,
     level: html`${compatibilityLevel}${alias && html` <${Badge} title=${`Alias of ${alias}`}>alias<//>`}`,
     mode: mode === "READWRITE" ? html`<span class="quiet">${mode}</span>` : html`<${Badge} tone="warn">${mode}<//>`,

@@ -1,6 +1,7 @@
 // Search and filters of the list of subjects.
 import { html, useEffect, useState } from "../vendor.js";
 import { get } from "../api.js";
+import { formats } from "../formats.js";
 
 const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"];
 const CONTEXTS_MAX = 1000;
@@ -42,7 +43,7 @@ export function Toolbar({ state, change, search, onEnter, onDown, children }) {
         <label class="filter"><span>Begins with</span>
           <input value=${state.prefix ?? ""} onInput=${(event) => change({ prefix: event.currentTarget.value })} autocomplete="off" spellcheck=${false} />
         </label>
-        ${choice("type", "Type", [["", "Any"], ["AVRO", "Avro"], ["JSON", "JSON Schema"], ["PROTOBUF", "Protobuf"]])}
+        ${choice("type", "Type", [["", "Any"], ...formats.map(({ name, title }) => [name, title])])}
         ${choice("level", "Compatibility", [["", "Any"], ...LEVELS.map((each) => [each, each])])}
         ${(known.length > 1 || state.context) && choice("context", "Context", [["", "All"], ...known.map((each) => [each, each === "." ? "Default" : each])])}
         ${choice("deleted", "Deleted", [["", "Hidden"], ["with", "Shown too"], ["only", "Only these"]])}

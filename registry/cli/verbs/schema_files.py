@@ -5,15 +5,57 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .exit_status import Failure
+import click
+from click.shell_completion import CompletionItem
 
-TYPES = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
+from registry.cli.exit_status import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 _BYTES_MAX = 64 * 2**20
 _REFERENCE = re.compile(r"(?P<name>[^=]+)=(?P<subject>.+):(?P<version>[0-9]{1,10}|latest)")
+
+
+class SchemaType(click.ParamType[str]):
+    """The name of a schema type, in any case."""
+
+    name = "TYPE"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as the API spells it."""
+        known = sorted(_types().values())
+        return click.Choice(known, case_sensitive=False).convert(value, param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the types that begin with what was typed."""
+        return click.Choice(sorted(_types().values()), case_sensitive=False).shell_complete(
+            ctx, param, incomplete
+        )
+
+
+def _types() -> dict[str, str]:
+    from registry.domain.schemas import types_by_extension  # noqa: PLC0415 - the help needs none of it
+
+    return types_by_extension()
+
+
+def type_of(answer: Mapping[str, Any]) -> str:
+    """Return the schema type in an answer of a registry, which leaves out the default."""
+    from registry.domain.model import DEFAULT_TYPE  # noqa: PLC0415 - as above
+
+    found: str = answer.get("schemaType") or DEFAULT_TYPE
+    return found
+
+
+def is_schema_file(name: str) -> bool:
+    """Return true if a name ends like that of a schema's file."""
+    return Path(name).suffix.lower() in _types()
 
 
 class SchemaFile(NamedTuple):
@@ -25,9 +67,10 @@ class SchemaFile(NamedTuple):
     @classmethod
     def read(cls, name: str, schema_type: str | None = None) -> SchemaFile:
         """Read a file, or standard input for ``-``. Raises :class:`Failure`."""
-        found = schema_type or TYPES.get(Path(name).suffix.lower())
+        types = _types()
+        found = schema_type or types.get(Path(name).suffix.lower())
         if found is None:
-            known = ", ".join(TYPES)
+            known = ", ".join(sorted(types))
             raise Failure(f"the type of {name} is unknown: give --type, or a file that ends in {known}")
         return cls(read_text(name), found)
 
