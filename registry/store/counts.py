@@ -27,7 +27,9 @@ from registry.domain.rows.version_row import is_deleted, offset_of
 from registry.domain.rows.view import Counts
 
 from . import id_counts
-from .block_rows import BLOCK, COUNTS, END, PREFIX, UNCOUNTED, Range, Touched, range_at
+from .block_rows import BLOCK, COUNTS, END, PREFIX, UNCOUNTED, Range, Touched, are_valid, range_at
+from .indexes import Adopt, Commit
+from .layout import META_COUNTED, META_COUNTED_FORMER
 
 SUBJECTS_MAX = 1000
 
@@ -35,15 +37,70 @@ _HIGHEST = b"\xff" * 5  # greater than every version's number
 _CLEAR_ALL = scope_key(CLEAR, Subject(DEFAULT_CONTEXT, ""))
 
 
-class Counting:
-    """Counts in a write transaction of a store."""
+class CountIndex:
+    """The counts of blocks of versions, see :mod:`.indexes`; ``block``: versions counted together."""
 
-    def __init__(self, txn: lmdb.Transaction[bytes], table: Any, meta: Any, block: int = BLOCK) -> None:
+    def __init__(self, txn: lmdb.Transaction[bytes], meta: Any, block: int = BLOCK) -> None:
+        self._meta = meta
+        self._block = block
+        # False while the store has no counts.
+        self.valid = are_valid(txn, meta)
+        self._to = b""  # before this key all blocks are counted
+
+    @property
+    def complete(self) -> bool:
+        """True once all blocks are counted."""
+        return self.valid and self._to == END
+
+    def on_commit(self, commit: Commit) -> Adopt:
+        """Bring the counts up to date with the changed versions, or drop them."""
+        kept, clears = self.valid and not commit.new, commit.clears
+        if kept and (commit.versions or clears):
+            counting = Counting(commit.txn, commit.rows, commit.blocks, self._meta, self._block)
+            kept = counting.commit(commit.versions, clears)
+        if kept:
+            commit.txn.put(META_COUNTED, commit.applied.to_bytes(8, "big"), db=self._meta)
+        elif self.valid:
+            commit.txn.delete(META_COUNTED, db=self._meta)
+        commit.counted = kept
+
+        def adopt() -> None:
+            self.valid = kept
+            self._to = b"" if clears else self._to
+
+        return adopt
+
+    def step(self, txn: lmdb.Transaction[bytes], applied: int) -> Adopt:
+        """Count the next block of versions, in a transaction over the table of rows."""
+        counting = Counting(txn, txn.cursor(), txn.cursor(self._meta), self._meta, self._block)
+        if not self.valid:
+            counting.begin()
+            txn.delete(META_COUNTED_FORMER, db=self._meta)
+            txn.put(META_COUNTED, applied.to_bytes(8, "big"), db=self._meta)
+        reached = counting.next_block(self._to if self.valid else b"")
+
+        def adopt() -> None:
+            self.valid, self._to = True, END if reached is None else reached
+
+        return adopt
+
+
+class Counting:
+    """Counts in a write transaction over the table of rows, with cursors over them and over the meta rows."""
+
+    def __init__(
+        self,
+        txn: lmdb.Transaction[bytes],
+        rows: lmdb.Cursor[bytes],
+        blocks: lmdb.Cursor[bytes],
+        meta: Any,
+        block: int,
+    ) -> None:
         self._txn = txn
         self._meta = meta
         self._block = block
-        self._rows: lmdb.Cursor[bytes] = txn.cursor(table)
-        self._blocks: lmdb.Cursor[bytes] = txn.cursor(meta)
+        self._rows = rows
+        self._blocks = blocks
         self._at: Range | None = None  # the block that a commit is at
         self._now, self._part = Counts(), False  # its counts, if it is counted; true for a part of a group
         self._clear = (b"", -1)  # a subject, and the offset of its last clear
@@ -70,7 +127,6 @@ class Counting:
         # First: what was counted is not known by the rows of clears as they are now.
         for key in clears:
             self._cleared(VERSION + key[1:])
-        id_counts.IdCounting(self._rows, self._blocks, self._block).commit(touched, clears)
         for prefix, changes in subjects.items():
             self._subject(prefix, changes)
         self._leave()

@@ -13,6 +13,7 @@ import lmdb
 from registry.domain.history.entries import Slice
 from registry.domain.rows.spans import Span, is_foreign, joined, pack, unpack
 
+from .indexes import Adopt, Commit
 from .layout import META_HISTORY, META_STATE, applied_of
 
 
@@ -44,6 +45,40 @@ class StoreHistory:
         return cursor.item() if found else None
 
 
+class HistoryIndex:
+    """The history that commits extend, see :mod:`.indexes`; ``table`` holds its entries."""
+
+    def __init__(self, txn: lmdb.Transaction[bytes], table: Any, meta: Any) -> None:
+        self._table = table
+        self._meta = meta
+        self.spans = spans_in(txn, meta)
+
+    def on_commit(self, commit: Commit) -> Adopt | None:
+        """Add the part of the log that was applied, if it is to be kept."""
+        return None if commit.history is None else self.add(commit.txn, commit.history)
+
+    def add(self, txn: lmdb.Transaction[bytes], new: Slice) -> Adopt:
+        """Add a part of the log, of which the history holds nothing yet."""
+        spans = joined(self.spans, new.span)
+        with txn.cursor(self._table) as cursor:
+            cursor.putmulti(sorted(new.entries))
+        txn.put(META_HISTORY, pack(spans), db=self._meta)
+
+        def adopt() -> None:
+            self.spans = spans
+
+        return adopt
+
+    def clear(self, txn: lmdb.Transaction[bytes]) -> Adopt:
+        """Empty the history; its pages can then be used by rows."""
+        clear(txn, self._table, self._meta)
+
+        def adopt() -> None:
+            self.spans = ()
+
+        return adopt
+
+
 def prepare(txn: lmdb.Transaction[bytes], table: Any, meta: Any) -> None:
     """Empty a history that another release has written in a format of its own."""
     if is_foreign(txn.get(META_HISTORY, db=meta) or b""):
@@ -59,10 +94,3 @@ def clear(txn: lmdb.Transaction[bytes], table: Any, meta: Any) -> None:
 def spans_in(txn: lmdb.Transaction[bytes], meta: Any) -> tuple[Span, ...]:
     """Return the parts of the log that the history holds."""
     return unpack(txn.get(META_HISTORY, db=meta) or b"")
-
-
-def put(txn: lmdb.Transaction[bytes], table: Any, meta: Any, new: Slice) -> None:
-    """Add a slice of the log, of which the history holds nothing yet."""
-    with txn.cursor(table) as cursor:
-        cursor.putmulti(sorted(new.entries))
-    txn.put(META_HISTORY, pack(joined(spans_in(txn, meta), new.span)), db=meta)

@@ -9,7 +9,7 @@ deletes it, and the store counts it again later.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import lmdb
@@ -20,6 +20,7 @@ from registry.domain.rows.version_row import id_of, offset_of
 from registry.domain.rows.view import Block, Counts, View, scan
 
 from .block_rows import Touched
+from .indexes import Commit
 
 PREFIX = b"%"
 BUDGET = 4  # by the rows of a block, how many are looked at to count or to delete one
@@ -44,6 +45,42 @@ def put(txn: lmdb.Transaction[bytes], block: Block) -> None:
     """Write a block's row."""
     counts = _COUNTS.pack(block.counts.live_versions, block.counts.versions)
     txn.put(PREFIX + block.begin, counts + block.end)
+
+
+class IdCountIndex:
+    """The counts of ids, see :mod:`.indexes`; they hold only as long as those of versions do."""
+
+    def __init__(self, block: int) -> None:
+        self._block = block
+        self._next = ID  # where to look for ids to count
+        # The applied offsets when this round over them began, and when the last one did.
+        self._applied = self._done = -1
+
+    def on_commit(self, commit: Commit) -> None:
+        """Delete the blocks whose items may have changed."""
+        if commit.counted and (commit.versions or commit.clears):
+            IdCounting(commit.rows, commit.blocks, self._block).commit(commit.versions, commit.clears)
+
+    def restart(self) -> None:
+        """Look at all ids again, because counting starts again."""
+        self._next, self._done = ID, -1
+
+    def is_complete(self, applied: int) -> bool:
+        """Return true if nothing was applied since all ids were looked at."""
+        return self._done == applied
+
+    def find(self, view: View, keys_from: Callable[[bytes], Iterator[bytes]]) -> Step:
+        """Look for the next block that is to be counted; ``keys_from`` yields the keys of rows."""
+        return next_block(view, keys_from(self._next), self._block)
+
+    def found(self, step: Step, applied: int) -> bool:
+        """Go on after a step, whose block is stored; return true at the end of a round."""
+        if self._next == ID:
+            self._applied = applied
+        self._next = step.end or ID
+        if step.end is None:
+            self._done = self._applied
+        return step.end is None
 
 
 class IdCounting:

@@ -11,30 +11,28 @@ Rules:
 
 from __future__ import annotations
 
-import os
 import threading
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
-from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import lmdb
 
 from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage, Mismatch
-from registry.domain.rows.digest import MODULUS, row_hash, total
-from registry.domain.rows.layout import CLEAR, ID, VERSION
-from registry.domain.rows.spans import complete_from, gap_below, joined
+from registry.domain.rows.layout import CLEAR, VERSION
+from registry.domain.rows.spans import complete_from, gap_below
 from registry.domain.rows.version_row import same_content
 from registry.domain.rows.view import Change
 
 from . import id_counts, layout
-from .block_rows import BLOCK, END, Touched, are_valid
-from .counts import Counting
-from .history import clear, prepare, put, spans_in
+from .block_rows import BLOCK
+from .counts import CountIndex
+from .history import HistoryIndex, prepare
+from .id_counts import IdCountIndex
+from .indexes import Adopt, Commit, Digest, Index, LineageIndex, Revision, new_revision
 from .layout import DamagedStore, State, StoreError
 from .views import StoreView
 
@@ -69,9 +67,6 @@ class Store:
         self.former_served = False
         self._writing = threading.Lock()
         self._closed = False
-        self._scrubbed = b""
-        self._scrub_sum = 0
-        self._block = block
         try:
             self._env = lmdb.open(
                 str(path), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700, create=False,
@@ -83,21 +78,22 @@ class Store:
             # Stores of older releases have no history.
             self._history = None if read_only else self._env.open_db(layout.HISTORY)
             with self._env.begin(self._meta, write=not read_only) as txn:
-                self._state = State.unpack(txn.get(layout.META_STATE) or b"")
-                self._lineage = Lineage.unpack(txn.get(layout.META_LINEAGE) or b"")
+                self._digest = Digest(State.unpack(txn.get(layout.META_STATE) or b""))
+                self._lineage = LineageIndex(Lineage.unpack(txn.get(layout.META_LINEAGE) or b""))
                 self._mismatch = self._mismatch_stored = Mismatch.unpack(txn.get(layout.META_MISMATCH))
                 self._is_complete = txn.get(layout.META_BUILT) != b"0"
-                self._has_counts = are_valid(txn, self._meta)
                 if not read_only:
                     prepare(txn, self._history, self._meta)
                     txn.put(layout.META_BOOT, layout.boot_id())
                     txn.put(layout.META_CLEAN, b"0")
-                    txn.put(layout.META_REVISION, _new_revision())
-                self._spans = spans_in(txn, self._meta)
-            self._counted_to = b""  # before this key all blocks of versions are counted
-            self._ids_from = ID  # where to look for ids to count
-            # The applied offsets when this round over them began, and when the last one did.
-            self._ids_applied = self._ids_done = -1
+                    txn.put(layout.META_REVISION, new_revision())
+                self._kept_history = HistoryIndex(txn, self._history, self._meta)
+                self._counts = CountIndex(txn, self._meta, block)
+            self._id_counts = IdCountIndex(block)
+            # The counts of ids come after those that they depend on.
+            self._indexes: tuple[Index, ...] = (
+                self._digest, self._lineage, Revision(), self._kept_history, self._counts, self._id_counts,
+            )  # fmt: skip
             if not read_only:
                 # From here on a crash of the machine is detected, whichever pages reached the disk.
                 self._env.sync(True)
@@ -107,22 +103,22 @@ class Store:
     @property
     def applied(self) -> int:
         """Offset of the next record to apply."""
-        return self._state.applied
+        return self._digest.state.applied
 
     @property
     def digest(self) -> int:
         """The digest of all rows."""
-        return self._state.digest
+        return self._digest.state.digest
 
     @property
     def state(self) -> State:
         """The applied offset and digest of one moment."""
-        return self._state
+        return self._digest.state
 
     @property
     def lineage(self) -> Lineage:
         """The lineage of the log that was applied; empty in stores of older releases."""
-        return self._lineage
+        return self._lineage.lineage
 
     @property
     def mismatch(self) -> Mismatch | None:
@@ -161,11 +157,10 @@ class Store:
         self._put_meta(layout.META_AT_END, b"%d" % now_ms)
 
     def _put_meta(self, name: bytes, value: bytes) -> None:
-        try:
-            with self._writing, self._env.begin(self._meta, write=True) as txn:
-                txn.put(name, value)
-        except lmdb.Error as error:
-            raise _store_error(self.path, error) from error
+        def put(txn: lmdb.Transaction[bytes]) -> None:
+            txn.put(name, value)
+
+        self._write(put)
 
     @property
     def is_complete(self) -> bool:
@@ -230,50 +225,18 @@ class Store:
         if self.read_only:
             raise StoreError(f"the store in {self.path} is of a former release: its rows are only read")
         with self._writing:
-            scrubbed = total(_before(self._scrubbed, new)) + total(_before(self._scrubbed, changed))
-            delta = total(new) + total(changed)
             try:
                 with self._env.begin(self._rows, write=True) as txn, txn.cursor() as cursor:
                     if new and cursor.putmulti(new, overwrite=False)[1] != len(new):
                         raise DamagedStore(f"the store in {self.path} has rows that its index lacks")
-                    replace, pop = cursor.replace, cursor.pop
-                    disturbed = bool(new)  # new rows come by the thousand; where they go is not checked
-                    counting, touched, clears = self._has_counts and not new, list[Touched](), list[bytes]()
-                    for key, value in changed:
-                        old = pop(key) if value is None else replace(key, value)
-                        if key.startswith(VERSION):
-                            if value is not None and not disturbed:
-                                disturbed = _disturbs(cursor, key, value, old)
-                            if counting:
-                                touched.append((key, old, value))
-                        elif counting and key.startswith(CLEAR):
-                            clears.append(key)
-                        if old is not None:
-                            gone = row_hash(key, old)
-                            delta -= gone
-                            if key < self._scrubbed:
-                                scrubbed -= gone
-                    state = State(applied, (self._state.digest + delta) % MODULUS)
-                    txn.put(layout.META_STATE, state.pack(), db=self._meta)
-                    if disturbed:
-                        txn.put(layout.META_REVISION, _new_revision(), db=self._meta)
-                    if lineage != NOTHING:
-                        txn.put(layout.META_LINEAGE, lineage.pack(), db=self._meta)
-                    if history is not None:
-                        put(txn, self._history, self._meta, history)
-                    if touched or clears:
-                        counting = Counting(txn, self._rows, self._meta, self._block).commit(touched, clears)
-                    if counting:
-                        txn.put(layout.META_COUNTED, state.pack()[:8], db=self._meta)
-                    elif self._has_counts:
-                        txn.delete(layout.META_COUNTED, db=self._meta)
+                    commit = Commit(txn, cursor, self._meta, new, changed, applied, lineage, history)
+                    _change(commit, counting=self._counts.valid and not new)
+                    adopted = [each.on_commit(commit) for each in self._indexes]
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
-            self._state, self._has_counts = state, counting
-            self._counted_to = b"" if clears else self._counted_to
-            self._lineage = lineage if lineage != NOTHING else self._lineage
-            self._spans = self._spans if history is None else joined(self._spans, history.span)
-            self._scrub_sum += scrubbed
+            for adopt in adopted:
+                if adopt is not None:
+                    adopt()
 
     def verify_step(self, rows_max: int = 1000) -> bool:
         """Add the next rows' hashes; return True at the end of a round in which all rows matched the digest.
@@ -282,91 +245,65 @@ class Store:
         repeatedly. Raises :class:`DamagedStore` if the digest differs.
         """
         with self._writing:
-            found, last = self._scrub_sum, None
             try:
                 with self._env.begin(self._rows) as txn, txn.cursor() as cursor:
-                    rows = cursor if cursor.set_range(self._scrubbed) else ()
-                    for key, value in islice(rows, rows_max):
-                        found += row_hash(key, value)
-                        last = key
+                    return self._digest.scrub(cursor, rows_max)
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
-            if last is not None:
-                self._scrubbed, self._scrub_sum = last + b"\0", found
-                return False
-            self._scrubbed, self._scrub_sum = b"", 0
-            if found % MODULUS != self._state.digest:
-                self.condemn("its rows do not match the stored digest")
-                raise DamagedStore(f"the rows in {self.path} do not match the stored digest")
-            return True
+            except DamagedStore as error:
+                self.condemn(str(error))
+                raise DamagedStore(f"the rows in {self.path} do not match the stored digest") from None
 
     def count_step(self) -> bool:
         """Count the next block of versions, if any; return True once all are counted."""
-        with self._writing:
-            if self._has_counts and self._counted_to == END:
-                return True
-            try:
-                with self._env.begin(self._rows, write=True) as txn:
-                    counting = Counting(txn, self._rows, self._meta, self._block)
-                    if not self._has_counts:
-                        counting.begin()
-                        txn.delete(layout.META_COUNTED_FORMER, db=self._meta)
-                        txn.put(layout.META_COUNTED, self._state.pack()[:8], db=self._meta)
-                    reached = counting.next_block(self._counted_to if self._has_counts else b"")
-            except lmdb.Error as error:
-                raise _store_error(self.path, error) from error
-            if not self._has_counts:
-                self._has_counts, self._ids_from, self._ids_done = True, ID, -1
-            self._counted_to = END if reached is None else reached
-            return reached is None
+        if self._counts.complete:
+            return True
+        if not self._counts.valid:
+            self._id_counts.restart()
+        self._write(lambda txn: self._counts.step(txn, self.applied), self._rows)
+        return False
 
     def count_ids_step(self) -> bool:
         """Count the next block of an id's rows, if any; return True at the end of a round over all ids."""
         with self._writing:
-            if not self._has_counts or self._ids_done == self._state.applied:
+            if not self._counts.valid or self._id_counts.is_complete(self.applied):
                 return True
             try:
                 with self.view() as view:
-                    found = id_counts.next_block(view, view.keys(self._ids_from), self._block)
+                    found = self._id_counts.find(view, view.keys)
                 if found.block is not None:
                     with self._env.begin(self._meta, write=True) as txn:
                         id_counts.put(txn, found.block)
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
-            if self._ids_from == ID:
-                self._ids_applied = self._state.applied
-            self._ids_from = found.end or ID
-            if found.end is None:
-                self._ids_done = self._ids_applied
-            return found.end is None
+            return self._id_counts.found(found, self.applied)
 
     def history_gap(self) -> tuple[int, int] | None:
         """Return the highest part of the applied log that the history lacks; ``None``: it has all."""
-        return gap_below(self._spans, self._state.applied)
+        return gap_below(self._kept_history.spans, self.applied)
 
     def history_from(self) -> int:
         """Return the offset from which on the history lacks no record."""
-        return complete_from(self._spans, self._state.applied)
+        return complete_from(self._kept_history.spans, self.applied)
 
     def fill_history(self, part: Slice) -> None:
         """Add a part of the log to the history, which holds nothing of it yet."""
-        with self._writing:
-            try:
-                with self._env.begin(self._meta, write=True) as txn:
-                    put(txn, self._history, self._meta, part)
-            except lmdb.Error as error:
-                raise _store_error(self.path, error) from error
-            self._spans = joined(self._spans, part.span)
+        self._write(lambda txn: self._kept_history.add(txn, part))
 
     def clear_history(self) -> None:
         """Forget the whole history, so that rows may take its space."""
+        self._write(self._kept_history.clear)
+
+    def _write(self, change: Callable[[lmdb.Transaction[bytes]], Adopt | None], table: Any = None) -> None:
+        """Change indexes or other meta rows, in a transaction over ``meta`` or another table."""
         with self._writing:
             try:
-                with self._env.begin(write=True) as txn:
-                    clear(txn, self._history, self._meta)
+                with self._env.begin(table or self._meta, write=True) as txn:
+                    adopt = change(txn)
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
-            self._spans = ()
+            if adopt is not None:
+                adopt()
 
     def reader_check(self) -> int:
         """Free the slots of killed readers, whose views would pin old pages; return their number."""
@@ -420,8 +357,22 @@ def _put_mismatch(txn: lmdb.Transaction[bytes], mismatch: Mismatch | None) -> No
         txn.put(layout.META_MISMATCH, mismatch.pack())
 
 
-def _new_revision() -> bytes:
-    return os.urandom(8)
+def _change(commit: Commit, *, counting: bool) -> None:
+    """Change the rows; ``counting``: say which versions and clears changed."""
+    cursor, replaced, versions, clears = commit.rows, commit.replaced, commit.versions, commit.clears
+    replace, pop, disturbed = cursor.replace, cursor.pop, commit.disturbed
+    for key, value in commit.changed:
+        old = pop(key) if value is None else replace(key, value)
+        if key.startswith(VERSION):
+            if value is not None and not disturbed:
+                disturbed = _disturbs(cursor, key, value, old)
+            if counting:
+                versions.append((key, old, value))
+        elif counting and key.startswith(CLEAR):
+            clears.append(key)
+        if old is not None:
+            replaced.append((key, old))
+    commit.disturbed = disturbed
 
 
 def _disturbs(cursor: lmdb.Cursor[bytes], key: bytes, value: bytes, old: bytes | None) -> bool:
@@ -429,11 +380,6 @@ def _disturbs(cursor: lmdb.Cursor[bytes], key: bytes, value: bytes, old: bytes |
     if old is not None:
         return not same_content(old, value)
     return cursor.next() and cursor.key().startswith(key[:-4])
-
-
-def _before(end: bytes, rows: Sequence[Change]) -> Sequence[Change]:
-    """Return the rows, given in ascending order, whose keys are less than ``end``."""
-    return rows[: bisect_left(rows, (end,))] if end else ()
 
 
 def _store_error(path: Path, error: lmdb.Error) -> StoreError:

@@ -260,7 +260,7 @@ def test_a_new_row_that_was_there_is_damage_and_changes_nothing(store: Store) ->
 
 def test_changed_rows_are_found_by_the_digest(store: Store) -> None:
     store.commit([(b"%03d" % n, b"v") for n in range(100)], 1)
-    store._state = store.state._replace(digest=store.digest + 1)
+    store._digest.state = store.state._replace(digest=store.digest + 1)
     assert not store.verify_step(60)
     assert not store.verify_step(60)
     with pytest.raises(DamagedStore, match="digest"):
