@@ -22,27 +22,40 @@ def signature(secret: bytes, message_id: str, timestamp: int, body: bytes) -> st
 
 
 class Signer:
-    """The secrets of all receivers, derived from the secret of the cluster."""
+    """The secrets of all receivers, derived from the secret of the cluster.
 
-    def __init__(self, cluster_secret: str) -> None:
-        self._key = cluster_secret.encode()
-        # Tells if a webhook's receiver got a secret that was derived from this one.
-        self.fingerprint = _mac(self._key, b"registrar webhooks").hex()[:_FINGERPRINT_DIGITS]
+    While that one is changed there are two. A webhook is signed by the one that its secret was derived from.
+    """
+
+    def __init__(self, cluster_secrets: str) -> None:
+        """``cluster_secrets``: one on each line, the newest first."""
+        keys = [each.encode() for each in cluster_secrets.split("\n")]
+        self._keys = {_mac(key, b"registrar webhooks").hex()[:_FINGERPRINT_DIGITS]: key for key in keys}
+        # Identifies the secret from which those of new and rotated webhooks are derived.
+        self.fingerprint = next(iter(self._keys))
+
+    def knows(self, webhook: Webhook) -> bool:
+        """Return true if a webhook's secret was derived from one of these."""
+        return webhook.key in self._keys
 
     def shown(self, webhook_id: str, rotations: int) -> str:
-        """Return a receiver's secret as it is given to people."""
-        return "whsec_" + b64encode(self._secret(webhook_id, rotations)).decode()
+        """Return the secret of a new or rotated receiver as it is given to people."""
+        secret = _secret(self._keys[self.fingerprint], webhook_id, rotations)
+        return "whsec_" + b64encode(secret).decode()
 
     def signatures(self, webhook: Webhook, now_ms: int, message_id: str, body: bytes) -> str:
-        """Return the header ``webhook-signature``: one signature, or two soon after a rotation."""
-        overlaps = webhook.rotations > 0 and now_ms - webhook.rotated < OVERLAP_MS
-        return " ".join(
-            signature(self._secret(webhook.id, rotations), message_id, now_ms // 1000, body)
-            for rotations in range(webhook.rotations, webhook.rotations - 1 - overlaps, -1)
-        )
+        """Return the header ``webhook-signature``: one signature, or more soon after a rotation.
 
-    def _secret(self, webhook_id: str, rotations: int) -> bytes:
-        return _mac(self._key, b"registrar webhook %b %d" % (webhook_id.encode(), rotations))
+        The former secret may have been derived from any secret of the cluster.
+        """
+        secrets = [_secret(self._keys[webhook.key], webhook.id, webhook.rotations)]
+        if webhook.rotations > 0 and now_ms - webhook.rotated < OVERLAP_MS:
+            secrets += [_secret(key, webhook.id, webhook.rotations - 1) for key in self._keys.values()]
+        return " ".join(signature(each, message_id, now_ms // 1000, body) for each in secrets)
+
+
+def _secret(key: bytes, webhook_id: str, rotations: int) -> bytes:
+    return _mac(key, b"registrar webhook %b %d" % (webhook_id.encode(), rotations))
 
 
 def _mac(key: bytes, message: bytes) -> bytes:

@@ -74,7 +74,9 @@ _PASSWORD = secret(1, "text; check-config never prints it")
 PEER_SECRET = secrets(
     16, 2, "at least 16 characters, or two such lines, or empty; check-config never prints it"
 )
-_WEBHOOKS_SECRET = secret(32, "at least 32 characters, or empty; check-config never prints it")
+_WEBHOOKS_SECRET = secrets(
+    32, 2, "at least 32 characters, or two such lines, or empty; check-config never prints it"
+)
 _SNAPSHOTS_KEY = secret(32, "at least 32 characters, or empty; check-config never prints it")
 _ENCODER_SECRET = secret(1, "text, or empty; check-config never prints it")
 _ZOOKEEPER_AUTH = secret(3, "USER:PASSWORD, or empty; check-config never prints it")
@@ -493,7 +495,7 @@ class Settings:
         _WEBHOOKS_SECRET,
         "webhooks",
         "Secret from which each webhook's secret is derived; the same on all nodes. Empty to disable "
-        "webhooks",
+        "webhooks. To change it, give the new and the old one, each on its own line",
     )
     webhooks_secret_file: str = _secret_file("webhooks_secret", "webhooks")
     webhooks_allow: str = _setting(

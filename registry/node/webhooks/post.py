@@ -38,7 +38,7 @@ class Post:
         """Return why a webhook's receiver could not verify signatures; empty if it can."""
         if self._signer is None:
             return "the primary lacks the setting webhooks_secret"
-        if self._signer.fingerprint != webhook.key:
+        if not self._signer.knows(webhook):
             return (
                 "its secret was derived from another webhooks_secret: rotate it and give the new one to "
                 "the receiver"

@@ -299,3 +299,27 @@ def test_the_position_survives_a_kill_and_only_the_last_event_is_repeated(
     assert len({*ids(receiver)}) == 4
     last = receiver.received[-1]
     assert signed_by(secret, last) in last.headers["webhook-signature"].split()
+
+
+def test_a_change_of_the_secret_of_the_cluster_stops_no_delivery(tmp_path: Path, receiver: Receiver) -> None:
+    """Restarted with both secrets, rotated, restarted with the new one: a receiver verifies every event."""
+    data, new = tmp_path / "data", "another secret of this test, long enough"
+    with started(data) as webhooks:
+        former = webhooks.put("changed", receiver)["secret"]
+        webhooks.register("changed-1")
+        webhooks.until_state("changed", lag=0)
+    with started(data, f"{new}\n{SECRET}") as webhooks:
+        webhooks.register("changed-2")
+        webhooks.until_state("changed", lag=0)
+        secret = webhooks.answer("POST", "/changed/rotate")["secret"]
+        webhooks.register("changed-3")
+        webhooks.until_state("changed", lag=0)
+    with started(data, new) as webhooks:
+        webhooks.register("changed-4")
+        webhooks.until_state("changed", lag=0, state="delivering")
+    assert receiver.subjects == [f"changed-{number}" for number in (1, 2, 3, 4)]
+    for received in receiver.received:
+        signatures = received.headers["webhook-signature"].split()
+        subject = received.event["data"]["subject"]
+        assert (signed_by(former, received) in signatures) == (subject <= "changed-3")
+        assert (signed_by(secret, received) in signatures) == (subject >= "changed-3")

@@ -66,7 +66,8 @@ def test_a_ping_says_that_it_is_one() -> None:
 
 
 def test_an_attempt_carries_its_own_time() -> None:
-    message, webhook, signer = Messages("log").of(EVENT), Webhook(url="https://a", id="00"), Signer("s")
+    message, signer = Messages("log").of(EVENT), Signer("s")
+    webhook = Webhook(url="https://a", id="00", key=signer.fingerprint)
     found = headers(message, webhook, signer, 5_999, "1.2")
     assert found == {
         "content-type": "application/cloudevents+json; charset=UTF-8",

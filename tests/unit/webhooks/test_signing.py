@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from base64 import b64decode
 
+from msgspec.structs import replace
+
 from registry.domain.log_format.webhook_values import Webhook
 from registry.webhooks.signing import OVERLAP_MS, Signer, signature
 
@@ -11,7 +13,7 @@ SIGNER = Signer("a secret of the cluster")
 
 
 def webhook(rotations: int = 0, rotated: int = 0) -> Webhook:
-    return Webhook(url="https://a", id="00ff", rotations=rotations, rotated=rotated)
+    return Webhook(url="https://a", id="00ff", key=SIGNER.fingerprint, rotations=rotations, rotated=rotated)
 
 
 def secret(rotations: int = 0, signer: Signer = SIGNER, webhook_id: str = "00ff") -> bytes:
@@ -44,3 +46,16 @@ def test_soon_after_a_rotation_both_secrets_sign() -> None:
     new, old = (signature(secret(each), "evt_1", soon // 1000, b"{}") for each in (2, 1))
     assert SIGNER.signatures(rotated, soon, "evt_1", b"{}") == f"{new} {old}"
     assert SIGNER.signatures(rotated, later, "evt_1", b"{}").count("v1,") == 1
+
+
+def test_a_webhook_is_signed_by_its_own_secret_while_that_of_the_cluster_changes() -> None:
+    newer = Signer("another secret of a cluster")
+    both = Signer("another secret of a cluster\na secret of the cluster")
+    assert both.fingerprint == newer.fingerprint
+    assert both.knows(webhook())
+    assert not newer.knows(webhook())
+    assert both.signatures(webhook(), 5_999, "evt_1", b"{}") == signature(secret(), "evt_1", 5, b"{}")
+    rotated = replace(webhook(rotations=1, rotated=5_000), key=both.fingerprint)
+    found = both.signatures(rotated, 5_999, "evt_1", b"{}").split()
+    assert found[0] == signature(secret(1, newer), "evt_1", 5, b"{}")
+    assert signature(secret(), "evt_1", 5, b"{}") in found[1:]
