@@ -33,7 +33,7 @@ from . import delta
 from .cost import StepCosts
 from .delta import DeltaLimits, TooMuchChanged, is_full, reason_for_full
 from .engines import AUTO, LOCAL, choose, engine_named
-from .heartbeat import BuildHeartbeat
+from .heartbeat import BuildHeartbeat, ClaimLost
 from .sources import Source, open_source, time_before
 from .task import BuildFailed, Engine, EngineFailed, EngineUnavailable, Progress, Task, WrongRows
 
@@ -98,6 +98,8 @@ def build_now(
                 costs,
                 lambda: _build(task, engine, costs, heartbeat, extend=extend, limits=limits),
             )[1]
+        except ClaimLost:
+            raise  # The entry is another builder's now.
         except BaseException:
             # No node waits for this snapshot, and a failed entry would be retried.
             with suppress(CatalogueError):
@@ -151,7 +153,7 @@ def build_and_retire(
     entry = build_request(settings, catalogue, entry, engine, progress, options)
     if entry.state == "ready":
         _log.info("the snapshot %s is ready: %d rows in %d bytes", entry.id, entry.rows, entry.size)
-        retire(catalogue, settings.snapshots_keep, now_ms())
+        retire(catalogue, settings.snapshots_keep, now_ms(), manifest_keys(settings))
     return entry
 
 
@@ -167,6 +169,7 @@ def _requested(
     with suppress(UnusableSnapshot):
         manifest = stored.read_manifest(location, entry.id)
         if (manifest.log, manifest.offset) == (entry.log, entry.offset):
+            stored.check_files(location, manifest)
             # One that another release has written may have another hash than the entry would announce.
             return stored.read_manifest(location, entry.id, manifest.sha256)
     source, began_ms = open_source(settings), now_ms()
@@ -241,11 +244,28 @@ def _build_delta(
     _log.info("snapshot %s: the log %s up to offset %d, as a delta upon %s",
               task.id, task.source.log.identity, task.end, task.base.id)  # fmt: skip
     try:
-        return delta.build(task, progress)
+        made = delta.build(task, progress)
+        _check_that_needs_stay(task.location, made, heartbeat)
     except (*_BASE_FAILURES, TooMuchChanged) as error:
         _log.warning("cannot build a delta upon %s: %s; building a full snapshot", task.base.id, error)
         task.location.delete(task.id)
         return None
+    return made
+
+
+def _check_that_needs_stay(location: Location, made: Manifest, heartbeat: BuildHeartbeat) -> None:
+    """Raise :class:`UnusableSnapshot` if what a published delta needs is, or may be, about to be deleted.
+
+    Who deletes first marks the entry, and then asks the manifests in the location. So if nothing is marked
+    now, that finds this one.
+    """
+    try:
+        entries = heartbeat.catalogue.entries() if heartbeat.catalogue else {}
+    except CatalogueError as error:
+        raise UnusableSnapshot(f"the catalogue cannot tell if it stays: {error}") from error
+    if going := [each for each in made.needs if each in entries and entries[each].state == "deleting"]:
+        raise UnusableSnapshot(f"{going[0]} is being deleted")
+    stored.check_files(location, made)
 
 
 def _build_with(build: Engine, task: Task, base: Manifest | None, progress: Progress) -> Manifest:
@@ -284,7 +304,7 @@ def usable_bases(
 ) -> Iterator[Manifest]:
     """Yield the snapshots that one at ``end`` may extend, the newest first; log why others do not fit.
 
-    ``entries``: those of the catalogue, which tell if a snapshot was replaced.
+    ``entries``: those of the catalogue, which tell if a snapshot was replaced or is not ready.
     """
     situation = TargetLog(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
     for manifest in newest_first(each for each in stored.manifests(location) if each.offset <= end):
@@ -292,15 +312,20 @@ def usable_bases(
         if not why and (divergence := source.log.divergence(manifest.lineage)) is not None:
             why = reason_lost_records(divergence)
         if not why and manifest.id in entries:
-            why = _reason_replaced(location, entries[manifest.id])
+            why = _reason_not_announced(location, entries[manifest.id])
         if why:
             _log.info("cannot extend %s: %s", manifest.id, why)
         else:
             yield manifest
 
 
-def _reason_replaced(location: Location, entry: Entry) -> str:
-    """Return why the manifest in the location is not the one of an entry; empty if it is."""
+def _reason_not_announced(location: Location, entry: Entry) -> str:
+    """Return why the manifest in the location is not one that an entry announces; empty if it is.
+
+    One that is not ready yet may be withdrawn.
+    """
+    if entry.state != "ready":
+        return f"it is {entry.state}"
     try:
         stored.read_manifest(location, entry.id, entry.manifest)
     except UnusableSnapshot as error:

@@ -20,9 +20,8 @@ from registry.domain.rows.layout import ENCODED, GUID, ID, REFERRER, VERSION
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import View
 from snapshots.format.deltas import delta_parts
-from snapshots.format.location import Location
 from snapshots.format.manifest import FORMAT, Delta, Manifest
-from snapshots.format.stored import UnusableSnapshot
+from snapshots.format.stored import check_files
 from snapshots.format.verify import check_delta
 from snapshots.format.writer import WrittenRows, publish
 
@@ -98,7 +97,7 @@ def build(task: Task, progress: Progress) -> Manifest:
     # Asking for the end proves that the log is still the one that was opened.
     task.source.end()
     deltas = (*task.base.deltas, delta)
-    _check_files(task.location, task.base)
+    check_files(task.location, task.base)
     return publish(task.location, with_keyset(task, about, written), written, task.base.folder, deltas)
 
 
@@ -157,15 +156,6 @@ def _write(task: Task, changes: Changes, progress: Progress) -> Delta:
     for finding in check_delta(task.location, delta):
         raise WrongRows(finding)
     return delta
-
-
-def _check_files(location: Location, base: Manifest) -> None:
-    """Raise :class:`snapshots.format.stored.UnusableSnapshot` if a file of the base is gone."""
-    for delta in (Delta(base.folder, base.parts), *base.deltas):
-        present = {*location.files(delta.snapshot)}
-        for part in delta.parts:
-            if part.name not in present:
-                raise UnusableSnapshot(f"{part.name} of {delta.snapshot} is missing")
 
 
 def is_full(manifest: Manifest) -> bool:

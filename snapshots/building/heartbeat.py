@@ -35,6 +35,10 @@ class SnapshotDeleted(BuildFailed):
     """The snapshot was deleted while it was built."""
 
 
+class ClaimLost(BuildFailed):
+    """The build took too long or was taken for dead, so that another builder may have begun it again."""
+
+
 class BuildHeartbeat:
     """The entry of one build. Two threads use it: the one that builds, and that of the heartbeat.
 
@@ -140,18 +144,26 @@ class BuildHeartbeat:
     def ready(self, manifest: Manifest, **cost: float) -> Entry:
         """Mark the entry as ready, with the cost of the build, and return it.
 
-        Raises :class:`SnapshotDeleted` if it was deleted meanwhile; then its files are gone. Raises also
+        Raises :class:`SnapshotDeleted` if it was deleted meanwhile; then its files are gone. Raises
+        :class:`ClaimLost` if this builder's claim has ended: another one may be deleting these files
+        and begin again. The next to claim the request finds the manifest and marks it as ready. Raises also
         :class:`snapshots.catalogue.catalogue.CatalogueError` and the errors of its location.
         """
         entry = self.entry.in_state("ready", now_ms(), **ready_fields(manifest), **cost)
         if self.catalogue is not None:
             gone = self._is_gone()
+            if (now := self.catalogue.entries().get(entry.id)) and not self._is_own(now):
+                raise ClaimLost(f"{entry.id} is {now.state} by now, because its builder was too slow")
             current = None if gone else self.catalogue.put(entry)
             if gone or (current is not None and current.state == "deleting"):
                 # Its builder was considered dead, and its files were deleted before all of them existed.
                 Location.parse(entry.uri).delete(entry.id)
                 raise SnapshotDeleted(f"{entry.id} was deleted while it was built")
         return entry
+
+    def _is_own(self, entry: Entry) -> bool:
+        own = entry.state == "building" and entry.builder == self.entry.builder
+        return own or entry.state in ("ready", "deleting")
 
     def _is_gone(self) -> bool:
         # A heartbeat must not bring a deleted entry back. An entry that went with the whole catalogue was

@@ -1,10 +1,13 @@
 """Deleting snapshots that need not be kept, in steps that can be repeated.
 
 Some snapshots refer to files of others. So those that stay mark what they need, and the rest is deleted. One
-whose files a manifest in the location refers to, which the catalogue may not know, is left too.
+whose files a manifest in the location refers to, which the catalogue may not know, is left too. With keys,
+only signed manifests count, so nobody else can prevent deletions by a manifest of their own.
 
-An entry is marked ``deleting`` first, so that no process begins to use it; then its files are deleted, the
-manifest before all others; then the entry is removed. The next plan resumes an interrupted deletion.
+An entry is marked ``deleting`` first, so that no process begins to use it; then the manifests are asked, and
+its files are deleted, its own manifest before all others; then the entry is removed. The next plan resumes an
+interrupted deletion. A builder of a delta looks in the opposite order: it publishes its manifest, then asks
+if what that needs is marked. So one of both notices the other.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import NamedTuple
 
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
+from snapshots.format.signature import NO_KEYS, ManifestKeys
 from snapshots.format.stored import holder_of
 
 from .catalogue import Catalogue, Entry, newest_first
@@ -99,21 +103,25 @@ def execute(
         yield step
 
 
-def retire(catalogue: Catalogue, keep: int, now_ms: int) -> None:
+def retire(catalogue: Catalogue, keep: int, now_ms: int, keys: ManifestKeys = NO_KEYS) -> None:
     """Delete snapshots that need not be kept; any that cannot be deleted now are left for the next time.
 
-    Raises :class:`.catalogue.CatalogueError`.
+    ``keys``: those that manifests must be signed with. Raises :class:`.catalogue.CatalogueError`.
     """
     for entry in {
         step.entry.id: step.entry for step in plan(catalogue.entries().values(), keep, now_ms)
     }.values():
-        delete(catalogue, entry, now_ms)
+        delete(catalogue, entry, now_ms, keys)
 
 
-def delete(catalogue: Catalogue, entry: Entry, now_ms: int) -> bool:
+def delete(catalogue: Catalogue, entry: Entry, now_ms: int, keys: ManifestKeys = NO_KEYS) -> bool:
     """Delete an entry and its files; return whether it is gone. Raises :class:`.catalogue.CatalogueError`."""
+
+    def location(uri: str) -> Location:
+        return Location.parse(uri, keys)
+
     try:
-        made = [step.action for step in execute(steps(entry), catalogue, Location.parse, now_ms)]
+        made = [step.action for step in execute(steps(entry), catalogue, location, now_ms)]
     except (BadLocation, LocationUnreachable) as error:
         _log.warning("cannot delete the snapshot %s now: %s", entry.id, error)
         return False

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from .files import MissingFile
 from .location import Location
-from .manifest import MANIFEST, BadManifest, Manifest, Part, UnknownFormat, is_id
+from .manifest import MANIFEST, BadManifest, Delta, Manifest, Part, UnknownFormat, is_id
 from .signature import SIGNATURE, SIGNATURE_BYTES_MAX
 
 LATEST = "latest"
@@ -78,6 +78,18 @@ def read_part(location: Location, id: str, part: Part) -> bytes:
     if hashlib.sha256(content).hexdigest() != part.sha256:
         raise UnusableSnapshot(f"{part.name} is damaged: its SHA-256 is not the one in its manifest")
     return content
+
+
+def check_files(location: Location, manifest: Manifest) -> None:
+    """Raise :class:`UnusableSnapshot` if a file that a snapshot refers to is gone; nothing is read.
+
+    Raises also :class:`.files.LocationUnreachable`.
+    """
+    for delta in (Delta(manifest.folder, manifest.parts), *manifest.deltas):
+        present = {*location.files(delta.snapshot)}
+        for part in delta.parts:
+            if part.name not in present:
+                raise UnusableSnapshot(f"{part.name} of {delta.snapshot} is missing")
 
 
 def copy_part(location: Location, id: str, part: Part, new_id: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.)(\w+\.)*[A-Z]\w*: ")
+_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|scala\.|Suppressed: )(\w+\.)*[A-Z]\w*: ")
 _CAUSED_BY = "Caused by: "
 _SHOWN_CHARACTERS = 500
 # What to do about errors with some words; the first that is found counts.
@@ -21,7 +21,7 @@ _JAVA = "Java ended at once, having printed why: it needs Java 17 or newer, and 
 _EXECUTORS = "executors were lost: see their logs, and raise spark.executor.memory if they were killed"
 _ADVICE = {
     "No space left on device|Disk quota exceeded|Failed to create (a )?local dir": _DISK,
-    "OutOfMemoryError|GC overhead limit|must be at least .*(heap size|memory)": _MEMORY,
+    r"OutOfMemoryError|GC overhead limit|INVALID_\w+_MEMORY": _MEMORY,
     "masters are unresponsive|a stopped SparkContext|Could not parse Master URL": _CLUSTER,
     "JAVA_GATEWAY_EXITED": _JAVA,
     "ExecutorLostFailure|executor .* exited|Remote RPC client disassociated": _EXECUTORS,

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -54,9 +55,13 @@ _LONG = (
 # Freed bytes that workers keep: otherwise the system would zero new pages for every part.
 _KEPT = str(1 << 30)
 _SECRETS = "(?i)secret|password|token|access[.]?key|jaas|keystore"
+# How long a session may take to end before its Java is killed.
+_END_S = 60.0
 # Set while no session is ending.
 _ended = threading.Event()
 _ended.set()
+# The context of the session that was left running for the next build, if any.
+_kept: set[SparkContext] = set()
 
 
 @contextmanager
@@ -64,39 +69,49 @@ def open_session(settings: Settings, *, brief: bool = False, keep: bool = False)
     """Open a session for a ``with`` block: one that runs, as that of ``spark-submit``, else a new one.
 
     ``brief``: for little work, without Java's optimising compiler. ``keep``: leave the session running for
-    the next call. Raises :class:`..task.BuildFailed` if there is no Java, no connector or no such Spark.
+    the next call, unless the block fails: what a failed build has left in it must not harm the next one.
+    Raises :class:`..task.BuildFailed` if there is no Java, no connector or no such Spark.
     """
     # It logs every connection that it closes, and traces of those that Java closes.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    _ended.wait()
-    running = _running()
-    if running is not None:
-        with _prepared(running, _sql(settings, brief=brief)):
-            yield running
-        return
-    conf = session_conf(settings, brief=brief and not keep)
-    _set_environment(conf)
-    with (
-        _started(conf, settings.snapshots_spark_start_timeout_s, keep=keep) as session,
-        _prepared(session, _sql(settings, brief=brief)),
-    ):
-        yield session
+    _wait_for_end()
+    session = _running()
+    own = session is None or session.sparkContext in _kept
+    if session is None:
+        conf = session_conf(settings, brief=brief and not keep)
+        _set_environment(conf)
+        session = _start(conf, settings.snapshots_spark_start_timeout_s)
+    _kept.clear()
+    succeeded = False
+    try:
+        with _prepared(session, _sql(settings, brief=brief)):
+            yield session
+        succeeded = True
+    finally:
+        if own and keep and succeeded:
+            _kept.add(session.sparkContext)
+        elif own:
+            _end(session)
 
 
 def _running() -> SparkSession | None:
-    """Return the session that runs in this process; a kept one may have ended meanwhile."""
+    """Return the session that runs in this process; a kept one, or its Java, may have ended meanwhile."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 (there is no other way)
+    java = getattr(gateway, "proc", None)
+    if java is not None and java.poll() is not None:
+        _kill_java()  # It has ended; PySpark would go on asking it.
+        return None
     try:
         running = SparkSession.getActiveSession()
         if running is None or not running.sparkContext._jsc.sc().isStopped():  # noqa: SLF001 (there is no other way)
             return running
         running.stop()
     except (Py4JError, OSError):
-        _kill_java()  # It has ended; PySpark would go on asking it.
+        _kill_java()
     return None
 
 
-@contextmanager
-def _started(conf: Mapping[str, str], limit_s: float, *, keep: bool) -> Iterator[SparkSession]:
+def _start(conf: Mapping[str, str], limit_s: float) -> SparkSession:
     threading.Thread(target=_load_ahead, name="ahead", daemon=True).start()
     try:
         with time_limit(limit_s, EngineUnavailable(_not_started(conf, limit_s))):
@@ -111,11 +126,7 @@ def _started(conf: Mapping[str, str], limit_s: float, *, keep: bool) -> Iterator
     except BaseException:
         _kill_java()
         raise
-    try:
-        yield session
-    finally:
-        if not keep:
-            _end(session)
+    return session
 
 
 def _not_started(conf: Mapping[str, str], limit_s: float) -> str:
@@ -165,13 +176,20 @@ def _end(session: SparkSession) -> None:
 
     def run() -> None:
         try:
-            with suppress(Py4JError, OSError):  # Spark was killed
+            with suppress(Py4JError, OSError, RuntimeWarning):  # Spark was killed
                 session.stop()
         finally:
             _ended.set()
 
     _ended.clear()
     threading.Thread(target=run, name="ending", daemon=True).start()
+
+
+def _wait_for_end() -> None:
+    """Wait until the last session has ended; kill a Java that does not end it."""
+    if not _ended.wait(_END_S):
+        _kill_java()
+        _ended.wait()
 
 
 def _load_ahead() -> None:

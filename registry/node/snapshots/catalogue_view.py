@@ -12,6 +12,7 @@ from registry.domain.errors import SNAPSHOT_BUSY, SNAPSHOT_NOT_FOUND
 from registry.node.write.batch_writer import Rows
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
 from snapshots.catalogue.open import open_catalogue
+from snapshots.catalogue.open_location import manifest_keys
 from snapshots.catalogue.retention import delete, reason_not_deletable, retire
 from snapshots.format.files import BadLocation
 from snapshots.format.location import Location
@@ -115,7 +116,7 @@ class Entries:
 
     def retire(self) -> None:
         """Delete snapshots beyond retention, and resume unfinished deletions."""
-        retire(self.catalogue, self._settings.snapshots_keep, self._now())
+        retire(self.catalogue, self._settings.snapshots_keep, self._now(), manifest_keys(self._settings))
         self.read()
 
     def delete(self, id: str) -> Entry | None:
@@ -134,7 +135,7 @@ class Entries:
             self.catalogue.put(
                 entry.in_state("failed", now, reason="its builder has stopped sending heartbeats")
             )
-        gone = delete(self.catalogue, entry, now)
+        gone = delete(self.catalogue, entry, now, manifest_keys(self._settings))
         left = self.read().get(id)
         if gone or left is None:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from hashlib import shake_128
@@ -24,10 +24,10 @@ from registry.log.embedded.log import EmbeddedLog, now_ms
 from snapshots.building import builder, delta
 from snapshots.building.base_view import SnapshotView
 from snapshots.building.delta import DeltaLimits, reason_for_full
-from snapshots.building.task import silent
+from snapshots.building.task import Progress, silent
 from snapshots.catalogue.catalogue import Catalogue
 from snapshots.catalogue.open import open_catalogue
-from snapshots.catalogue.retention import retire
+from snapshots.catalogue.retention import delete, retire
 from snapshots.format import stored
 from snapshots.format.files import Files, LocationUnreachable
 from snapshots.format.location import Location
@@ -195,9 +195,13 @@ def appended(known: Settings, number: int, count: int = 30) -> None:
 
 
 def built(
-    known: Settings, catalogue: Catalogue | None, limits: DeltaLimits = SMALL, **given: Any
+    known: Settings,
+    catalogue: Catalogue | None,
+    limits: DeltaLimits = SMALL,
+    progress: Progress = silent,
+    **given: Any,
 ) -> Manifest:
-    return builder.build_now(known, catalogue, "local", silent, limits=limits, **given)
+    return builder.build_now(known, catalogue, "local", progress, limits=limits, **given)
 
 
 def state(known: Settings) -> Mapping[bytes, bytes]:
@@ -270,6 +274,55 @@ def test_what_the_catalogue_does_not_have_is_full(known: Settings, catalogue: Ca
     appended(known, 1, 3)
     # Nothing would keep the files of its base.
     assert built(known, None).format == FORMAT
+
+
+def at_step(step: str, do: Callable[[], object]) -> Progress:
+    """Return a progress that does something once, when a step is reported."""
+    left = [do]
+
+    def progress(at: str, done: int, total: int) -> None:
+        if at == step and left:
+            left.pop()()
+
+    return progress
+
+
+@pytest.mark.parametrize("files", ["there", "gone"])
+def test_a_delta_whose_base_is_deleted_meanwhile_gives_way_to_a_full_snapshot(
+    known: Settings, catalogue: Catalogue, files: str
+) -> None:
+    """Its builder was frozen and taken for dead, so its base counted as one that nobody needs."""
+    appended(known, 0)
+    base = built(known, catalogue)
+    appended(known, 1, 3)
+
+    def delete_base() -> None:
+        entry = catalogue.entries()[base.id]
+        if files == "gone":
+            assert delete(catalogue, entry, now_ms())
+        else:
+            catalogue.put(entry.in_state("deleting", now_ms()))
+
+    # The files of the base have been read by then.
+    made = built(known, catalogue, progress=at_step(delta.WRITING, delete_base))
+    assert (made.format, made.needs) == (FORMAT, frozenset())
+    assert dict(rows_in(Location.parse(known.snapshots_location), made)) == state(known)
+    assert [each.format for each in stored.manifests(Location.parse(known.snapshots_location))].count(
+        DELTA_FORMAT
+    ) == 0
+
+
+def test_nothing_is_built_upon_what_is_not_ready(known: Settings, catalogue: Catalogue) -> None:
+    """Its manifest is there, but its builder may still withdraw it."""
+    appended(known, 0)
+    base = built(known, catalogue)
+    appended(known, 1, 3)
+    unfinished = built(known, catalogue)
+    entry = catalogue.entries()[unfinished.id]
+    catalogue.forget(entry.id)
+    catalogue.put(entry.in_state("building", now_ms(), builder="another"))
+    appended(known, 2, 3)
+    assert built(known, catalogue).needs == {base.id}
 
 
 @pytest.mark.parametrize("damage", ["missing", "header", "rows"])

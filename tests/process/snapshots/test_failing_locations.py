@@ -24,7 +24,7 @@ from tests.support.sample_snapshots import MAP, version
 
 # PySpark leaves closing the sockets of its results to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-ENGINES = pytest.mark.parametrize("engine", ["local"])
+ENGINES = pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.long)])
 
 
 def half_way(fail: Callable[[], object]) -> Progress:

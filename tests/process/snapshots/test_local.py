@@ -290,7 +290,45 @@ def test_the_claim_ends_even_if_the_build_cannot_be_interrupted(
             until(lambda: catalogue.entries()[entry.id].state == "failed", 60, "the end of the claim")
         finally:
             over.set()
-        assert built.result().state == "ready", "its files are no worse for being late"
+        assert built.result().state == "failed", "another builder may be deleting its files"
+        (manifest,) = Path(known.snapshots_location).glob(f"*/{MANIFEST}")
+        written = manifest.read_bytes()
+        assert builder.build_request(known, catalogue, entry, "local", silent).state == "ready"
+        assert manifest.read_bytes() == written, "its files are no worse for being late"
+
+
+def test_a_builder_that_was_replaced_announces_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was frozen, taken for dead, and continues while another one builds the same files."""
+    known = embedded(tmp_path, 20)
+    with closing(open_catalogue(known)) as catalogue:
+        catalogue.put(entry := requested(known, 12))
+        others = entry.in_state("building", now_ms(), builder="another", attempts=2)
+
+        def replaced(step: str, done: int, total: int) -> None:
+            if step == local.VERIFYING:
+                catalogue.forget(entry.id)
+                catalogue.put(others)
+
+        assert builder.build_request(known, catalogue, entry, "local", replaced) == others
+        assert "is building by now, because its builder was too slow" in caplog.text
+
+
+def test_a_late_manifest_whose_files_were_deleted_is_not_announced(tmp_path: Path) -> None:
+    """As by a later build, which deletes what a failed one has left, at the same moment."""
+    known = embedded(tmp_path, 20)
+    location = Location.parse(known.snapshots_location)
+    with closing(open_catalogue(known)) as catalogue:
+        catalogue.put(entry := requested(known, 12))
+        ready = builder.build_request(known, catalogue, entry, "local", silent)
+        catalogue.forget(entry.id)
+        catalogue.put(entry)
+        for part in stored.read_manifest(location, entry.id).parts:
+            Path(known.snapshots_location, entry.id, part.name).unlink()
+        again = builder.build_request(known, catalogue, entry, "local", silent)
+        assert (again.state, again.digest) == ("ready", ready.digest)
+        assert not list(verify(location, entry.id, lambda done, total: None))
 
 
 def test_what_is_deleted_while_it_is_built_does_not_come_back(tmp_path: Path) -> None:

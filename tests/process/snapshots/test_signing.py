@@ -8,34 +8,40 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from registry.base.config.settings import Settings
-from registry.log.embedded.log import EmbeddedLog
+from registry.domain.rows import digest
+from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.past.bases import Bases
 from snapshots.building import builder
 from snapshots.building.task import silent
 from snapshots.catalogue.open import open_catalogue
 from snapshots.catalogue.open_location import manifest_keys, open_location
+from snapshots.catalogue.retention import retire
 from snapshots.format import stored
-from snapshots.format.manifest import MANIFEST, Manifest
-from snapshots.format.signature import SIGNATURE
+from snapshots.format.manifest import DELTA_FORMAT, MANIFEST, Manifest
+from snapshots.format.signature import SIGNATURE, ManifestKeys
 from snapshots.format.stored import NOT_SIGNED, WRONGLY_SIGNED
 from snapshots.format.verify import verify
 from tests.process.snapshots.command_line import registrar
+from tests.process.snapshots.test_deltas import SMALL
 from tests.process.snapshots.test_local import embedded
-from tests.process.snapshots.test_starting import start, told
+from tests.process.snapshots.test_starting import rows, start, told
+from tests.support.running import until
 from tests.support.sample_snapshots import sealed
+from tests.unit.random_logs import rows_of
 
 KEY, OTHER = "k" * 32, "o" * 32
 
 
-def built(settings: Settings, offset: int, key: str = "", *, extend: bool = True) -> Manifest:
+def built(settings: Settings, offset: int, key: str = "", **given: Any) -> Manifest:
     """Build a snapshot that the catalogue knows, signed with a key."""
     with closing(open_catalogue(settings)) as catalogue:
         signing = replace(settings, snapshots_key=key)
-        return builder.build_now(signing, catalogue, "local", silent, offset=offset, extend=extend)
+        return builder.build_now(signing, catalogue, "local", silent, offset=offset, **given)
 
 
 def strip(settings: Settings, id: str) -> None:
@@ -145,6 +151,45 @@ def test_verbs_refuse_what_is_not_signed_with_the_key(tmp_path: Path) -> None:
     assert not (tmp_path / "exported").exists()
     found = registrar("snapshot", "verify", made.id, "--data", str(tmp_path), "--snapshots-key", KEY)
     assert (found.returncode, f"{MANIFEST} {NOT_SIGNED}" in found.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("format", [DELTA_FORMAT, "registrar-snapshot 99"])
+def test_a_planted_manifest_keeps_nothing_from_being_deleted(tmp_path: Path, format: str) -> None:
+    known = embedded(tmp_path, 20)
+    older, planted = built(known, 10, KEY), built(known, 12, limits=SMALL)
+    assert planted.needs == {older.id}
+    (tmp_path / "snapshots" / planted.id / MANIFEST).write_bytes(planted._replace(format=format).dumps())
+    newer = built(known, 15, KEY, extend=False)
+    with closing(open_catalogue(known)) as catalogue:
+        catalogue.forget(planted.id)
+        retire(catalogue, 1, now_ms())
+        assert set(catalogue.entries()) == {older.id, newer.id}, "without a key it might be needed"
+        retire(catalogue, 1, now_ms(), ManifestKeys(KEY))
+        assert set(catalogue.entries()) == {newer.id}
+    assert not (tmp_path / "snapshots" / older.id).exists()
+
+
+def test_a_node_starts_from_a_signed_delta_and_not_from_an_unsigned_one(tmp_path: Path) -> None:
+    known = embedded(tmp_path, 20)
+    full, delta = built(known, 10, KEY, limits=SMALL), built(known, 15, KEY, limits=SMALL)
+    unsigned = built(known, 18, limits=SMALL)
+    assert (delta.needs, unsigned.needs) == ({full.id}, {full.id, delta.id})
+    sound = registrar(*verb("verify", tmp_path, KEY))
+    assert f"{delta.id} is sound, as announced, signed: " in sound.stdout
+    key = tmp_path / "key"
+    key.write_text(KEY)
+    with closing(EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)) as log:
+        expected = rows_of(log.read(0, 20, 1 << 30).records)
+    registry = start(tmp_path, "--snapshots-key-file", str(key)).wait()
+    try:
+        found = told(registry)
+        assert (found["id"], found["loaded"]) == (delta.id, True)
+        assert f"The snapshot {unsigned.id} is not used: its manifest {NOT_SIGNED}" in registry.output
+        proof = f"the rows of the snapshot {delta.id} give its digest"
+        until(lambda: proof in registry.output, 60, "the digest of all rows")
+        assert rows(registry) == (20, digest.text(digest.of_rows(expected.items())))
+    finally:
+        assert registry.stop() == 0
 
 
 def test_both_keys_are_accepted_while_keys_are_changed(tmp_path: Path) -> None:

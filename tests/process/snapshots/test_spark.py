@@ -32,8 +32,10 @@ from registry.domain.rows import digest, layout
 from registry.domain.rows.memory_views import DictView
 from registry.log.embedded.log import EmbeddedLog
 from snapshots.building import builder, local
+from snapshots.building.delta import DeltaLimits
 from snapshots.building.sources import Source, open_source
 from snapshots.building.task import BuildFailed, Task, silent
+from snapshots.catalogue.open import open_catalogue
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest
 from snapshots.format.parts import begins_part
@@ -325,6 +327,22 @@ def test_the_embedded_log_is_read_in_pieces(
     assert (nothing.rows, nothing.parts, nothing.digest) == (0, (), digest.EMPTY)
     again = build(opened(None, "", 500, base), silent)
     assert again.parts == base.parts, "without news it is the same"
+
+
+def test_a_full_snapshot_by_spark_follows_deltas(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
+) -> None:
+    log = embedded(tmp_path, [*(entry(number) for number in range(40)), entry(3, '"long"')])
+    given = embedded_settings(tmp_path)
+    limits = DeltaLimits(most=1, full_bytes_min=0, share=1)
+    builds = (("local", 35), ("spark", 38), ("spark", 41))
+    with closing(open_catalogue(given)) as catalogue:
+        full, small, made = (
+            builder.build_now(given, catalogue, name, silent, offset=at, limits=limits) for name, at in builds
+        )
+    assert (small.engine, small.needs) == ("delta", {full.id})
+    assert (made.engine, made.needs, made.base) == ("spark", frozenset(), full.id)
+    check(made, local.build(opened(None, "", 41), silent), opened(None, "", 41), log)
 
 
 def test_how_far_it_is_is_told_in_tasks(

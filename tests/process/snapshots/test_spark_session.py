@@ -39,21 +39,44 @@ from registry.base.config.settings import Settings
 from snapshots.spark.session import open_session
 
 given = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf="spark.ui.enabled=false")
-for number in range(3):
-    with open_session(given, keep=True) as session:
-        print(session.range(3).count(), session.sparkContext.applicationId)
-    if number == 1:
-        java = SparkContext._gateway.proc
-        os.kill(java.pid, signal.SIGKILL)
-        java.wait()
+
+def show(session):
+    print(session.range(3).count(), session.sparkContext.applicationId, SparkContext._gateway.proc.pid)
+
+def kill(session):
+    java = SparkContext._gateway.proc
+    os.kill(java.pid, signal.SIGKILL)
+    java.wait()
+    session.range(3).count()
+
+def fail(session):
+    raise OSError
+
+for work in (None, None, fail, None, kill, None, None):
+    try:
+        with open_session(given, keep=True) as session:
+            show(session)
+            if work:
+                work(session)
+    except Exception:
+        print("failed")
+os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+with open_session(given, keep=True) as session:
+    show(session)
 """
 
 
-def test_a_kept_session_serves_the_next_build_and_is_replaced_if_java_was_killed() -> None:
+def test_a_kept_session_serves_the_next_build_unless_a_build_failed_or_java_was_killed() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _KEPT], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-c", _KEPT], cwd=ROOT, capture_output=True, text=True, check=False, timeout=900
     )
     assert done.returncode == 0, done.stderr
-    (one, first), (two, second), (three, third) = (line.split() for line in done.stdout.splitlines())
-    assert one == two == three == "3"
-    assert first == second != third
+    first, second, failing, failed, renewed, killed, lost, third, fourth, last = done.stdout.splitlines()
+    assert first == second == failing
+    assert (failed, lost) == ("failed", "failed")
+    assert renewed == killed
+    assert third == fourth
+    counts, sessions, javas = zip(*(line.split() for line in (first, renewed, third, last)), strict=True)
+    assert counts == ("3",) * 4
+    assert len({*sessions}) == 4, "a session whose build failed was ended"
+    assert (javas[0], len({*javas})) == (javas[1], 3), "Java serves on, and is replaced once it was killed"

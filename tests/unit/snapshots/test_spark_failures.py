@@ -21,9 +21,16 @@ TRACE = "\n\tat org.apache.spark.Something.run(Something.scala:1)\n" * 40
             "java.io.IOException: No space left on device",
         ),
         (
+            f": org.apache.spark.SparkException: Job aborted{TRACE}"
+            f"\tSuppressed: java.io.IOException: No space left on device{TRACE}",
+            "another folder by spark.local.dir=FOLDER",
+            "org.apache.spark.SparkException: Job aborted",
+        ),
+        (
             "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
-            ": java.lang.IllegalArgumentException: [INVALID_DRIVER_MEMORY] System memory 67108864 must be at "
-            f"least 471859200. Please increase heap size using the --driver-memory option{TRACE}",
+            ": org.apache.spark.SparkIllegalArgumentException: [INVALID_DRIVER_MEMORY] System memory "
+            "67108864 must be at least 471859200.\nPlease increase heap size using the --driver-memory option"
+            f"{TRACE}",
             "raise spark.driver.memory",
             "System memory 67108864 must be at least",
         ),
