@@ -19,6 +19,9 @@ from .rig import HEAL_S, Rig, run
 TOPIC = "faults-zookeeper"
 
 
+# In make test, tests/contract/election/ breaks and freezes sessions without nodes; in test_idle_primary.py,
+# nodes elect by ZooKeeper and write under load.
+@pytest.mark.long
 def test_a_primary_that_loses_its_session_with_zookeeper_is_replaced(
     kafka: Broker, zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:

@@ -17,7 +17,8 @@ from tests.support.running import PATIENT, Registry, until
 
 WRITERS = 4
 WRITES_BETWEEN_KILLS = 40
-KILLS = 3
+KILLS = 2
+FLAGS = ("--readers", "2")
 
 
 def schema(name: str) -> str:
@@ -80,10 +81,14 @@ def victims(registry: Registry, what: str) -> list[int]:
     return {"node": node, "reader": readers[:1], "both": node + readers}[what]
 
 
-@pytest.mark.parametrize("what", ["node", "reader", "both", "all"])
+# In make test, both are killed at once.
+EITHER = [pytest.param(each, marks=pytest.mark.long) for each in ("node", "reader")]
+
+
+@pytest.mark.parametrize("what", [*EITHER, "both", "all"])
 def test_acknowledged_writes_outlive_kills(tmp_path: Path, what: str) -> None:
     chance = random.Random(what)
-    registry = Registry(tmp_path / "data", "--readers", "2").wait()
+    registry = Registry(tmp_path / "data", *FLAGS).wait()
     load = Load(registry)
     load.start()
     try:
@@ -95,7 +100,7 @@ def test_acknowledged_writes_outlive_kills(tmp_path: Path, what: str) -> None:
                 registry.kill()
                 # A node that writes to its disk does not die at once, and no other may write until it has.
                 until(lambda pids=pids: not any(map(alive, pids)), 30, "the children to end")
-                registry = load.registry = Registry(tmp_path / "data", "--readers", "2").wait()
+                registry = load.registry = Registry(tmp_path / "data", *FLAGS).wait()
             else:
                 for pid in victims(registry, what):
                     os.kill(pid, signal.SIGKILL)

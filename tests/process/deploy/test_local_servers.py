@@ -94,6 +94,8 @@ def test_a_frozen_broker_answers_nobody_and_goes_on_when_thawed(kafka: Broker) -
     assert sent(kafka.address, "frozen", b"3")
 
 
+# In make test, tests/contract/log/test_kafka_log_reading.py moves the partition of such brokers.
+@pytest.mark.long
 def test_three_brokers_move_a_partition_when_its_host_dies(tmp_path: Path) -> None:
     with Brokers(tmp_path, settings={"min.insync.replicas": "2"}) as brokers:
         admin = AdminClient({"bootstrap.servers": brokers.address, **QUIET})
