@@ -78,7 +78,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "registry.base", "registry.domain", "registry.store", "snapshots.format", "snapshots.catalogue",
     ),
     # Messages of producers as JSON, for the command line.
-    "registry.cli.decoding": ("registry.domain",),
+    "registry.cli.decoding": ("registry.base", "registry.domain"),
     # Folders of schema files, and plans for registries.
     "registry.cli.folder": ("registry.domain",),
     # What is sent to webhooks, and where it may go.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
+from registry.base.processes.time_limit import time_limit
 from registry.log.embedded.log import now_ms
 from snapshots.catalogue.catalogue import (
     HEARTBEAT_S,
@@ -23,7 +24,6 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
 
 from .task import BuildFailed, Progress
-from .time_limit import time_limit
 
 _log = logging.getLogger(__name__)
 # How much later than the build itself its claim ends, if the build cannot be interrupted.

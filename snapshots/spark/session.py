@@ -22,9 +22,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from registry.base.config.settings import Settings
+from registry.base.processes.time_limit import time_limit
 from snapshots.building.engines import find_java
 from snapshots.building.task import BuildFailed, EngineUnavailable
-from snapshots.building.time_limit import time_limit
 
 from . import connector, shipping
 from .failures import reason

@@ -19,6 +19,7 @@ from jsonschema_specifications import REGISTRY
 from referencing import Resource
 from referencing.exceptions import Unresolvable
 
+from registry.base.processes.time_limit import time_limit
 from registry.domain.schemas import Dependency, Schema
 from registry.domain.schemas.json_schema.drafts import draft_of
 from registry.domain.schemas.json_schema.format import JsonSchema
@@ -26,7 +27,6 @@ from registry.domain.schemas.json_schema.format import JsonSchema
 from .decoded import Decoded, Options
 from .errors import CannotDecode
 from .frame import Frame
-from .time_limit import TimeLimitExceeded, time_limit
 
 _OBJECTIONS_MAX: Final = 20
 _OBJECTION_CHARACTERS_MAX: Final = 300
@@ -118,14 +118,14 @@ def _compile(pattern: str) -> Any:
 def _objections(validator: Any, payload: bytes, limit_s: float) -> Iterator[str]:
     """Yield what the schema objects to in the message."""
     try:
-        with time_limit(limit_s):
+        with time_limit(limit_s, TimeoutError()):
             found = list(islice(validator.iter_errors(json.loads(payload)), _OBJECTIONS_MAX))
         for error in found:
             message = error.message
             if len(message) > _OBJECTION_CHARACTERS_MAX:
                 message = f"{message[:_OBJECTION_CHARACTERS_MAX]}…"
             yield f"{error.json_path}: {message}"
-    except TimeLimitExceeded:
+    except TimeoutError:
         yield f"the message cannot be compared with its schema within {limit_s:g} s"
     except Unresolvable as error:
         yield f"cannot compare the message with its schema: {error}"

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
+from registry.base.processes.time_limit import time_limit
 from snapshots.building.task import BuildFailed
-from snapshots.building.time_limit import time_limit
 
 LONG_S, SHORT_S = 600.0, 0.02
 

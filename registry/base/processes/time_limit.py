@@ -1,4 +1,4 @@
-"""Ending what takes too long, wherever it waits: for Java, an executor, a broker or a location."""
+"""A limit on the time of what waits or computes: for Java, a broker or a location, or in a pattern."""
 
 from __future__ import annotations
 
