@@ -144,6 +144,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.building": _BUILDING,
     "snapshots.backup": (*_BUILDING, "snapshots.building"),
     "snapshots.spark": (*_BUILDING, "snapshots.building"),
+    # The choice of an engine, which imports Spark by its name, and what builds with the chosen one.
+    "snapshots.building.engines": (*_BUILDING, "snapshots.building", "snapshots.spark"),
+    "snapshots.building.builder": (*_BUILDING, "snapshots.building"),
+    "snapshots.building.requests": (*_BUILDING, "snapshots.building"),
     # The code that Spark's executors run, and all that they get.
     "snapshots.spark.tasks": ("registry.domain", "snapshots.format"),
     "snapshots.commands": (*_BUILDING, "snapshots.building", "snapshots.backup"),
@@ -222,7 +226,7 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
 
 @cache
 def imports(path: Path) -> tuple[str, ...]:
-    """Return every module that ``path`` imports, at its top or inside a function."""
+    """Return every module that ``path`` imports: at its top, inside a function, or by a name in quotes."""
     return tuple(_imports(path))
 
 
@@ -233,6 +237,19 @@ def _imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             package = _package(path, node)
             yield from (_module(package, alias.name) for alias in node.names)
+        elif (name := _imported_by_name(node)) is not None:
+            yield name
+
+
+def _imported_by_name(node: ast.AST) -> str | None:
+    """Return the module that a call of ``import_module`` names; ``None`` if it is no such call."""
+    if not isinstance(node, ast.Call):
+        return None
+    function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if function not in {"import_module", "__import__"} or not node.args:
+        return None
+    named = node.args[0]
+    return named.value if isinstance(named, ast.Constant) and isinstance(named.value, str) else None
 
 
 def _package(path: Path, node: ast.ImportFrom) -> str:
@@ -331,6 +348,29 @@ def test_no_arrow_between_rooms_goes_up() -> None:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     arrows = {name_of(path): {*imports(path)} for path in modules(*PACKAGES)}
     assert not circles({name: others & {*arrows} - {name} for name, others in arrows.items()})
+
+
+def test_imports_by_name_count_too() -> None:
+    assert "snapshots.spark.engine" in imports(ROOT / "snapshots" / "building" / "engines.py")
+    assert "pandas" in imports(SPARK / "session.py")
+
+
+# What a script of the console imports: "from" and "import", also when it loads a page.
+JS_IMPORT = re.compile(r"""\b(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
+
+
+def test_no_scripts_of_the_console_import_each_other_in_a_circle() -> None:
+    static = ROOT / "registry" / "ui" / "static"
+    scripts = [path for path in static.rglob("*.js") if not path.name.startswith("vendor")]
+    arrows = {
+        str(path.relative_to(static)): {
+            str((path.parent / found).resolve().relative_to(static))
+            for found in JS_IMPORT.findall(path.read_text(encoding="utf-8"))
+        }
+        for path in scripts
+    }
+    assert "subjects/view.js" in arrows["routes.js"], "pages are loaded by import()"
+    assert not circles(arrows)
 
 
 @for_each(modules("registry/domain"))

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import NamedTuple
+
+from snapshots.spark.jars import find_java
 
 from . import local
 from .task import Engine, EngineUnavailable
@@ -63,12 +63,6 @@ def reason_too_old(version: str) -> str:
     Before 4.0, it has no data sources in Python, no checkpoints on two executors, and no Arrow tables.
     """
     return f"PySpark {version} is older than 4.0" if int(version.partition(".")[0]) < _PYSPARK_MIN else ""
-
-
-def find_java() -> str | None:
-    """Return the program ``java`` that Spark will start; None if there is none."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which(f"{home}/bin/java") if home else shutil.which("java")
 
 
 def _missing_for_spark() -> str:

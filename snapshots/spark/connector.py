@@ -9,10 +9,9 @@ from pathlib import Path
 import pyspark
 
 from registry.base.config.settings import Settings
-from snapshots.building.engines import find_java
 from snapshots.building.task import EngineUnavailable
 
-from .jars import Jars, NotAvailable
+from .jars import Jars, NotAvailable, find_java
 
 SPARK = "4.0."
 _ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -93,6 +94,12 @@ class Jars:
                 f" trusts its certificate, or copy {cache()} from another machine; Ivy printed:\n"
                 f"{done.stdout[-_SHOWN:]}"
             )
+
+
+def find_java() -> str | None:
+    """Return the program ``java`` that Spark will start; ``None`` if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(f"{home}/bin/java") if home else shutil.which("java")
 
 
 def pyspark_jars() -> Path:

@@ -23,11 +23,11 @@ from pyspark.sql import SparkSession
 
 from registry.base.config.settings import Settings
 from registry.base.processes.time_limit import time_limit
-from snapshots.building.engines import find_java
 from snapshots.building.task import BuildFailed, EngineUnavailable
 
 from . import connector, shipping
 from .failures import reason
+from .jars import find_java
 
 HERE = Path(__file__).parent
 _TRIES = 3

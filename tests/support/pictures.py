@@ -156,12 +156,11 @@ def write() -> str:
 
 # The boxes of the picture of imports, and the rooms in each. Within a row, from left to right.
 BOXES: Mapping[str, tuple[str, ...]] = {
-    "snapshots.spark": ("snapshots.spark",),
-    "main, cli": ("registry.__main__", "registry.cli", "snapshots.__main__"),
+    "main, cli": ("registry.__main__", "registry.cli", "snapshots.__main__", "snapshots.spark.submit"),
     "reader": ("registry.reader",),
     "node": ("registry.node",),
-    "snapshots.building, .backup": (
-        "snapshots.building", "snapshots.backup", "snapshots.commands", "snapshots.progress", "snapshots"
+    "snapshots.building, .spark, .backup": (
+        "snapshots.building", "snapshots.spark", "snapshots.backup", "snapshots.commands", "snapshots"
     ),
     "api, ipc, host": ("registry.api", "registry.ipc", "registry.host"),
     "snapshots.loading": ("snapshots.loading",),

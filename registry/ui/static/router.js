@@ -1,6 +1,5 @@
 // Addresses below "#": the page's state is in its URL, and never reaches a server's access log.
 import { useEffect, useState } from "./vendor.js";
-import { ROUTES, START } from "./routes.js";
 
 let shown; // the address of the page that is shown; after a click on a link the browser's is ahead of it for a moment
 
@@ -29,23 +28,26 @@ export function navigate(target, { replace = false } = {}) {
   dispatchEvent(new Event("hashchange"));
 }
 
-/** The current page: { route, params, query, path }; route is undefined for an unknown address. */
-export function useLocation() {
-  const [found, setFound] = useState(parsed);
+/**
+ * The current page among routes: { route, params, query, path }; route is undefined for an unknown address, and start is
+ * the path of the page without one. Only the shell knows the routes: they load the pages, which import this module.
+ */
+export function useLocation(routes, start) {
+  const [found, setFound] = useState(() => parsed(routes, start));
   useEffect(() => {
-    const changed = () => setFound(parsed());
+    const changed = () => setFound(parsed(routes, start));
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
   }, []);
   return found;
 }
 
-function parsed() {
+function parsed(routes, start) {
   shown = location.hash;
-  const [where, search] = split(location.hash.slice(1) || START);
+  const [where, search] = split(location.hash.slice(1) || start);
   const segments = where.split("/").slice(1).map(decoded);
   const query = Object.fromEntries(new URLSearchParams(search));
-  for (const route of ROUTES) {
+  for (const route of routes) {
     const params = matched(route.path.split("/").slice(1), segments);
     if (params) return { route, params, query, path: where };
   }

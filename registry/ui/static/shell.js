@@ -3,7 +3,7 @@ import { html, useEffect, useErrorBoundary, useRef, useState } from "./vendor.js
 import { KeyboardHelp } from "./components/keyboard-help.js";
 import { Notice } from "./components/notice.js";
 import { useKeys } from "./keys.js";
-import { ROUTES } from "./routes.js";
+import { ROUTES, START } from "./routes.js";
 import { href, navigate, useLocation } from "./router.js";
 import { Live } from "./live/live.js";
 import { User } from "./session/sign-in.js";
@@ -11,7 +11,7 @@ import { User } from "./session/sign-in.js";
 const NAVIGATION = ROUTES.filter((route) => route.nav);
 
 export function Shell() {
-  const { route, params, query, path } = useLocation();
+  const { route, params, query, path } = useLocation(ROUTES, START);
   const [help, setHelp] = useState(false);
   const main = useRef();
   useKeys("Everywhere", [
