@@ -47,7 +47,7 @@ def error_codes() -> str:
 
 
 def _message(template: str) -> str:
-    return "says what is wrong" if template == "%s" else f"`{template}`"
+    return "describes the problem" if template == "%s" else f"`{template}`"
 
 
 def metrics_table() -> str:
