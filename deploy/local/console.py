@@ -107,7 +107,7 @@ class Console:
         if not part.running:
             return f"{name} has ended ({_how(part)}); start {name} brings it back"
         if name in self._frozen:
-            return f"{name} is frozen (process {part.pid}); thaw {name} lets it go on"
+            return f"{name} is frozen (process {part.pid}); thaw {name} resumes it"
         role = f", {self._role(name) or 'not answering'}" if isinstance(part, Node) else ""
         return f"{name} runs (process {part.pid}{role})"
 

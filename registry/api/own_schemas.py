@@ -62,7 +62,7 @@ _WEBHOOK: Json = object_of(
 )  # fmt: skip
 _CONTENT: Json = object_of(
     "guid count versions",
-    guid=TEXT, count={**LONG, "description": "The number of its versions, of which the first are listed"},
+    guid=TEXT, count={**LONG, "description": "The number of its versions; the first are listed"},
     versions=list_of(object_of("subject version id", subject=TEXT, version=INT, id=INT)),
 )  # fmt: skip
 _METHODS = ("basic", "bearer", "certificate")
@@ -319,7 +319,7 @@ SCHEMAS: dict[str, Json] = {
             group=object_of(
                 "schemaType normalized distinct contents",
                 schemaType=TEXT, normalized={**TEXT, "description": "The guid of their normal form"},
-                distinct={**LONG, "description": "The number of its schemas, of which the first are listed"},
+                distinct={**LONG, "description": "The number of its schemas; the first are listed"},
                 contents=list_of(_CONTENT),
             ),
             found=object_of(

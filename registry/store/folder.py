@@ -93,7 +93,7 @@ def remove_rebuilt(store: Store, log_identity: str, divergence: Divergence) -> N
             or found.position.applied > store.applied
             or divergence(found.position.lineage) is not None
         ):
-            _log.warning("%s is kept, because it may hold what the log does not", folder)
+            _log.warning("%s is kept, because it may hold rows that the log lacks", folder)
             with suppress(OSError):
                 folder.rename(folder.with_suffix(layout.OTHER_LOG))
             continue

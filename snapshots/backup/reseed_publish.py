@@ -192,7 +192,7 @@ def _verify(store: OfflineStore, plan: ReseedPlan, target: ReseedTarget) -> None
             differences = list(reseed.differences(old, new))
     if differences:
         raise ReseedRefused(
-            f"{target.name} does not hold what was to be written: {'; '.join(differences)}. "
+            f"{target.name} does not have the expected content: {'; '.join(differences)}. "
             f"{target.advice} If nothing else wrote to it, this is a bug"
         )
     print("verified: the log has the same subjects, versions, ids, configs and modes")

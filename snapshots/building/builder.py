@@ -262,7 +262,7 @@ def _check_that_needs_stay(location: Location, made: Manifest, heartbeat: BuildH
     try:
         entries = heartbeat.catalogue.entries() if heartbeat.catalogue else {}
     except CatalogueError as error:
-        raise UnusableSnapshot(f"the catalogue cannot tell if it stays: {error}") from error
+        raise UnusableSnapshot(f"the catalogue cannot confirm that it stays: {error}") from error
     if going := [each for each in made.needs if each in entries and entries[each].state == "deleting"]:
         raise UnusableSnapshot(f"{going[0]} is being deleted")
     stored.check_files(location, made)

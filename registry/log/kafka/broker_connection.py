@@ -202,7 +202,7 @@ class BrokerConnection(AIOKafkaConnection):  # type: ignore[misc] # aiokafka has
             text = mismatch(await probe(self.host, self.port), security)
             if text:
                 return LoginRefused(text, final=False)
-        advice = f"it hangs up on {security.security_protocol}: see kafka_security_protocol, if that goes on"
+        advice = f"it hangs up on {security.security_protocol}: see kafka_security_protocol, if that persists"
         return LoginRefused(f"{_plain(error)} ({advice})", final=False)
 
 

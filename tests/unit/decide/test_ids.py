@@ -159,5 +159,5 @@ def test_used_up(small: SmallRegistry) -> None:
         small.ids = ids
         code, message = small.refusal(Register("t", record("T")))
         assert code == 40982
-        assert "the ids of the default context are used up" in message
+        assert "the ids of the default context are exhausted" in message
     assert new_ids(small, 1, ":.ctx:s") == [1]

@@ -28,7 +28,7 @@ def test_who_is_not_named_cannot_create_a_subject_but_adds_versions() -> None:
     as_principal(small, "bob")
     assert small.register("orders-value", record("R", "a?", "b?"))["version"] == 2
     code, message = small.refusal(Register("orders-key", STRING))
-    assert (code, message) == (40380, "The policy for subject 'orders-key' does not let 'bob' create it")
+    assert (code, message) == (40380, "The policy for subject 'orders-key' does not allow 'bob' to create it")
     small.register("payments-value")
 
 
@@ -82,8 +82,8 @@ def test_where_nobody_may_register_a_registered_schema_is_still_found() -> None:
     code, message = small.refusal(Register("s", record("R", "a", "b?")))
     assert code == 40381
     assert message == (
-        "The policy for subject 's' does not let clients without a name register new schemas; "
-        "registered ones can be used"
+        "The policy for subject 's' does not allow clients without a name to register new schemas; "
+        "schemas that are already registered can be used"
     )
 
 
@@ -103,7 +103,7 @@ def test_a_schema_that_breaks_a_rule_is_refused_with_its_fix() -> None:
     code, message = small.refusal(Register("s", record("R", "orderId", doc="An order")))
     assert code == 42280
     assert message == (
-        "The schema breaks rules for subject 's': "
+        "The schema violates lint rules for subject 's': "
         "snake_case_fields at R.orderId: the field's name `orderId` is not in snake_case; "
         "use lower-case words joined by underscores; "
         "docs at R.orderId: `orderId` has no documentation; "
