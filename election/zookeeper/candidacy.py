@@ -14,7 +14,7 @@ from election.zookeeper.connection import BACKOFF_MIN_S, Connection, ZooKeeperEr
 from election.zookeeper.members import Members
 from election.zookeeper.tls import Tls
 from election.zookeeper.tls import unreachable as servers_unreachable
-from election.zookeeper.tree import PRIMARY, Tree, verdict
+from election.zookeeper.tree import COUNTER, PRIMARY, Tree, verdict
 
 LOG = logging.getLogger(__name__)
 SESSION_TIMEOUT_S = 6.0
@@ -22,8 +22,6 @@ SESSION_TIMEOUT_S = 6.0
 HOLD_BACK_S = 1.0
 # After which a first connection that is still not there is reported; others take part of the session's time.
 ANNOUNCE_AFTER_S = 0.7
-# Confluent ≤ 6.x: decimal text, the inclusive upper end of the last batch of ids.
-COUNTER = "/schema_id_counter"
 
 
 class ZooKeeperElection:
@@ -33,8 +31,9 @@ class ZooKeeperElection:
     meanwhile. A candidate whose own advertised address does not answer holds back for a second, so that a
     reachable one goes first; a primary that some nodes cannot reach is better than none.
 
-    ``chroot`` is ``/`` + Confluent's ``schema.registry.zk.namespace``. ``auth`` is ``USER:PASSWORD`` for the
-    scheme "digest"; if it is "", znodes are open to all. ``tls`` is ``None`` for connections without TLS.
+    ``chroot`` is ``/`` + Confluent's ``schema.registry.zk.namespace``. ``auth`` has ``USER:PASSWORD`` for the
+    scheme "digest" on each line; if it is "", znodes are open to all. ``tls`` is ``None`` for connections
+    without TLS.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from kazoo.exceptions import (
     NodeExistsError,
     NoNodeError,
 )
-from kazoo.security import CREATOR_ALL_ACL
+from kazoo.security import ACL, CREATOR_ALL_ACL, make_acl, make_digest_acl_credential
 
 from election.zookeeper.tls import Tls
 
@@ -43,8 +43,10 @@ class ZNode(NamedTuple):
 class Connection:
     """A session, used by one event loop. Paths are below ``chroot``, which is created if it is missing.
 
-    ``auth`` is ``USER:PASSWORD`` or "", ``tls`` is ``None`` for connections without TLS. ``changed`` is
-    called on the event loop whenever the connection state or a watched znode changes.
+    ``auth`` has ``USER:PASSWORD`` on each line, or is "": while the password changes, the new and the old
+    one. The session has the rights of all of them, and gives its znodes to all of them. ``tls`` is ``None``
+    for connections without TLS. ``changed`` is called on the event loop whenever the connection state or a
+    watched znode changes.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Connection:
         self._answer_s = session_s / 3
         self._changed = changed
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._logins = [_login(line) for line in auth.split("\n") if line]
         self._client = KazooClient(
             hosts,
             timeout=session_s,
@@ -69,7 +72,7 @@ class Connection:
                 "backoff": 2,
                 "max_delay": BACKOFF_MAX_S,
             },
-            auth_data=[("digest", auth)] if auth else None,
+            auth_data=[("digest", ":".join(each)) for each in self._logins] or None,
             default_acl=CREATOR_ALL_ACL if auth else None,
             **(tls.arguments() if tls else {}),
         )
@@ -130,6 +133,18 @@ class Connection:
             return None
         return made.removeprefix(self._root)
 
+    async def renew_access(self, path: str) -> None:
+        """Give a znode that stays to the present logins, and take it from former passwords of their users."""
+        if not (self._logins and self._root + path):
+            return
+        full = self._root + path
+        try:
+            given, stat = await self._ask(self._client.get_acls_async(full))
+            if (wanted := renewed(given, self._logins)) != given:
+                await self._ask(self._client.set_acls_async(full, wanted, stat.aversion))
+        except (BadVersionError, NoNodeError):
+            return  # Another node has done it, or will create it.
+
     async def put(self, path: str, data: bytes, version: int) -> bool:
         """Set a znode's data if it still has ``version``; return True if so."""
         try:
@@ -180,6 +195,26 @@ class Connection:
         assert self._loop is not None, "the connection was not started"
         with contextlib.suppress(RuntimeError):  # the event loop has ended
             self._loop.call_soon_threadsafe(call, *arguments)
+
+
+def _login(line: str) -> tuple[str, str]:
+    user, _, password = line.partition(":")
+    return user, password
+
+
+def renewed(given: list[ACL], logins: list[tuple[str, str]]) -> list[ACL]:
+    """Return who may access a znode from now on; one that is open to all stays as it is."""
+    if not given or any(each.id.scheme == "world" for each in given):
+        return given
+    users = {user for user, _ in logins}
+    own = [make_digest_acl_credential(user, password) for user, password in logins]
+    kept = [
+        each
+        for each in given
+        if each.id.scheme != "digest" or each.id.id in own or each.id.id.partition(":")[0] not in users
+    ]
+    there = {each.id.id for each in kept}
+    return [*kept, *(make_acl("digest", each, all=True) for each in own if each not in there)]
 
 
 def _settle(answer: asyncio.Future[None]) -> None:

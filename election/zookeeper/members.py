@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 from election.identity import Identity
-from election.zookeeper.connection import Connection, ZNode
-from election.zookeeper.tree import MEMBERS, PRIMARY, Tree, decode, encode, stale_sessions
+from election.zookeeper.connection import Connection, ZNode, ZooKeeperError
+from election.zookeeper.tree import COUNTER, MEMBERS, PRIMARY, Tree, decode, encode, stale_sessions
+
+LOG = logging.getLogger(__name__)
+# Znodes that outlive sessions: the root, and two below it.
+LASTING = ("", MEMBERS, COUNTER)
 
 
 class Members:
@@ -28,6 +34,7 @@ class Members:
         if not self._enrolled:
             for session in stale_sessions(tree, self._own):
                 await self._remove(session)
+            await self._renew_access()
         await self._connection.create(f"{MEMBERS}/n-", encode(self._own), ephemeral=True, sequence=True)
         self._enrolled = True
         return await self._read()
@@ -70,6 +77,15 @@ class Members:
             if found and identity:
                 members.append((path, found.owner, identity))
         return members
+
+    async def _renew_access(self) -> None:
+        for path in LASTING:
+            try:
+                await self._connection.renew_access(path)
+            except ZooKeeperError as error:
+                LOG.warning(
+                    "who may access the znode %s of the election stays as it is: %s", path or "/", error
+                )
 
     async def _remove(self, session: int) -> None:
         await self.delete_primary(session)

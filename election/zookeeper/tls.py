@@ -7,6 +7,7 @@ import ssl
 from typing import Any, NamedTuple
 
 _TIMEOUT_S = 1.0
+_HANGS_UP_WITHIN_S = 0.5
 _PORT = 2181
 
 
@@ -60,15 +61,26 @@ async def _reason(host: str, port: int, tls: Tls | None) -> str:
 
 async def _reason_with_tls(host: str, port: int, tls: Tls) -> str:
     try:
-        _, writer = await asyncio.open_connection(host, port, ssl=tls.context())
+        reader, writer = await asyncio.open_connection(host, port, ssl=tls.context())
     except ssl.SSLCertVerificationError as error:
         return f"its certificate is not trusted: {error.verify_message}; see zookeeper_tls_ca"
     except (ssl.SSLError, ConnectionResetError) as error:
         if await _speaks_tls(host, port):
             return f"its TLS refuses this client: {error}; see zookeeper_tls_certificate"
         return "it uses no TLS; see zookeeper_tls"
-    writer.transport.abort()
-    return "" if tls.certificate else "it hangs up; see zookeeper_tls_certificate, if it demands one"
+    try:
+        # In TLS 1.3 a server examines the client's certificate after the client has finished.
+        async with asyncio.timeout(_HANGS_UP_WITHIN_S):
+            hangs_up = not await reader.read(1)
+    except (ssl.SSLError, ConnectionResetError):
+        hangs_up = True
+    except TimeoutError:
+        hangs_up = False
+    finally:
+        writer.transport.abort()
+    if not tls.certificate:
+        return "it hangs up; see zookeeper_tls_certificate, if it demands one"
+    return "it refuses the certificate of this client; see zookeeper_tls_certificate" if hangs_up else ""
 
 
 async def _speaks_tls(host: str, port: int) -> bool:

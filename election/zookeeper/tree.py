@@ -18,6 +18,8 @@ from election.rejections import rejections
 
 PRIMARY = "/schema_registry_master"
 MEMBERS = "/registrar_members"
+# Confluent ≤ 6.x: decimal text, the inclusive upper end of the last batch of ids.
+COUNTER = "/schema_id_counter"
 UNREADABLE = "the data of the primary's znode in ZooKeeper cannot be read"
 
 

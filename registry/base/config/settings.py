@@ -79,7 +79,7 @@ _WEBHOOKS_SECRET = secrets(
 )
 _SNAPSHOTS_KEY = secret(32, "at least 32 characters, or empty; check-config never prints it")
 _ENCODER_SECRET = secret(1, "text, or empty; check-config never prints it")
-_ZOOKEEPER_AUTH = secret(3, "USER:PASSWORD, or empty; check-config never prints it")
+_ZOOKEEPER_AUTH = secrets(3, 2, "USER:PASSWORD, or two such lines, or empty; check-config never prints it")
 _WORD = text(r"[^\0\s]{0,1000}", "text without spaces, or empty")
 _WORDS = text(r"[^\0\r\n]{0,4000}", "text, or empty")
 _CLAIM = text(r"[^\0\s]{1,255}", "the claim's name, or a path with dots such as realm_access.roles")
@@ -254,7 +254,8 @@ class Settings:
         "",
         _ZOOKEEPER_AUTH,
         "security",
-        "User and password for ZooKeeper (digest); restricts the registry's znodes to this user",
+        "User and password for ZooKeeper (digest); restricts the registry's znodes to this user. To change "
+        "the password, give the new and the old one, each on its own line",
     )
     zookeeper_auth_file: str = _secret_file("zookeeper_auth")
     zookeeper_tls: bool = _setting(False, SWITCH, "security", "Use TLS for connections to ZooKeeper")

@@ -108,7 +108,8 @@ def _election(given: _GivenSettings) -> Iterator[str]:
         yield f"{given.shown('zookeeper')} is used only with election = zookeeper"
     if settings.zookeeper_auth and settings.election != "zookeeper":
         yield f"{given.shown('zookeeper_auth')} is used only with election = zookeeper"
-    if settings.zookeeper_auth and not all(settings.zookeeper_auth.partition(":")):
+    logins = settings.zookeeper_auth.split("\n") if settings.zookeeper_auth else []
+    if not all(all(each.partition(":")) for each in logins):
         yield f"{given.shown('zookeeper_auth')} must be USER:PASSWORD"
     yield from _zookeeper_tls(given)
     if settings.primary and settings.election != "static":

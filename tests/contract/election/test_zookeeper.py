@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shutil
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -12,18 +13,20 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kazoo.security import OPEN_ACL_UNSAFE, make_acl, make_digest_acl_credential
 
 from deploy.local.process import free_port
 from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
 from election.contract import Event, Identity, NoPrimary, PrimaryIs, Won
 from election.zookeeper.candidacy import ANNOUNCE_AFTER_S, ZooKeeperElection
-from election.zookeeper.connection import Connection, ZooKeeperError
+from election.zookeeper.connection import Connection, ZooKeeperError, renewed
 from election.zookeeper.tls import Tls
-from election.zookeeper.tree import PRIMARY, Tree, decode, encode, stale_sessions, verdict
+from election.zookeeper.tree import COUNTER, MEMBERS, PRIMARY, Tree, decode, encode, stale_sessions, verdict
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import identity, until, until_agreed
 from tests.support.certificates import Authority as CertificateAuthority
+from tests.support.certificates import replace as replace_file
 
 CONFLUENT = b'{"host":"cp1","port":8081,"master_eligibility":true,"scheme":"http","version":1}'
 CP1 = Identity("http", "cp1", 8081, eligible=True)
@@ -168,6 +171,44 @@ def test_with_a_password_others_may_not_interfere(ensemble: Authority) -> None:
     asyncio.run(scenario())
 
 
+def test_the_password_changes_while_the_nodes_elect(ensemble: Authority) -> None:
+    """Each node gets both passwords, then each only the new one; then the old one opens nothing."""
+    old, new = "registrar:old", "registrar:new"
+
+    async def scenario() -> None:
+        async with ensemble:
+            owns = [A, B, identity("sr3")]
+            nodes = [ensemble.node(own, auth=old) for own in owns]
+            primary = await until_agreed(nodes)
+            await primary.election.advance(100)
+            for auth in (f"{new}\n{old}", new):
+                for number, own in enumerate(owns):
+                    await nodes[number].close()
+                    nodes[number] = ensemble.node(own, auth=auth)
+                    primary = await until_agreed(nodes)
+                    assert await primary.election.advance(100) == 100
+            async with connected(ensemble, auth=old) as former:
+                for path in ("", MEMBERS, COUNTER):
+                    with pytest.raises(ZooKeeperError, match="refused the login"):
+                        await former.create(f"{path}/stranger", b"")
+                    with pytest.raises(ZooKeeperError, match="refused the login"):
+                        await former.get(path)
+            assert not any(node.refused for node in nodes)
+
+    asyncio.run(scenario())
+
+
+def test_access_of_others_is_kept() -> None:
+    digest = make_digest_acl_credential
+    other, former = (make_acl("digest", digest(*each), all=True) for each in (("bob", "x"), ("alice", "old")))
+    own = make_acl("digest", digest("alice", "new"), all=True)
+    assert renewed([other, former], [("alice", "new")]) == [other, own]
+    assert renewed([own, other], [("alice", "new")]) == [own, other]
+    both = [("alice", "new"), ("alice", "old")]
+    assert renewed([former], both) == [former, own]
+    assert renewed(OPEN_ACL_UNSAFE, both) == OPEN_ACL_UNSAFE
+
+
 def tree(session: int, members: dict[int, Identity], primary: int | None = None) -> Tree:
     return Tree(session, members, primary, members.get(primary) if primary else None)
 
@@ -246,6 +287,37 @@ def test_sessions_use_tls_with_a_client_certificate(encrypted: tuple[str, Tls], 
 
 # kazoo leaves the socket of a failed handshake to the garbage collector.
 leaves_sockets = pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
+
+
+@leaves_sockets
+def test_renewed_files_are_used_for_the_next_connection(encrypted: tuple[str, Tls], tmp_path: Path) -> None:
+    """Open ones go on; a certificate that the servers refuse is said, and replaced without a restart."""
+    address, given = encrypted
+    tls = Tls(*(str(shutil.copy(file, tmp_path)) for file in given))
+    ca, certificate, key = map(Path, tls)
+    trusted = {each: each.read_bytes() for each in (ca, certificate, key)}
+    other = CertificateAuthority("Other CA")
+    foreign = other.issue()
+
+    async def scenario() -> None:
+        with Proxy(address) as proxy:
+            async with Authority("zookeeper", address, tmp_path) as ensemble:
+                node = ensemble.node(A, tls=tls, through=proxy, session_timeout_s=6.0)
+                await until_agreed([node])
+                replace_file(ca, other.pem + trusted[ca])
+                replace_file(certificate, foreign.pem)
+                replace_file(key, foreign.key_pem())
+                assert node.won, "the open connection goes on"
+                proxy.refuse()
+                await until(lambda: not node.won, "the connection to be lost")
+                proxy.heal()
+                refused = "it refuses the certificate of this client; see zookeeper_tls_certificate"
+                await until(lambda: node.refused.endswith(refused), "the certificate to be refused")
+                for path in (certificate, key):
+                    replace_file(path, trusted[path])
+                await until(lambda: node.won, "the node to be elected again")
+
+    asyncio.run(scenario())
 
 
 @leaves_sockets
