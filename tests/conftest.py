@@ -72,22 +72,8 @@ def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     if url := request.config.getoption("--registry"):
         yield Served(url.rstrip("/"))
         return
-    yield from _running(tmp_path_factory, "--readers", "2")
-
-
-@pytest.fixture(scope="session")
-def registry_without_readers(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Served]:
-    """Start a registry like ``registry``, but whose node serves everything itself."""
-    if request.config.getoption("--registry"):
-        pytest.skip("the server that --registry names is one of a kind")
-    yield from _running(tmp_path_factory, "--readers", "0")
-
-
-def _running(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[Registry]:
     # Tests that request snapshots of it do not want CPU time spent on them.
-    flags = (*flags, "--snapshots-builder", "none")
+    flags = ("--readers", "2", "--snapshots-builder", "none")
     running = Registry(tmp_path_factory.mktemp("registry") / "data", *flags).wait()
     yield running
     assert running.stop() == 0, running.output

@@ -40,7 +40,6 @@ def create_app(
     settings: ApiSettings | None = None,
     *,
     metrics: Metrics | None = None,
-    pool: Pool | None = None,
     gate: Gate = OPEN_GATE,
     audit: Audit | None = None,
     console: Console | None = None,
@@ -49,13 +48,13 @@ def create_app(
 ) -> ASGIApp:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
-    ``pool`` runs what would block the event loop; by default it is a pool of its own. ``gate`` admits
-    requests. ``audit`` takes the entries of writes and refusals. ``console`` is served at ``/ui``. ``hub``
-    serves the listeners of the change feed; by default it is one of its own. ``searches`` finds duplicates.
+    ``gate`` admits requests. ``audit`` takes the entries of writes and refusals. ``console`` is served at
+    ``/ui``. ``hub`` serves the listeners of the change feed; by default it is one of its own. ``searches``
+    finds duplicates.
     """
     settings = settings or ApiSettings()
     hub = hub or Hub(backend, gate, settings.listeners)
-    worker_queries = WorkerQueries(pool or Pool(settings.compatibility_budget_s))
+    worker_queries = WorkerQueries(Pool(settings.compatibility_budget_s))
     table = sorted(operations(settings.version, metrics, hub, searches), key=lambda each: each.path)
     cors = Cors(settings.cors_origins)
     lists = Lists(backend, settings.slicing)

@@ -1,8 +1,8 @@
 """The HTTP/1.1 server of the public port: one process, many connections.
 
-It runs on asyncio or uvloop and parses with httptools (Node's llhttp). Readers use it, and so does a node
-without readers (:mod:`registry.host.public_server`). The peer endpoint needs HTTP/2, which this server does
-not speak (:mod:`registry.forwarding.server`).
+It runs on asyncio or uvloop and parses with httptools (Node's llhttp). Readers use it
+(:mod:`registry.host.public_server`). The peer endpoint needs HTTP/2, which this server does not speak
+(:mod:`registry.forwarding.server`).
 
 Why not an existing server: Granian 2.8 left half-closed connections unanswered (19 of 20 tried), its RSGI
 scope decodes ``%2F`` in paths, so that a slash within a subject looks like a separator, and it has a single

@@ -107,7 +107,7 @@ class Node:
         )  # fmt: skip
         self.certificates = certificate_gauges(settings)
         self.files = file_checks(settings)
-        # Workers that parse and compare large schemas, for the writer and for requests served here.
+        # Workers that parse and compare large schemas for the writer.
         self.pool = Pool(settings.compatibility_budget_s)
         self.writer = Writer(
             self.log,

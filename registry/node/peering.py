@@ -6,7 +6,7 @@ import logging
 
 from registry.base.config.addresses import ANY_HOST
 from registry.base.config.settings import PEER_SECRET, Settings
-from registry.base.processes.sockets import listen
+from registry.base.processes.sockets import ListenError, listen
 from registry.domain.admission import Room
 from registry.forwarding.authentication import Security
 from registry.forwarding.peers import Peers
@@ -19,16 +19,12 @@ from .node import Node
 _log = logging.getLogger(__name__)
 
 
-class PeeringError(Exception):
-    """Failure to serve the peer endpoint; the text is for the user."""
-
-
 async def start_peer_endpoint(
     node: Node, cluster: ClusterView, settings: Settings, tracing: Tracing
 ) -> tuple[Peers, str]:
     """Serve the peer endpoint; return the peers and the ``HOST:PORT`` at which other nodes reach it.
 
-    Raises :class:`PeeringError`, :class:`FileError`.
+    Raises :class:`ListenError`, :class:`FileError`.
     """
     host, port = settings.peer_address
     security = Security(
@@ -53,7 +49,7 @@ async def start_peer_endpoint(
         listener = listen(host, port, shared=False)
     except OSError as error:
         why = error.strerror or error
-        raise PeeringError(f"cannot serve peers at {host}:{port}: {why}; see peer_listen") from error
+        raise ListenError(f"cannot serve peers at {host}:{port}: {why}; see peer_listen") from error
     await peers.start(listener)
     if settings.peer_secret_file:
         secrets = WatchedFile(

@@ -7,42 +7,40 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from registry.audit.file_changes import FileChanges
+from registry.audit.log import open_audit_log
 from registry.base.config.settings import Settings
 from registry.base.processes.parent_channel import REFUSED, Parent
 from registry.base.processes.sockets import ListenError
-from registry.domain.pending_command import Submit
 from registry.host.tracing.contract import Tracing
 from registry.host.wiring import tracing
 from registry.log.contract import LogError
+from registry.security.policies_file import PoliciesFile
 from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
 
 from .cluster_status import ClusterView
 from .command_router import CommandRouter
-from .governance import Governance
 from .ipc_server import IpcServer
 from .metrics import metrics
 from .node import Node
 from .node_service import NodeService
 from .startup.open import Opened, Opening
 from .startup.progress import Stopped
-from .startup_endpoint import QUICK_S, StartupEndpoint, unless_ended
+from .startup_endpoint import QUICK_S, starting_server, unless_ended
 from .status import status
 
 if TYPE_CHECKING:
-    from .serving import Serving
+    from registry.forwarding.peers import Peers
 
-# Share of a request's time that its command may use; the rest is for delivering the outcome.
-DECIDING_PART = 0.9
 # Time for requests in progress when the process stops.
 STOP_SERVING_S = 3.0
 # Time that commands may wait for the log after a stop is requested. Shorter than STOP_SERVING_S, so that the
 # replies still reach the clients.
 GIVE_UP_S = 1.8
-# Time that a node without readers waits for the end of the log before it starts serving anyway.
-FIRST_WAIT_S = 2.0
 # Time for audit entries that wait for their destination when the process stops.
 STOP_AUDIT_S = 0.5
 # The same for traces.
@@ -62,214 +60,226 @@ async def run(parent: Parent, opening: Opening) -> int:
     except FileError as error:
         # Not a refusal, which would end the whole registry: the parent has checked the files at its start.
         _log.error("%s", error)
-        await _given_up(opening, asyncio.wrap_future(opening.opened))
+        await _abandon(opening, asyncio.wrap_future(opening.opened))
         return 1
     traced = tracing(parent.settings, "node")
     try:
-        return await _run(parent, opening, governance, traced)
+        return await NodeProcess(parent, opening, governance, traced).run()
     finally:
         await governance.close(STOP_AUDIT_S)
         await traced.close(STOP_TRACES_S)
 
 
-async def _run(parent: Parent, opening: Opening, governance: Governance, traced: Tracing) -> int:
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
-    failure: list[str] = []
+class Governance:
+    """The policies in force and the audit log, from when the process starts until it ends."""
 
-    def failed(reason: str) -> None:
-        failure.append(reason)
-        loop.call_soon_threadsafe(stopping.set)
+    def __init__(self, settings: Settings) -> None:
+        """Read and open the files, and watch them; must be called on the event loop.
 
-    startup: StartupEndpoint | None = None
-    messages_before: list[dict[str, Any]] = []
+        Raises :class:`FileError`.
+        """
+        self.policies = PoliciesFile(settings.policies)
+        self._audit = open_audit_log(settings)
+        watched = [self.policies.watch()]
+        if self._audit is not None:
+            watched.append(FileChanges(settings, self._audit).watch())
+        self._watching = [asyncio.create_task(each) for each in watched]
 
-    def on_message_while_opening(message: dict[str, Any]) -> None:
-        messages_before.append(message)
-        if message.get("resign"):
-            opening.starting.stop()
+    @property
+    def audit_lost(self) -> int:
+        """Number of audit entries of this process that could not be written."""
+        return 0 if self._audit is None else self._audit.lost
 
-    parent.listen(stopping.set, on_message_while_opening)
-    try:
-        startup = await _waited_for(parent, opening, stopping, governance, traced)
-        opened = opening.opened.result()
-        cipher = opening.starting.cipher
-        node = Node(
-            parent.settings,
-            opened,
-            failed=failed,
-            cipher=cipher,
-            policies=governance.policies.current,
-            tracing=traced,
-        )
-    except Stopped:
-        await stopping.wait()
-        return 0
-    except (LogError, StoreError) as error:
-        parent.report(refused=str(error))
-        return REFUSED
-    except OSError as error:
-        place = error.filename or parent.settings.data
-        parent.report(refused=f"{place} cannot be used: {error.strerror or error}")
-        return REFUSED
+    async def close(self, grace_s: float) -> None:
+        """Stop watching, and write the audit entries that wait, for up to ``grace_s`` seconds."""
+        for each in self._watching:
+            each.cancel()
+        await asyncio.gather(*self._watching, return_exceptions=True)
+        if self._audit is not None:
+            await self._audit.close(grace_s)
 
-    node.starting = opening.starting
-    cluster = ClusterView(node)
-    peers, peer, serving = None, "", None if startup is None else startup.serving
-    if not node.standalone:
-        from .peering import PeeringError, start_peer_endpoint  # noqa: PLC0415 (for clusters only)
 
+class NodeProcess:
+    """Opens log and store, serves the node that has them, and ends when the parent wants it or it fails."""
+
+    def __init__(self, parent: Parent, opening: Opening, governance: Governance, traced: Tracing) -> None:
+        self._parent = parent
+        self._settings = parent.settings
+        self._opening = opening
+        self._governance = governance
+        self._traced = traced
+        self._loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        self._failed = self._resigning = False
+        self._restarts: dict[str, int] = {}
+        self._server: NodeServer | None = None
+
+    async def run(self) -> int:
+        """Return the exit code."""
+        self._parent.listen(self._stopping.set, self._on_message)
         try:
-            peers, peer = await start_peer_endpoint(node, cluster, parent.settings, traced)
-        except PeeringError as error:
-            await asyncio.to_thread(node.stop)
-            parent.report(refused=str(error))
-            return REFUSED
+            self._server = server = await self._node_server(await self._until_open())
+        except Stopped:
+            await self._stopping.wait()
+            return 0
+        except (LogError, StoreError, ListenError) as error:
+            return self._refuse(str(error))
         except FileError as error:
             # Not a refusal, which would end the whole registry: the files may be about to be replaced.
-            await asyncio.to_thread(node.stop)
             _log.error("%s", error)
             return 1
-    router = CommandRouter(node, None if peers is None else peers.forwarding)
-    submit = traced.decided(router.submit)
+        except OSError as error:
+            place = error.filename or self._settings.data
+            return self._refuse(f"{place} cannot be used: {error.strerror or error}")
+        if self._resigning:
+            server.resign()
+        try:
+            await server.start(self._parent.endpoint, lambda: self._parent.report(ready=True))
+            self._parent.report(listening=True)
+            await self._stopping.wait()
+        finally:
+            await server.stop()
+        return 1 if self._failed else 0
 
-    giving_up: list[asyncio.Task[None]] = []
-
-    def give_up() -> None:
-        giving_up.append(loop.create_task(router.give_up()))
-
-    def on_message(message: dict[str, Any]) -> None:
-        node.restarts.update(message.get("restarts", {}))
-        if message.get("resign"):
-            loop.run_in_executor(None, node.resign)
-            loop.call_later(GIVE_UP_S, give_up)
-
-    for message in messages_before:
-        on_message(message)
-    parent.listen(stopping.set, on_message)
-
-    def counted() -> bytes:
-        return metrics(node, governance.audit_lost)
-
-    service = NodeService(
-        node, submit, status=partial(status, node), cluster=cluster.status, metrics=counted,
-        confirm_timeout_s=parent.settings.confirm_timeout_s,
-    )  # fmt: skip
-    service.start()
-    ipc = IpcServer(service) if startup is None else startup.ipc
-    ipc.swap(service)
-    await ipc.start(parent.endpoint)
-    try:
-        node.when_started(lambda: parent.report(ready=True))
-        node.start(peer)
-        if parent.settings.readers == 0:
-            if serving is None:
-                await _has_rows(node, stopping)
-            serving = serving or _serving(parent.settings, governance, traced)
-            await _serve(serving, parent.settings, node, submit, cluster, startup, counted)
-        parent.report(listening=True)
-        await stopping.wait()
-    except ListenError as error:
-        parent.report(refused=str(error))
+    def _refuse(self, reason: str) -> int:
+        self._parent.report(refused=reason)
         return REFUSED
-    except FileError as error:
-        # Not a refusal, which would end the whole registry: the files may be about to be replaced.
-        _log.error("%s", error)
-        return 1
-    finally:
-        loop.call_later(GIVE_UP_S, give_up)
-        await asyncio.to_thread(node.resign)
-        if serving is not None:
-            await serving.stop(STOP_SERVING_S)
-        await ipc.drained(STOP_SERVING_S)
-        service.stop()
-        ipc.stop()
-        if peers is not None:
-            await peers.stop(STOP_PEERS_S)
-        await asyncio.to_thread(node.stop)
-    return 1 if failure else 0
+
+    def _on_message(self, message: dict[str, Any]) -> None:
+        self._restarts.update(message.get("restarts", {}))
+        if message.get("resign"):
+            self._resigning = True
+            if self._server is None:
+                self._opening.starting.stop()
+            else:
+                self._server.resign()
+
+    def _fail(self, reason: str) -> None:
+        """End the process, because a thread of the node has logged ``reason`` and ended."""
+        self._failed = True
+        self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def _until_open(self) -> IpcServer:
+        """Wait until log and store are open; return the server for readers.
+
+        The server listens already if that has taken long. Raises the errors of opening them, and
+        :class:`.progress.Stopped` if the process is stopped first.
+        """
+        starting = self._opening.starting
+        ipc = starting_server(starting, self._settings.queue_bytes_max)
+        opened = asyncio.wrap_future(self._opening.opened)
+        stopped = self._loop.create_task(self._stopping.wait())
+        long = asyncio.Event()
+        starting.when_long = lambda: unless_ended(self._loop, long.set)
+        if starting.long.is_set():
+            long.set()
+        waited = self._loop.create_task(long.wait())
+        await asyncio.wait((opened, stopped, waited), timeout=QUICK_S, return_when=asyncio.FIRST_COMPLETED)
+        waited.cancel()
+        if not (opened.done() or stopped.done()):
+            with suppress(OSError):  # What is wrong is reported when the node itself serves.
+                await ipc.start(self._parent.endpoint)
+            await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if stopped.done():
+            await _abandon(self._opening, opened)
+            raise Stopped
+        stopped.cancel()
+        await opened
+        return ipc
+
+    async def _node_server(self, ipc: IpcServer) -> NodeServer:
+        """Return the node with its endpoints. Raises :class:`ListenError`, :class:`FileError`."""
+        node = Node(
+            self._settings,
+            self._opening.opened.result(),
+            failed=self._fail,
+            cipher=self._opening.starting.cipher,
+            policies=self._governance.policies.current,
+            tracing=self._traced,
+        )
+        node.starting, node.restarts = self._opening.starting, self._restarts
+        cluster = ClusterView(node)
+        try:
+            peers, peer = await self._serve_peers(node, cluster)
+        except BaseException:
+            await asyncio.to_thread(node.stop)
+            raise
+        router = CommandRouter(node, None if peers is None else peers.forwarding)
+        service = NodeService(
+            node, self._traced.decided(router.submit), status=partial(status, node), cluster=cluster.status,
+            metrics=lambda: metrics(node, self._governance.audit_lost),
+            confirm_timeout_s=self._settings.confirm_timeout_s,
+        )  # fmt: skip
+        return NodeServer(node, router, service, ipc, peers, peer)
+
+    async def _serve_peers(self, node: Node, cluster: ClusterView) -> tuple[Peers | None, str]:
+        """Serve the peer endpoint of a cluster's node; return its peers and its address."""
+        if node.standalone:
+            return None, ""
+        from .peering import start_peer_endpoint  # noqa: PLC0415 (for clusters only)
+
+        return await start_peer_endpoint(node, cluster, self._settings, self._traced)
 
 
-async def _waited_for(
-    parent: Parent, opening: Opening, stopping: asyncio.Event, governance: Governance, traced: Tracing
-) -> StartupEndpoint | None:
-    """Wait until log and store are open; return the startup endpoint if that took long enough to need one.
+class NodeServer:
+    """A node and what serves it: the router of commands, the server for readers, and its peers."""
 
-    Raises the errors of opening them, and :class:`.progress.Stopped` if ``stopping`` is set first.
-    """
-    loop = asyncio.get_running_loop()
-    opened, stopped = asyncio.wrap_future(opening.opened), loop.create_task(stopping.wait())
-    long = asyncio.Event()
-    opening.starting.when_long = lambda: unless_ended(loop, long.set)
-    if opening.starting.long.is_set():
-        long.set()
-    waited = loop.create_task(long.wait())
-    await asyncio.wait((opened, stopped, waited), timeout=QUICK_S, return_when=asyncio.FIRST_COMPLETED)
-    waited.cancel()
-    startup = None
-    if not (opened.done() or stopped.done()):
-        startup = StartupEndpoint(parent.settings, opening.starting, governance, traced)
-        # What is wrong, such as a port in use, is reported when the node itself serves.
-        with suppress(ListenError, FileError):
-            await startup.start(parent.endpoint)
-        await asyncio.wait((opened, stopped), return_when=asyncio.FIRST_COMPLETED)
-    if stopped.done():
-        await _given_up(opening, opened)
-        raise Stopped
-    stopped.cancel()
-    await opened
-    return startup
+    def __init__(
+        self,
+        node: Node,
+        router: CommandRouter,
+        service: NodeService,
+        ipc: IpcServer,
+        peers: Peers | None,
+        peer: str,
+    ) -> None:
+        """``peer`` is the ``HOST:PORT`` of the peer endpoint."""
+        self._node = node
+        self._router = router
+        self._service = service
+        self._ipc = ipc
+        self._peers = peers
+        self._peer = peer
+        self._giving_up: asyncio.Task[None] | None = None
+
+    async def start(self, endpoint: Path, started: Callable[[], None]) -> None:
+        """Serve readers at ``endpoint``, and start the node; ``started`` is called when it has started."""
+        self._service.start()
+        self._ipc.swap(self._service)
+        await self._ipc.start(endpoint)
+        self._node.when_started(started)
+        self._node.start(self._peer)
+
+    def resign(self) -> None:
+        """Give up the primary role, because the process will stop once the readers have."""
+        asyncio.get_running_loop().run_in_executor(None, self._node.resign)
+        self._give_up_soon()
+
+    async def stop(self) -> None:
+        """Answer what was asked, then stop the node."""
+        self._give_up_soon()
+        await asyncio.to_thread(self._node.resign)
+        await self._ipc.drained(STOP_SERVING_S)
+        self._service.stop()
+        self._ipc.stop()
+        if self._peers is not None:
+            await self._peers.stop(STOP_PEERS_S)
+        await asyncio.to_thread(self._node.stop)
+
+    def _give_up_soon(self) -> None:
+        if self._giving_up is None:
+            self._giving_up = asyncio.create_task(self._give_up())
+
+    async def _give_up(self) -> None:
+        """Answer the commands that the log has not answered in time."""
+        await asyncio.sleep(GIVE_UP_S)
+        await self._router.give_up()
 
 
-async def _given_up(opening: Opening, opened: asyncio.Future[Opened]) -> None:
+async def _abandon(opening: Opening, opened: asyncio.Future[Opened]) -> None:
     """Stop the opening of log and store as far as possible, and close them if they are open."""
     opening.starting.stop()
     await asyncio.wait((opened,), timeout=STOP_OPENING_S)
     if opened.done() and opened.exception() is None:
         for each in reversed(opened.result()):
             each.close()
-
-
-async def _has_rows(node: Node, stopping: asyncio.Event) -> None:
-    """Wait until the log was read, a stop is requested, or :data:`FIRST_WAIT_S` has passed."""
-    ended = asyncio.get_running_loop().create_task(stopping.wait())
-    node.when_started(lambda: _cancel(ended))
-    await asyncio.wait((ended,), timeout=FIRST_WAIT_S)
-    ended.cancel()
-
-
-def _cancel(task: asyncio.Task[Any]) -> None:
-    task.cancel()
-
-
-async def _serve(
-    serving: Serving,
-    settings: Settings,
-    node: Node,
-    submit: Submit,
-    cluster: ClusterView,
-    startup: StartupEndpoint | None,
-    metrics: Callable[[], bytes],
-) -> None:
-    from .backend import NodeBackend  # noqa: PLC0415 (not needed where readers serve)
-
-    async def counted() -> bytes:
-        node.processes.report(0, serving.tally())
-        return metrics()
-
-    backend = NodeBackend(
-        node,
-        submit,
-        cluster,
-        timeout_s=settings.request_timeout_s * DECIDING_PART,
-        confirm_timeout_s=settings.confirm_timeout_s,
-    )
-    await serving.over(backend, metrics=counted, pool=node.pool)
-    if startup is not None and startup.backend is not None:
-        startup.backend.swap(backend)
-
-
-def _serving(settings: Settings, governance: Governance, traced: Tracing) -> Serving:
-    from .serving import Serving  # noqa: PLC0415 (costs time and memory, not needed where readers serve)
-
-    return Serving(settings, governance.policies, governance.audit, traced)

@@ -1,37 +1,41 @@
-"""A reader's process."""
+"""A reader's process: it answers HTTP from the host's store, and passes writes to its node."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import sys
-from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import uvloop
+from starlette.types import ASGIApp
 
 from registry import VERSION
 from registry.api.app import create_app
+from registry.api.backend import ApiSettings
 from registry.api.browsers import PageGuard
 from registry.api.response_headers import ResponseHeaders
 from registry.audit.log import open_audit_log, recorder
+from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Tally
 from registry.base.observe.pulse import Pulse
 from registry.base.processes.parent_channel import REFUSED, Parent, started_by_parent
 from registry.base.processes.sockets import ListenError, listen_on_all
 from registry.encoder.open import reader_cipher
 from registry.feed.hub import Hub
-from registry.host.public_server import public_server, start_listening
-from registry.host.wiring import (
+from registry.host.public_server import (
     api_settings,
     configured_gate,
     console,
     limits,
     observing,
+    public_server,
     searches,
     server_tls,
-    tracing,
+    start_listening,
 )
+from registry.host.wiring import tracing
 from registry.security.policies_file import PoliciesFile
 from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
@@ -56,13 +60,10 @@ def main() -> None:
 
 
 async def _run(parent: Parent) -> int:
-    settings = parent.settings
     stopping = asyncio.Event()
     parent.listen(stopping.set)
     try:
-        tls, gate, policies = server_tls(settings), configured_gate(settings), PoliciesFile(settings.policies)
-        audit = open_audit_log(settings)
-        listeners = listen_on_all(settings.addresses, shared=True)
+        reader = Reader(parent.settings, parent.endpoint)
     except ListenError as error:
         parent.report(refused=str(error))
         return REFUSED
@@ -70,6 +71,105 @@ async def _run(parent: Parent) -> int:
         # Not a refusal, which would end the whole registry: the files may be about to be replaced.
         _log.error("%s", error)
         return 1
+    await reader.start()
+    parent.report(listening=True)
+    await stopping.wait()
+    await reader.stop()
+    return 0
+
+
+class Reader:
+    """The public server over the backend of a reader, with the files that the settings name."""
+
+    def __init__(self, settings: Settings, endpoint: Path) -> None:
+        """Open the files and bind the ports; ``endpoint`` is the node's socket.
+
+        Must be called on the event loop. Raises :class:`FileError`, :class:`ListenError`.
+        """
+        self._tls = server_tls(settings)
+        self._gate = configured_gate(settings)
+        self._policies = PoliciesFile(settings.policies)
+        self._audit = open_audit_log(settings)
+        self._listeners = listen_on_all(settings.addresses, shared=True)
+        self._observed, self._pulse = observing(settings), Pulse()
+        self._tracing = tracing(settings, "reader")
+        self._backend = _backend(settings, endpoint)
+        api = api_settings(settings, VERSION, self._policies)
+        self._hub = Hub(self._backend, self._gate, api.listeners)
+        self._server = public_server(
+            self._tracing.app(self._app(settings, api)), api, limits(settings),
+            applied=self._backend.applied, observed=self._observed,
+            fast_path=self._tracing.fast_path(self._fast_paths(settings, api)),
+        )  # fmt: skip
+        self._background: list[asyncio.Task[None]] = []
+
+    def _app(self, settings: Settings, api: ApiSettings) -> ASGIApp:
+        return create_app(
+            self._tracing.backend(self._backend), api,
+            metrics=self._metrics, gate=self._gate, audit=recorder(self._audit), console=console(settings),
+            hub=self._hub, searches=searches(settings),
+        )  # fmt: skip
+
+    def _fast_paths(self, settings: Settings, api: ApiSettings) -> FastPaths:
+        return FastPaths(
+            self._backend,
+            cache_max_age_s=api.cache_max_age_s,
+            barrier=self._backend.barrier if api.cluster else None,
+            local_reads=api.local_reads,
+            registrations=not settings.validate_fields,
+            guard=PageGuard(api.allowed_hosts, api.cors_origins),
+            gate=self._gate,
+            extra=ResponseHeaders(api.response_headers),
+        )
+
+    async def start(self) -> None:
+        """Connect to the node, then listen: as soon as there are rows, or the node does not answer."""
+        self._backend.node.start()
+        with suppress(TimeoutError):
+            # Until this reader knows the node's state, it refuses clients that other readers could serve.
+            await asyncio.wait_for(self._backend.node_known.wait(), NODE_FIRST_WAIT_S)
+        await start_listening(self._server, self._listeners, self._tls)
+        self._pulse.start()
+        watches = [self._report(), self._gate.watch(), self._policies.watch()]
+        if self._tls is not None:
+            watches.append(self._tls.watch())
+        self._background = [asyncio.create_task(each) for each in watches]
+
+    async def stop(self) -> None:
+        """Answer the requests in progress, then hand over what they left to the audit log and the node."""
+        self._hub.stop()
+        await self._server.stop(STOP_SERVING_S)
+        if self._audit is not None:
+            await self._audit.close(STOP_AUDIT_S)
+        await self._tracing.close(STOP_TRACES_S)
+        for task in self._background:
+            task.cancel()
+        self._backend.node.report(self._tally())
+        self._backend.node.stop()
+        if self._backend.log_end is not None:
+            await self._backend.log_end.close()
+        await asyncio.sleep(0)
+
+    def _tally(self) -> Tally:
+        return self._observed.tally(
+            self._server.connections,
+            self._pulse.lag_s(),
+            0 if self._audit is None else self._audit.lost,
+            listeners=self._hub.listeners,
+            dropped=self._hub.dropped,
+        )
+
+    async def _metrics(self) -> bytes:
+        return await self._backend.node.metrics(self._tally())
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(REPORT_EVERY_S)
+            self._backend.node.report(self._tally())
+
+
+def _backend(settings: Settings, endpoint: Path) -> ReaderBackend:
+    """Return the backend over the store of the host, the node at ``endpoint`` and, in a cluster, the log."""
     cluster = bool(settings.kafka)
     store = StoreReader(settings.data / "store", settings.store_map_bytes)
     backend = ReaderBackend(store, cluster=cluster, cipher=reader_cipher(settings))
@@ -82,7 +182,7 @@ async def _run(parent: Parent) -> int:
             Security(**settings.security), settings.kafka, settings.topic, applied=store.lineage
         )
     backend.node = NodeClient(
-        parent.endpoint,
+        endpoint,
         timeout_s=settings.request_timeout_s,
         wait_s=NODE_WAIT_S,
         confirm_s=settings.confirm_timeout_s,
@@ -91,73 +191,7 @@ async def _run(parent: Parent) -> int:
         changed=backend.changed,
         applied=backend.applied,
     )
-    observed, pulse, traced = observing(settings), Pulse(), tracing(settings, "reader")
-
-    def tally() -> Tally:
-        lost = 0 if audit is None else audit.lost
-        return observed.tally(
-            server.connections, pulse.lag_s(), lost, listeners=hub.listeners, dropped=hub.dropped
-        )
-
-    async def metrics() -> bytes:
-        return await backend.node.metrics(tally())
-
-    api = api_settings(settings, VERSION, policies)
-    hub = Hub(backend, gate, api.listeners)
-    app = create_app(
-        traced.backend(backend), api,
-        metrics=metrics, gate=gate, audit=recorder(audit), console=console(settings), hub=hub,
-        searches=searches(settings),
-    )  # fmt: skip
-    fast_paths = FastPaths(
-        backend,
-        cache_max_age_s=settings.cache_max_age_s,
-        barrier=backend.barrier if cluster else None,
-        local_reads=settings.reads == "local",
-        registrations=not settings.validate_fields,
-        guard=PageGuard(api.allowed_hosts, api.cors_origins),
-        gate=gate,
-        extra=ResponseHeaders(api.response_headers),
-    )
-    server = public_server(
-        traced.app(app), api, limits(settings),
-        applied=backend.applied, observed=observed, fast_path=traced.fast_path(fast_paths),
-    )  # fmt: skip
-    backend.node.start()
-    with suppress(TimeoutError):
-        # Until this reader knows the node's state, it refuses clients that other readers could serve.
-        await asyncio.wait_for(backend.node_known.wait(), NODE_FIRST_WAIT_S)
-    await start_listening(server, listeners, tls)
-    parent.report(listening=True)
-    pulse.start()
-    loop = asyncio.get_running_loop()
-    background = [
-        loop.create_task(_report(backend.node, tally)),
-        loop.create_task(gate.watch()),
-        loop.create_task(policies.watch()),
-    ]
-    if tls is not None:
-        background.append(loop.create_task(tls.watch()))
-    await stopping.wait()
-    hub.stop()
-    await server.stop(STOP_SERVING_S)
-    if audit is not None:
-        await audit.close(STOP_AUDIT_S)
-    await traced.close(STOP_TRACES_S)
-    for task in background:
-        task.cancel()
-    backend.node.report(tally())
-    backend.node.stop()
-    if backend.log_end is not None:
-        await backend.log_end.close()
-    await asyncio.sleep(0)
-    return 0
-
-
-async def _report(node: NodeClient, tally: Callable[[], Tally]) -> None:
-    while True:
-        await asyncio.sleep(REPORT_EVERY_S)
-        node.report(tally())
+    return backend
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class ConfiguredGate(AuthenticationGate):
             tokens=None if keys is None else TokenVerifier(keys, _claims(settings)),
             keys=keys if isinstance(keys, KeyUrl) else None,
             certificates=settings.tls_client_auth != "none",
-            processes=max(1, settings.readers),
+            processes=settings.readers,
         )
 
     async def watch(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from registry.base.config.loading import load as load_settings
-from registry.host.wiring import console
+from registry.host.public_server import console
 from registry.ui.console import Console
 from registry.ui.files import BUNDLES, STATIC, load
 from tests.api.driver import Api, Reply

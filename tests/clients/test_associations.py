@@ -1,4 +1,4 @@
-"""Associations through real servers, with and without readers, and through the clients that support them."""
+"""Associations through a real server, and through the clients that support them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ ASSOCIATED = {
 }
 
 
-@pytest.fixture(params=["registry", "registry_without_readers"])
-def http(request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=request.getfixturevalue(request.param).url, timeout=60) as client:
+@pytest.fixture
+def http(registry: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=registry.url, timeout=60) as client:
         yield client
 
 

@@ -55,10 +55,9 @@ class Curl:
         return self(path, "--data", json.dumps(body), "--header", f"Content-Type: {V1}", *options)
 
 
-@pytest.fixture(params=["registry", "registry_without_readers"])
-def curl(request: pytest.FixtureRequest) -> Curl:
-    served: Served = request.getfixturevalue(request.param)
-    return Curl(served.url)
+@pytest.fixture
+def curl(registry: Served) -> Curl:
+    return Curl(registry.url)
 
 
 def test_registers_and_fetches(curl: Curl, topic: str) -> None:

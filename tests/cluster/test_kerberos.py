@@ -37,7 +37,7 @@ def started(
     """Start a node that logs in with this keytab."""
     flags = ("--kafka", broker.kerberos, "--kafka-security-protocol", "SASL_PLAINTEXT")
     flags += ("--kafka-sasl-mechanism", "GSSAPI", "--kafka-sasl-kerberos-service-name", service)
-    node = Node(folder / "node", [*flags, "--readers", "0"])
+    node = Node(folder / "node", [*flags, "--readers", "1"])
     assert node.environment is not None
     node.environment = {**node.environment, **realm.client(folder, keytab)}
     try:

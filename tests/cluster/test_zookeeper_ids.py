@@ -42,7 +42,7 @@ def test_ids_go_on_above_the_counter_and_the_counter_goes_along(
     client.create(chroot + COUNTER, b"1000", makepath=True)
     registry = Registry(
         tmp_path / "data",
-        *("--kafka", kafka.address, "--topic", make_topic(kafka.address), "--readers", "0"),
+        *("--kafka", kafka.address, "--topic", make_topic(kafka.address), "--readers", "1"),
         *("--election", "zookeeper", "--zookeeper", zookeeper.address + chroot),
     ).wait()
     try:

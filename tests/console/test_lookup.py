@@ -18,7 +18,7 @@ SAME = filled.text_of("AVRO", 5)
 
 @pytest.fixture(scope="module")
 def served(serving: Serving) -> Iterator[Place]:
-    """Start a registry without readers, where an id has two schemas and a schema has two ids."""
+    """Start a registry where an id has two schemas and a schema has two ids."""
     entries = (
         filled.context(".europe"),
         filled.version(NAME, 5),
@@ -27,7 +27,7 @@ def served(serving: Serving) -> Iterator[Place]:
         filled.version(":.europe:copy", 7, text=SAME),
         filled.version("long", 8, text='{"type":"string","maximum":12345678901234567890}'),
     )
-    with serving("--readers", "0", entries=entries) as place:
+    with serving(entries=entries) as place:
         yield place
 
 

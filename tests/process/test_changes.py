@@ -135,7 +135,6 @@ def test_a_stream_ends_when_the_registry_stops(tmp_path: Path) -> None:
 
 
 def test_streams_follow_users_and_rules_that_change(tmp_path: Path) -> None:
-    """On a host without readers, whose node serves the feed itself."""
     users, rules = tmp_path / "users", tmp_path / "rules"
 
     def write_files(names: str, prefix: str) -> None:
@@ -143,7 +142,7 @@ def test_streams_follow_users_and_rules_that_change(tmp_path: Path) -> None:
         replace(rules, RULES.format(prefix).encode())
 
     write_files("wanda alice", "a*")
-    flags = ("--readers", "0", "--users", str(users), "--rules", str(rules))
+    flags = ("--readers", "1", "--users", str(users), "--rules", str(rules))
     registry = Registry(tmp_path / "data", *flags)
     registry.headers = {"Authorization": f"Basic {b64encode(b'alice:secret').decode()}"}
     registry.wait()

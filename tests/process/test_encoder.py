@@ -98,7 +98,7 @@ def test_a_registry_alone_encrypts_rotates_and_refuses(tmp_path: Path) -> None:
     second = Keyset.loads(keyset.read_bytes(), NEW)
     assert second.keys.items() > Keyset.loads(first, OLD).keys.items()
 
-    with closing(Running(served("--readers", "0", REGISTRAR_METADATA_ENCODER_SECRET=NEW))) as running:
+    with closing(Running(served("--readers", "1", REGISTRAR_METADATA_ENCODER_SECRET=NEW))) as running:
         assert [shown(running.registry, each) for each in ("s", "u")] == [METADATA] * 2
     assert not kept_in_clear(tmp_path)
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused
+from registry.domain.commands import DeleteSubject, Done, Outcome, Refused
 from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, RegistryError
 from registry.domain.log_format import records, values
 from registry.domain.log_format.lineage import Mismatch
@@ -21,8 +21,6 @@ from registry.domain.pending_command import PendingCommand
 from registry.ipc.messages import State
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.command_router import CommandRouter
-from registry.node.startup.progress import StartProgress
-from registry.node.startup_endpoint import StartupBackend
 from registry.reader.backend import ReaderBackend
 from registry.store.open import open_store
 from registry.store.reader import StoreReader
@@ -47,7 +45,6 @@ def written_log(data: Path) -> None:
     log.close()
 
 
-@pytest.mark.parametrize("readers", ["1", "0"])
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
@@ -56,10 +53,10 @@ def written_log(data: Path) -> None:
     ],
 )
 def test_the_first_answer_of_a_node_that_reads_its_log_is_no_refusal(
-    tmp_path: Path, readers: str, method: str, path: str, body: object
+    tmp_path: Path, method: str, path: str, body: object
 ) -> None:
     written_log(tmp_path / "data")
-    registry = Registry(tmp_path / "data", "--readers", readers)
+    registry = Registry(tmp_path / "data", "--readers", "1")
 
     def answer() -> httpx.Response | None:
         try:
@@ -169,19 +166,3 @@ def test_writes_that_no_node_has_seen_when_it_stops_are_known_to_be_undone() -> 
         assert codes == [FORWARD_FAILED.code] * 2, outcomes
 
     asyncio.run(try_it())
-
-
-def test_writes_wait_for_a_node_without_readers_that_opens_its_store() -> None:
-    class Backend:
-        async def submit(self, command: Command, origin: Any) -> Outcome:
-            return DONE
-
-    async def try_it() -> None:
-        startup = StartupBackend(StartProgress())
-        waiting = asyncio.ensure_future(startup.submit(COMMAND))
-        await asyncio.wait((waiting,), timeout=SHORT_S)
-        assert not waiting.done()
-        startup.swap(cast("Any", Backend()))
-        assert await waiting == DONE
-
-    asyncio.run(asyncio.wait_for(try_it(), WAIT_S))

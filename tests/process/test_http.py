@@ -1,4 +1,4 @@
-"""HTTP as clients really send it, over real sockets, to readers and to a node that serves by itself."""
+"""HTTP as clients really send it, over real sockets."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def running(data: Path, *flags: str) -> Iterator[Registry]:
     assert "Traceback" not in registry.output
 
 
-@pytest.fixture(scope="module", params=["0", "2"], ids=["node alone", "two readers"])
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """Start one with the default times: no test fails because it, or the registry, froze for a second."""
     data = tmp_path_factory.mktemp("http") / "data"
-    with running(data, "--readers", request.param, "--body-bytes-max", "65536") as registry:
+    with running(data, "--readers", "2", "--body-bytes-max", "65536") as registry:
         yield registry
 
 
-@pytest.fixture(scope="module", params=["0", "1"], ids=["node alone", "one reader"])
-def impatient(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     data = tmp_path_factory.mktemp("impatient") / "data"
-    with running(data, "--readers", request.param, *SECONDS) as registry:
+    with running(data, "--readers", "1", *SECONDS) as registry:
         yield registry
 
 
@@ -309,10 +309,9 @@ def test_an_idle_connection_is_dropped(impatient: Registry) -> None:
         assert client.seconds_until_closed() < SOON_S
 
 
-@pytest.mark.parametrize("readers", ["0", "1"])
-def test_an_idle_connection_outlasts_a_silent_one(tmp_path: Path, readers: str) -> None:
+def test_an_idle_connection_outlasts_a_silent_one(tmp_path: Path) -> None:
     with (
-        running(tmp_path / "data", "--readers", readers, "--header-timeout-s", "3") as registry,
+        running(tmp_path / "data", "--readers", "1", "--header-timeout-s", "3") as registry,
         RawClient(registry.port) as idle,
         RawClient(registry.port) as silent,
     ):
@@ -389,15 +388,14 @@ def test_many_slow_clients_do_not_keep_others_waiting(served: Registry) -> None:
             each.close()
 
 
-@pytest.mark.parametrize(("readers", "process"), [("0", "node"), ("1", "reader")])
-def test_one_answer_is_one_line_where_that_is_wanted(tmp_path: Path, readers: str, process: str) -> None:
-    flags = ("--readers", readers, "--access-log", "--log-format", "json")
+def test_one_answer_is_one_line_where_that_is_wanted(tmp_path: Path) -> None:
+    flags = ("--readers", "1", "--access-log", "--log-format", "json")
     registry = Registry(tmp_path / "data", *flags).wait()
     httpx.get(f"{registry.url}/subjects?prefix=%2F", timeout=PATIENT)
     assert registry.stop() == 0
     lines = [json.loads(line) for line in registry.output.splitlines() if line.startswith("{")]
     found = [line for line in lines if line.get("target") == "/subjects?prefix=%2F"]
-    assert [(line["method"], line["status"], line["process"]) for line in found] == [("GET", 200, process)]
+    assert [(line["method"], line["status"], line["process"]) for line in found] == [("GET", 200, "reader")]
 
 
 @pytest.mark.parametrize(
@@ -415,10 +413,9 @@ def test_a_page_of_another_site_cannot_repeat_a_registration(client: RawClient) 
     refused(client.send(post("/subjects/known/versions", STRING, origin)).reply(), 403)
 
 
-@pytest.mark.parametrize("readers", ["0", "1"])
-def test_the_operators_headers_are_on_every_answer(tmp_path: Path, readers: str) -> None:
+def test_the_operators_headers_are_on_every_answer(tmp_path: Path) -> None:
     config = "set Strict-Transport-Security:max-age=31536000, set Cache-Control:no-store"
-    flags = ("--readers", readers, "--response-http-headers-config", config)
+    flags = ("--readers", "1", "--response-http-headers-config", config)
     with running(tmp_path / "data", *flags) as registry, RawClient(registry.port) as client:
         for request, status in (
             (get("/schemas/ids/1"), 200),

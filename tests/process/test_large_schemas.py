@@ -24,10 +24,10 @@ def large(fields: int, name: str = "Large", doc: str = "") -> bytes:
     return json.dumps({"schema": json.dumps(schema)}).encode()
 
 
-@pytest.fixture(scope="module", params=["0", "1"], ids=["node alone", "one reader"])
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     data = tmp_path_factory.mktemp("large") / "data"
-    running = Registry(data, "--readers", request.param).wait()
+    running = Registry(data, "--readers", "1").wait()
     known = f"{running.url}/subjects/known/versions"
     httpx.post(known, json={"schema": '"int"'}, timeout=PATIENT).raise_for_status()
     yield running

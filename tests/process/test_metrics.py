@@ -19,23 +19,18 @@ from tests.process.test_lifecycle import alive, children
 from tests.support.running import PATIENT, Registry, until
 
 
-@pytest.fixture(scope="module", params=["0", "2"], ids=["node alone", "two readers"])
-def readers(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
-def registry(readers: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """Run a registry for tests that do not count what others request."""
-    running = Registry(tmp_path_factory.mktemp("metrics") / "data", "--readers", readers).wait()
+    running = Registry(tmp_path_factory.mktemp("metrics") / "data", "--readers", "2").wait()
     yield running
     running.stop()
 
 
 @pytest.fixture
-def new(readers: str, tmp_path: Path) -> Iterator[Registry]:
+def new(tmp_path: Path) -> Iterator[Registry]:
     """Run a registry that nobody has asked for anything."""
-    running = Registry(tmp_path / "data", "--readers", readers).wait()
+    running = Registry(tmp_path / "data", "--readers", "2").wait()
     yield running
     running.stop()
 

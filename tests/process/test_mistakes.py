@@ -24,7 +24,7 @@ NOISE = ("Task was destroyed", "Unclosed", "Traceback")
 def flags(kafka: Broker, request: pytest.FixtureRequest) -> tuple[str, ...]:
     """Return flags for nodes of one cluster."""
     name = f"mistakes-{request.node.name}"
-    return ("--kafka", kafka.address, "--topic", name, "--group", name, "--readers", "0")
+    return ("--kafka", kafka.address, "--topic", name, "--group", name, "--readers", "1")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def refusal(node: Registry) -> str:
 
 def test_a_folder_of_a_cluster_without_its_brokers_is_told(sound: Registry) -> None:
     assert sound.stop() == 0
-    said = refusal(Registry(sound.data, "--readers", "0"))
+    said = refusal(Registry(sound.data, "--readers", "1"))
     assert "was built from the topic mistakes-" in said
     assert "give kafka = HOST:PORT" in said
 

@@ -16,12 +16,12 @@ NODE_REFUSED = re.compile(r" node +\S+policies.toml, line 4: not TOML: ")
 DENIED = '[[policy]]\nsubjects = ["orders-*"]\nregister = []\n'
 
 
-@pytest.fixture(params=["1", "0"], ids=["readers", "alone"])
-def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Registry]:
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
     """A registry whose file of policies is ``policies.toml`` next to its data, empty at first."""
     policies = tmp_path / "policies.toml"
     policies.write_text("")
-    flags = ("--policies", str(policies), "--readers", request.param)
+    flags = ("--policies", str(policies), "--readers", "1")
     with closing(_Stopped(Registry(tmp_path / "data", *flags).wait())) as running:
         yield running.registry
 

@@ -111,7 +111,7 @@ def register(registry: Registry, subject: str, text: str) -> int:
 
 def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_path: Path) -> None:
     data = tmp_path / "data"
-    alone = Registry(data, "--readers", "0").wait()
+    alone = Registry(data, "--readers", "1").wait()
     ids = {
         name: register(alone, name, text)
         for name, text in (("a", '"int"'), ("b", '"long"'), (":.c:d", '"int"'))

@@ -145,7 +145,7 @@ class Page:
             "HOME": str(self._folder),
             "PATH": f"{Path(sys.executable).parent}:{inherited['PATH']}",
             "REGISTRAR_LISTEN": f"127.0.0.1:{self._port(_MAIN_PORT)}",
-            "REGISTRAR_READERS": "0",
+            "REGISTRAR_READERS": "1",
             # Spark takes ten times as long; blocks that are about it name it.
             "REGISTRAR_SNAPSHOTS_BUILDER": "local",
             "XDG_CACHE_HOME": inherited.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"),

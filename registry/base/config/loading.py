@@ -102,6 +102,9 @@ def load(
             continue
         try:
             value = setting.kind.read(given.value)
+            if given.name == "readers" and value == 0:
+                warnings.append(f"{given} is taken as 1: at least one reader serves HTTP")
+                value = 1
             if origins[given.name] in foreign_origins and value != values[given.name]:
                 warnings.append(f"{given.name} ({origins[given.name]}) is overridden by {given.origin}")
             values[given.name] = value

@@ -103,6 +103,8 @@ _LOCATION = Kind(
     "without credentials; or empty",
     quoted,
 )
+# 0 is read too: loading makes it 1 and says so.
+_READERS = Kind(whole(0, 256).read, "a whole number from 1 to 256")
 _AUDIT_LOG = text(
     rf"(?!kafka:)[^\0\r\n]{{0,4096}}|kafka:{_NAME}", "the path of a file, stdout, kafka:TOPIC, or empty"
 )
@@ -147,9 +149,9 @@ class Settings:
     )
     readers: int = _setting(
         _cores,
-        whole(0, 256),
+        _READERS,
         "where",
-        "Number of processes that serve HTTP; 0 to serve from the node's own process",
+        "Number of processes that serve HTTP",
         "number of cores, at most 4",
     )
     cluster_id: str = _setting(

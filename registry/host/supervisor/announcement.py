@@ -41,7 +41,6 @@ def banner(settings: Settings, *, console: bool) -> str:
     """Return what is printed for people once clients can connect; ``console``: there is one to open."""
     urls = " and ".join(str(each.local) for each in settings.addresses)
     readers = "1 reader" if settings.readers == 1 else f"{settings.readers} readers"
-    processes = f"{readers} and the node" if settings.readers else "the node alone"
     log = f"\n  log       topic {settings.topic} at {settings.kafka}" if settings.kafka else ""
     example = _example_address(settings)
     shown = f"\n  console   {example.local}/ui" if console else ""
@@ -49,7 +48,7 @@ def banner(settings: Settings, *, console: bool) -> str:
     return f"""\
 Registrar {VERSION} serves a schema registry (Confluent's REST API) on {urls}
   data      {settings.data.resolve()}{log}
-  processes {processes}; one signal (Ctrl-C) stops all{shown}
+  processes {readers} and the node; one signal (Ctrl-C) stops all{shown}
 
 Register a first schema:
   {curl} -X POST -H 'Content-Type: application/vnd.schemaregistry.v1+json' \\

@@ -126,15 +126,13 @@ class Supervisor:
         """
         self._node.send(resign=True)
         await self._end(self._readers, STOP_READERS_S)
-        await self._end([self._node], STOP_NODE_S if self._readers else STOP_READERS_S + STOP_NODE_S)
+        await self._end([self._node], STOP_NODE_S)
 
     async def _end(self, children: Iterable[Child], timeout_s: float) -> None:
         keepers = []
         for child in children:
             child.send(stop=True)
             keepers.append(self._keepers[child])
-        if not keepers:
-            return
         _, late = await asyncio.wait(keepers, timeout=timeout_s)
         if late:
             for child in children:
@@ -142,7 +140,7 @@ class Supervisor:
             await asyncio.wait(late)
 
     async def _announce(self) -> None:
-        for child in self._readers or [self._node]:
+        for child in self._readers:
             await child.listening.wait()
         await self._node.ready.wait()
         announce(self._settings)

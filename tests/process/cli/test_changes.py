@@ -24,7 +24,7 @@ INT, LONG = '"int"', '"long"'
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    running = Registry(tmp_path_factory.mktemp("changes") / "data", "--readers", "0").wait()
+    running = Registry(tmp_path_factory.mktemp("changes") / "data", "--readers", "1").wait()
     with Place(running.url).http as http:
         for text in (INT, LONG):
             answer = http.put("/config/a", json={"compatibility": "NONE"})
@@ -80,7 +80,7 @@ def test_changes_and_histories_name_who_made_a_change_if_that_is_recorded(
 ) -> None:
     users = tmp_path / "users"
     users.write_text(f"zoë:{SECRET}\n")
-    flags = ("--readers", "0", "--users", str(users), "--record-principals", recorded)
+    flags = ("--readers", "1", "--users", str(users), "--record-principals", recorded)
     running = Registry(tmp_path / "data", *flags).wait()
     try:
         body = {"schema": INT}
@@ -110,7 +110,7 @@ def test_changes_are_followed_over_a_restart(registry: Registry, tmp_path: Path)
         assert "version_registered  later-1" in process.stdout.readline()
         registry.stop()
         assert "retrying" in process.stderr.readline()
-        again = Registry(registry.data, "--readers", "0", port=registry.port).wait()
+        again = Registry(registry.data, "--readers", "1", port=registry.port).wait()
         try:
             with Place(again.url).http as http:
                 assert http.post("/subjects/later-2/versions", json={"schema": INT}).is_success

@@ -221,7 +221,7 @@ def test_one_node_under_two_addresses_and_one_that_does_not_run_are_found(regist
 def test_quarantined_records_and_clashing_ids_are_found(tmp_path: Path) -> None:
     with closing(EmbeddedLog(tmp_path / "data" / "log", map_bytes=64 << 20)) as log:
         log.append([_imported("a", '"int"'), _imported("b", '"long"'), Entry(b'{"keytype":"CONFIG"}', b"?")])
-    registry = Registry(tmp_path / "data", "--readers", "0").wait()
+    registry = Registry(tmp_path / "data", "--readers", "1").wait()
     try:
         unread, clash = wrong("--json", registry.url)
     finally:

@@ -18,7 +18,7 @@ SUBJECTS = [f":.c:s{number}" for number in range(2 * PAGE_MAX + 1)]
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve more versions than a small page holds; yield the URL."""
-    running = Registry(tmp_path_factory.mktemp("streams") / "data", "--readers", "0").wait()
+    running = Registry(tmp_path_factory.mktemp("streams") / "data", "--readers", "1").wait()
     for subject in SUBJECTS:
         place, body = f"{running.url}/subjects/{subject}/versions", {"schema": '"string"'}
         httpx.post(place, json=body, timeout=PATIENT).raise_for_status()

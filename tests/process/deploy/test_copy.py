@@ -52,7 +52,7 @@ def copy(source: Served, target: Served) -> subprocess.CompletedProcess[str]:
 @contextmanager
 def running(data: Path) -> Iterator[Registry]:
     """Start a separate registry, empty at first."""
-    registry = Registry(data, "--readers", "0", "--snapshots-builder", "none")
+    registry = Registry(data, "--readers", "1", "--snapshots-builder", "none")
     try:
         yield registry.wait()
     finally:

@@ -119,7 +119,7 @@ def test_a_wrong_expression_is_noticed(wrong: str) -> None:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The metrics of a node."""
-    node = Registry(tmp_path_factory.mktemp("node") / "data", "--readers", "0").wait()
+    node = Registry(tmp_path_factory.mktemp("node") / "data", "--readers", "1").wait()
     try:
         httpx.get(f"{node.url}/subjects", timeout=PATIENT)
         return httpx.get(f"{node.url}/metrics", timeout=PATIENT).text

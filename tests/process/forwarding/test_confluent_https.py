@@ -26,7 +26,7 @@ def test_a_write_is_forwarded_over_https_to_a_primary_that_is_trusted(
     certificate, key = authority.issue().write(tmp_path, "server")
     listeners = f"http://127.0.0.1:{plain},https://127.0.0.1:{port}"
     tls = ("--tls-certificate", str(certificate), "--tls-key", str(key))
-    primary = Registry(tmp_path / "data", "--listeners", listeners, *tls, "--readers", "0", port=plain)
+    primary = Registry(tmp_path / "data", "--listeners", listeners, *tls, "--readers", "1", port=plain)
     try:
         primary.wait()
         first = asyncio.run(forwarded(f"https://localhost:{port}", WRITE))

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from registry.base.config.settings import Settings
 from registry.domain.commands import DeleteSubject
 from registry.domain.pending_command import CommandRequest
 from registry.ipc.messages import (
@@ -28,10 +27,9 @@ from registry.ipc.messages import (
     encode,
     frames,
 )
-from registry.node.governance import Governance
-from registry.node.ipc_server import ReaderConnection
+from registry.node.ipc_server import IpcServer, ReaderConnection
 from registry.node.startup.progress import StartProgress
-from registry.node.startup_endpoint import HELD_MAX, StartupEndpoint
+from registry.node.startup_endpoint import HELD_MAX, starting_server
 from tests.support.running import until_async
 
 
@@ -63,26 +61,25 @@ class Node:
         return ()
 
 
-def while_starting(path: Path, try_it: Callable[[StartupEndpoint, Reader], Any]) -> None:
+def while_starting(path: Path, try_it: Callable[[IpcServer, StartProgress, Reader], Any]) -> None:
     async def run() -> None:
         progress = StartProgress()
         progress.waiting = "waiting for the log"
-        settings = Settings(readers=1)
-        startup = StartupEndpoint(settings, progress, Governance(settings))
-        await startup.start(path)
+        ipc = starting_server(progress, held_bytes_max=1 << 20)
+        await ipc.start(path)
         _, reader = await asyncio.get_running_loop().create_unix_connection(Reader, str(path))
         try:
-            await try_it(startup, reader)
+            await try_it(ipc, progress, reader)
         finally:
             reader.transport.close()
-            await startup.ipc.drained(30)
-            startup.ipc.stop()
+            await ipc.drained(30)
+            ipc.stop()
 
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
 def test_requests_are_answered_before_there_is_a_node(tmp_path: Path) -> None:
-    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
+    async def try_it(ipc: IpcServer, progress: StartProgress, reader: Reader) -> None:
         reader.send(AskStatus(1), Confirm(2), AskSnapshots(4), DeleteSnapshot(5, "one"))
         reader.send(Submit(3, CommandRequest(DeleteSubject("s"), 0.01)))
         await until_async(lambda: len(reader.received) == 6, "all answers")
@@ -100,9 +97,9 @@ def test_requests_are_answered_before_there_is_a_node(tmp_path: Path) -> None:
 
 
 def test_readers_may_serve_the_rows_once_the_log_is_known_to_be_theirs(tmp_path: Path) -> None:
-    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
+    async def try_it(ipc: IpcServer, progress: StartProgress, reader: Reader) -> None:
         await until_async(lambda: reader.received, "the state")
-        await asyncio.to_thread(startup.progress.log_suits)
+        await asyncio.to_thread(progress.log_suits)
         await until_async(lambda: len(reader.received) == 2, "another state")
         assert reader.received == [State(False, opening=True), State(False, opening=True, examined=True)]
 
@@ -110,11 +107,11 @@ def test_readers_may_serve_the_rows_once_the_log_is_known_to_be_theirs(tmp_path:
 
 
 def test_held_writes_go_to_the_node_and_the_reader_stays_connected(tmp_path: Path) -> None:
-    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
+    async def try_it(ipc: IpcServer, progress: StartProgress, reader: Reader) -> None:
         reader.send(Submit(1, CommandRequest(DeleteSubject("s"), 20.0)), AskStatus(2))
         await until_async(lambda: len(reader.received) == 2, "the status")
         node = Node()
-        startup.ipc.swap(node)
+        ipc.swap(node)
         (submit,) = node.requests
         assert isinstance(submit, Submit)
         assert (submit.number, submit.request.command) == (1, DeleteSubject("s"))
@@ -127,13 +124,13 @@ def test_held_writes_go_to_the_node_and_the_reader_stays_connected(tmp_path: Pat
 
 
 def test_a_write_that_is_half_received_when_the_node_starts_goes_to_the_node(tmp_path: Path) -> None:
-    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
+    async def try_it(ipc: IpcServer, progress: StartProgress, reader: Reader) -> None:
         submit = Submit(1, CommandRequest(DeleteSubject("s"), 20.0))
         first, second = frames([encode(AskStatus(2))]), frames([encode(submit)])
         reader.transport.write(first + second[:-5])
         await until_async(lambda: len(reader.received) == 2, "the status")
         node = Node()
-        startup.ipc.swap(node)
+        ipc.swap(node)
         reader.transport.write(second[-5:])
         await until_async(lambda: node.requests == [submit], "the write")
 
@@ -141,7 +138,7 @@ def test_a_write_that_is_half_received_when_the_node_starts_goes_to_the_node(tmp
 
 
 def test_held_writes_are_bounded(tmp_path: Path) -> None:
-    async def try_it(startup: StartupEndpoint, reader: Reader) -> None:
+    async def try_it(ipc: IpcServer, progress: StartProgress, reader: Reader) -> None:
         writes = [Submit(number, CommandRequest(DeleteSubject("s"), 20.0)) for number in range(HELD_MAX + 10)]
         reader.send(*writes)
         await until_async(lambda: len(reader.received) == 11, "what is refused")
@@ -149,7 +146,7 @@ def test_held_writes_are_bounded(tmp_path: Path) -> None:
             *range(HELD_MAX, HELD_MAX + 10)
         ]
         node = Node()
-        startup.ipc.swap(node)
+        ipc.swap(node)
         assert len(node.requests) == HELD_MAX
 
     while_starting(tmp_path / "node", try_it)

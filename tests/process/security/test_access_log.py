@@ -15,15 +15,15 @@ from tests.process.security.test_authentication import ALICE, SECRET
 from tests.support.running import PATIENT, Registry, until
 
 
-@pytest.fixture(scope="module", params=["0", "1"], ids=["node alone", "one reader"])
-def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """A registry behind a proxy on this machine, with the user alice."""
     folder = tmp_path_factory.mktemp("access")
     users = folder / "users"
     users.write_text(f"alice:{SECRET}\n")
     registry = Registry(
         folder / "data",
-        *("--readers", request.param, "--users", str(users), "--trusted-proxies", "127.0.0.1"),
+        *("--readers", "1", "--users", str(users), "--trusted-proxies", "127.0.0.1"),
         *("--access-log", "--log-format", "json"),
     )
     registry.headers["Authorization"] = "Basic " + base64.b64encode(b"alice:secret").decode()

@@ -1,4 +1,4 @@
-"""Rules in real servers: readers with their shortcuts, and a node that serves by itself."""
+"""Rules in a real server, whose readers have shortcuts."""
 
 from __future__ import annotations
 
@@ -41,15 +41,13 @@ class Site(NamedTuple):
         return found
 
 
-@pytest.fixture(scope="module", params=["0", "2"], ids=["node alone", "two readers"])
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("authorization")
     users, rules = folder / "users", folder / "rules.toml"
     users.write_text(f"root:{SECRET}\nalice:{SECRET}:team\n")
     rules.write_text(ROOT + OWN.format("own"))
-    registry = Registry(
-        folder / "data", "--readers", request.param, "--users", str(users), "--rules", str(rules)
-    )
+    registry = Registry(folder / "data", "--readers", "2", "--users", str(users), "--rules", str(rules))
     registry.headers["Authorization"] = "Basic " + base64.b64encode(b"root:secret").decode()
     try:
         registry.wait()

@@ -176,7 +176,7 @@ def test_a_registry_that_cannot_be_read_leaves_nothing_open(tmp_path: Path) -> N
 
 
 def test_a_registry_that_runs_is_compared_too(tmp_path: Path) -> None:
-    running = Registry(tmp_path / "data", "--readers", "0").wait()
+    running = Registry(tmp_path / "data", "--readers", "1").wait()
     names = [f"s{number}" for number in range(3)]
     for name in (*names, "a/b ö", ":.c:d"):
         register(running, quote(name, safe=""), '"int"')

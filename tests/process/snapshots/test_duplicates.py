@@ -73,7 +73,7 @@ def test_a_failed_search_has_exit_status_2(tmp_path: Path) -> None:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Registry]:
-    running = Registry(tmp_path / "data", "--readers", "0").wait()
+    running = Registry(tmp_path / "data", "--readers", "1").wait()
     listed = [{"name": "E", "subject": "base", "version": 1}]
     json_texts = ('{"type":"string","title":"t"}', '{"title":"t","type":"string"}')
     using = [text.replace('"int"', '"E"') for text in (ONE, OTHER)]

@@ -110,7 +110,7 @@ def filled(registry: Registry) -> None:
 
 
 def test_a_registry_that_was_restored_says_what_the_first_one_said(tmp_path: Path) -> None:
-    first = Registry(tmp_path / "first", "--readers", "0").wait()
+    first = Registry(tmp_path / "first", "--readers", "1").wait()
     filled(first)
     said, digest = said_by(first), asked(first, "/node")[1]["digest"]
     # The node continues: the snapshot is the state at one offset of its log.
@@ -128,7 +128,7 @@ def test_a_registry_that_was_restored_says_what_the_first_one_said(tmp_path: Pat
     serve, diff = (shlex.split(line) for line in printed)
     assert serve[:2] == ["registrar", "serve"]
     assert sorted(serve[2:]) == sorted(["--data", str(data), "--snapshots", str(tmp_path / "kept")])
-    second = Registry(data, "--readers", "0").wait()
+    second = Registry(data, "--readers", "1").wait()
     assert said_by(second) == said
     assert asked(second, "/node")[1]["digest"] != digest, "timestamps are new"
     compared = registrar(*diff[1:4], second.url, *diff[5:])

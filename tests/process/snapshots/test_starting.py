@@ -281,11 +281,10 @@ class Slow:
         self._file.unlink()
 
 
-@pytest.mark.parametrize("readers", [1, 0])
-def test_a_node_that_loads_is_alive_and_tells_how_far_it_is(data: Path, filled: Filled, readers: int) -> None:
+def test_a_node_that_loads_is_alive_and_tells_how_far_it_is(data: Path, filled: Filled) -> None:
     (_, newest), wanted = filled
     slow = Slow(data / "snapshots" / newest.id / newest.parts[0].name)
-    registry = start(data, "--request-timeout-s", "5", readers=readers)
+    registry = start(data, "--request-timeout-s", "5")
     giving = threading.Thread(target=slow.give, daemon=True)
     try:
         until(lambda: _loaded(registry) == newest.id, WAIT_S, "the loading to be told")
@@ -333,13 +332,12 @@ def test_a_node_that_is_killed_while_it_loads_takes_the_loading_with_it(data: Pa
         registry.stop()
 
 
-@pytest.mark.parametrize("readers", [1, 0])
 def test_a_node_that_is_told_to_stop_while_it_loads_leaves_nothing_half_made(
-    data: Path, filled: Filled, readers: int
+    data: Path, filled: Filled
 ) -> None:
     (_, newest), _ = filled
     slow = Slow(data / "snapshots" / newest.id / newest.parts[0].name)
-    registry = start(data, readers=readers)
+    registry = start(data)
     try:
         until(lambda: _loaded(registry) == newest.id, WAIT_S, "the loading to be told")
         (node,) = [pid for pid, module in children(registry).items() if module == "registry.node.main"]

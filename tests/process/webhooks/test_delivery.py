@@ -22,7 +22,7 @@ from tests.support.running import PATIENT, Registry, until
 
 SECRET = "a secret of this test only, long enough"
 FLAGS = (
-    *("--readers", "0", "--webhooks-http", "true", "--webhooks-allow", "localhost"),
+    *("--readers", "1", "--webhooks-http", "true", "--webhooks-allow", "localhost"),
     *("--webhooks-timeout-s", "1", "--webhooks-retry-max-s", "0.1"),
 )
 FAR_S = 30.0

@@ -16,7 +16,7 @@ from registry.audit.entry import RequestEntry
 from registry.audit.file_changes import FileChanges
 from registry.audit.log import AuditLog
 from registry.base.config.loading import Settings
-from registry.node.governance import Governance
+from registry.node.process import Governance
 from tests.support.running import until_async
 
 

@@ -47,7 +47,7 @@ class Place:
 @contextmanager
 def running(data: Path, *flags: str) -> Iterator[Place]:
     """Start a registry of one process."""
-    registry = Registry(data, "--readers", "0", "--snapshots-builder", "none", *flags)
+    registry = Registry(data, "--readers", "1", "--snapshots-builder", "none", *flags)
     try:
         place = Place(registry.wait().url)
         with place.http:

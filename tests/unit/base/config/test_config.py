@@ -15,7 +15,7 @@ from registry.base.config.environment import CLIENT_NAMES, sort_variables
 from registry.base.config.loading import Settings, SettingsError, as_toml, load, table
 from registry.base.config.setting_types import Schedule
 from registry.base.config.settings import PREFIX
-from registry.host.wiring import api_settings
+from registry.host.public_server import api_settings
 from registry.log.kafka.security import Security
 from registry.security.policies_file import PoliciesFile
 from registry.security.sign_in import Oidc
@@ -63,6 +63,19 @@ def test_later_sources_win(file: Path) -> None:
 def test_the_environment_may_name_the_file(file: Path) -> None:
     file.write_text("readers = 3\n")
     assert load(environment={"REGISTRAR_CONFIG": str(file)}).settings.readers == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "origin"),
+    [
+        ({"readers": "0"}, {}, "flag --readers"),
+        ({}, {"REGISTRAR_READERS": "0"}, "environment REGISTRAR_READERS"),
+    ],
+)
+def test_no_readers_are_taken_as_one(flags: dict[str, str], environment: dict[str, str], origin: str) -> None:
+    loaded = load(flags, environment)
+    assert loaded.settings.readers == 1
+    assert f"({origin}) is taken as 1" in "".join(loaded.warnings)
 
 
 def service_links(service: str) -> dict[str, str]:
@@ -128,8 +141,8 @@ def test_what_was_meant_to_be_a_setting_is_refused(variable: str, hint: str) -> 
         ("listen", "[::1]:8081", "[::1]:8081"),
         ("listen", "registry-1.example:80", "registry-1.example:80"),
         ("data", "/var/lib/registrar", Path("/var/lib/registrar")),
-        ("readers", "0", 0),
-        ("readers", 0, 0),
+        ("readers", "7", 7),
+        ("readers", 256, 256),
         ("access_log", "TRUE", True),
         ("access_log", False, False),
         ("body_bytes_max", "512 KiB", 512 * 1024),
