@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import shutil
 import socket
 import struct
 import subprocess
@@ -83,7 +84,7 @@ class Broker(Process):
         self.controller_port = free_port()
         self.node_id = 1
         self.voters: Sequence[tuple[int, int]] = [(self.node_id, self.controller_port)]
-        self.cluster_id = _cluster_id()
+        self.cluster_id = _random_id()
         self.settings = dict(settings or {})
         self._proxied = [free_port() for _ in range(proxies)]
         self.proxies = [Proxy(f"127.0.0.1:{port}") for port in self._proxied]
@@ -207,6 +208,19 @@ class Broker(Process):
         (self.folder / "server.properties").write_text(lines, encoding="utf-8")
 
     def _format(self) -> None:
+        """Set up an empty folder as Kafka's tool does, which runs once on a machine for each release.
+
+        Of what it writes, only the ids differ from one folder to another.
+        """
+        data, kept = self.folder / "data", _beside_jars("formatted")
+        if kept.exists():
+            shutil.copytree(kept, data)
+            ids = {"node.id": self.node_id, "directory.id": _random_id(), "cluster.id": self.cluster_id}
+            lines = (data / "meta.properties").read_text(encoding="utf-8").splitlines()
+            named = ((line.partition("=")[0], line) for line in lines)
+            written = "".join(f"{name}={ids[name]}\n" if name in ids else f"{line}\n" for name, line in named)
+            (data / "meta.properties").write_text(written, encoding="utf-8")
+            return
         tool = [*self._java, "kafka.tools.StorageTool", "format"]
         done = subprocess.run(
             [*tool, "-t", self.cluster_id, "-c", self.folder / "server.properties"],
@@ -216,6 +230,9 @@ class Broker(Process):
             check=False,
         )
         assert done.returncode == 0, f"{self.name} could not be set up\n{done.stdout}{done.stderr}"
+        with one_at_a_time(kept), tempfile.TemporaryDirectory(dir=kept.parent) as work:
+            if not kept.exists():
+                shutil.copytree(data, Path(work) / kept.name).rename(kept)
 
 
 class Brokers:
@@ -259,14 +276,19 @@ class Brokers:
         self.stop()
 
 
-def _cluster_id() -> str:
+def _random_id() -> str:
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A")
+
+
+def _beside_jars(name: str) -> Path:
+    """Return a file that is kept in the cache for this release of Kafka."""
+    folder = jars.kafka()[0].parent
+    return folder.with_name(f"{folder.name}-{name}")
 
 
 def _shared_classes() -> str:
     """Return the option for an archive of loaded classes, which one run of a broker writes for each Java."""
-    folder = jars.kafka()[0].parent
-    file = folder.with_name(f"{folder.name}-{jars.java_identity()}.jsa")
+    file = _beside_jars(f"{jars.java_identity()}.jsa")
     if not file.exists():
         with one_at_a_time(file):
             if not file.exists():
