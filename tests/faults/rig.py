@@ -254,7 +254,7 @@ class Run:
 
 
 @contextmanager
-def run(rig: Rig, seed: int, folder: Path, *, workers: int = 8) -> Iterator[Run]:
+def run(rig: Rig, seed: int, folder: Path, *, workers: int = 4) -> Iterator[Run]:
     """Run load during the block; then everything must heal, and the checker must find nothing.
 
     ``folder`` is the partition's, as some broker has it on disk.
