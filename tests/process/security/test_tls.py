@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -82,6 +82,22 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
+class Shared(NamedTuple):
+    """A site with its registry, for tests that leave both as they were."""
+
+    site: Site
+    registry: Registry
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    site = Site(tmp_path_factory.mktemp("site"))
+    header = '"add Strict-Transport-Security: max-age=31536000; includeSubDomains"'
+    flags = ("--readers", "2", "--response-http-headers-config", header)
+    with running(site.serve(*site.pem, *flags)) as registry:
+        yield Shared(site, registry)
+
+
 @contextlib.contextmanager
 def running(registry: Registry) -> Iterator[Registry]:
     try:
@@ -91,21 +107,21 @@ def running(registry: Registry) -> Iterator[Registry]:
         registry.stop()
 
 
-def test_http_and_https_are_served_side_by_side(site: Site) -> None:
-    with running(site.serve(*site.pem, "--readers", "2")) as registry:
-        with closing(site.connection()) as connection:
-            connection.request("POST", PATH, BODY, KIND)
-            assert json.loads(connection.getresponse().read())["id"] == 1
-            connection.request("GET", "/schemas/ids/1")
-            assert SCHEMA in connection.getresponse().read()
-        with closing(http.client.HTTPConnection("127.0.0.1", site.plain)) as plain:
-            plain.request("GET", "/schemas/ids/1")
-            assert SCHEMA in plain.getresponse().read()
-            plain.request("GET", "/metrics")
-            gauge = b'registrar_certificate_expiry_seconds{file="tls_certificate"}'
-            assert gauge in plain.getresponse().read()
-        until(lambda: "Registrar" in registry.output, 10.0, "the banner")
-        assert f"http://127.0.0.1:{site.plain} and https://127.0.0.1:{site.port}\n" in registry.output
+def test_http_and_https_are_served_side_by_side(shared: Shared) -> None:
+    site, registry = shared
+    with closing(site.connection()) as connection:
+        connection.request("POST", PATH, BODY, KIND)
+        assert json.loads(connection.getresponse().read())["id"] == 1
+        connection.request("GET", "/schemas/ids/1")
+        assert SCHEMA in connection.getresponse().read()
+    with closing(http.client.HTTPConnection("127.0.0.1", site.plain)) as plain:
+        plain.request("GET", "/schemas/ids/1")
+        assert SCHEMA in plain.getresponse().read()
+        plain.request("GET", "/metrics")
+        gauge = b'registrar_certificate_expiry_seconds{file="tls_certificate"}'
+        assert gauge in plain.getresponse().read()
+    until(lambda: "Registrar" in registry.output, 10.0, "the banner")
+    assert f"http://127.0.0.1:{site.plain} and https://127.0.0.1:{site.port}\n" in registry.output
 
 
 def test_a_pkcs12_file_is_served_by_tls_alone_and_renewed_with_its_password(site: Site) -> None:
@@ -133,13 +149,15 @@ def test_a_pkcs12_file_is_served_by_tls_alone_and_renewed_with_its_password(site
         registry.stop()
 
 
-def test_certificates_are_replaced_under_load_without_a_failed_request(site: Site) -> None:
-    with running(site.serve(*site.pem, "--readers", "2")) as registry, load(site) as failures:
+def test_certificates_are_replaced_under_load_without_a_failed_request(shared: Shared) -> None:
+    site, registry = shared
+    before = len(registry.output)
+    with load(site) as failures:
         for _ in range(3):
             site.renew()
             until(site.serves_the_present_one, 30.0, "the new certificate")
             assert not failures
-        assert "stays in use" not in registry.output
+        assert "stays in use" not in registry.output[before:]
     assert not failures
 
 
@@ -176,14 +194,14 @@ def load(site: Site) -> Iterator[list[object]]:
 
 
 @pytest.mark.logs_errors("holds no valid certificates")
-def test_a_broken_replacement_leaves_the_certificate_in_use(site: Site) -> None:
-    with running(site.serve(*site.pem, "--readers", "1")) as registry:
-        before = site.served()
-        replace(site.certificate, b"nothing")
-        until(lambda: "holds no valid certificates in PEM" in registry.output, 30.0, "the error")
-        assert site.served() == before
-        site.renew()
-        until(site.serves_the_present_one, 30.0, "the new certificate")
+def test_a_broken_replacement_leaves_the_certificate_in_use(shared: Shared) -> None:
+    site, registry = shared
+    before = site.served()
+    replace(site.certificate, b"nothing")
+    until(lambda: "holds no valid certificates in PEM" in registry.output, 30.0, "the error")
+    assert site.served() == before
+    site.renew()
+    until(site.serves_the_present_one, 30.0, "the new certificate")
 
 
 @pytest.mark.logs_errors("holds no valid certificates", "the reader ended")
@@ -200,15 +218,15 @@ def test_a_reader_that_dies_while_the_files_are_broken_comes_back_when_they_are_
 
 @pytest.mark.parametrize(("version", "accepted"), [("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)])
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1:DeprecationWarning")
-def test_tls_1_1_is_refused(site: Site, version: str, accepted: bool) -> None:
+def test_tls_1_1_is_refused(shared: Shared, version: str, accepted: bool) -> None:
+    site = shared.site
     context = site.context()
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
     context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
-    with running(site.serve(*site.pem, "--readers", "1")):
-        if accepted:
-            assert site.get("/subjects", context)[0] == 200
-        else:
-            assert refused(site, context)
+    if accepted:
+        assert site.get("/subjects", context)[0] == 200
+    else:
+        assert refused(site, context)
 
 
 def client_flags(site: Site, auth: str) -> tuple[str, ...]:
@@ -267,10 +285,10 @@ def resumed(
         return secured.recv(100), secured.session
 
 
-def test_client_certificates_are_not_asked_for_by_default(site: Site) -> None:
+def test_client_certificates_are_not_asked_for_by_default(shared: Shared) -> None:
+    site = shared.site
     foreign = site.context(Authority("Other").issue("CN=eve").write(site.folder, "eve"))
-    with running(site.serve(*site.pem, "--readers", "1")):
-        assert site.get("/subjects", foreign)[0] == 200
+    assert site.get("/subjects", foreign)[0] == 200
 
 
 def test_the_ca_of_clients_is_replaced_without_a_restart(site: Site) -> None:
@@ -338,20 +356,20 @@ def answered(site: Site) -> int:
         return 0
 
 
-def test_hostile_bytes_leave_no_trace_in_the_log(site: Site) -> None:
-    with running(site.serve(*site.pem, "--readers", "2")) as registry:
-        until(lambda: registry.output.endswith("/versions/latest\n"), 60.0, "the whole banner")
-        before = registry.output
-        plain_http, broken_hello = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"\x16\x03\x01\x00\x05\x01"
-        for sent in (plain_http, broken_hello, bytes(range(256)) * 100):
-            send_and_wait(site.port, sent)
-        with (
-            pytest.raises((ssl.SSLError, ConnectionError)),
-            closing(http.client.HTTPSConnection("localhost", site.plain, context=site.context())) as client,
-        ):
-            client.connect()
-        assert site.get("/subjects")[0] == 200
-        assert registry.output == before
+def test_hostile_bytes_leave_no_trace_in_the_log(shared: Shared) -> None:
+    site, registry = shared
+    until(lambda: "/versions/latest\n" in registry.output, 60.0, "the whole banner")
+    before = registry.output
+    plain_http, broken_hello = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"\x16\x03\x01\x00\x05\x01"
+    for sent in (plain_http, broken_hello, bytes(range(256)) * 100):
+        send_and_wait(site.port, sent)
+    with (
+        pytest.raises((ssl.SSLError, ConnectionError)),
+        closing(http.client.HTTPSConnection("localhost", site.plain, context=site.context())) as client,
+    ):
+        client.connect()
+    assert site.get("/subjects")[0] == 200
+    assert registry.output == before
 
 
 def send_and_wait(port: int, sent: bytes) -> None:
@@ -391,10 +409,8 @@ def test_a_start_with_unusable_files_is_refused_with_the_setting_and_the_reason(
         (site.folder / f"data-{site.plain}.txt").unlink()
 
 
-def test_hsts_is_set_by_the_response_headers(site: Site) -> None:
-    header = '"add Strict-Transport-Security: max-age=31536000; includeSubDomains"'
-    flags = ("--readers", "1", "--response-http-headers-config", header)
-    with running(site.serve(*site.pem, *flags)), closing(site.connection()) as connection:
+def test_hsts_is_set_by_the_response_headers(shared: Shared) -> None:
+    with closing(shared.site.connection()) as connection:
         for path in ("/subjects", "/schemas/ids/9"):
             connection.request("GET", path)
             answer = connection.getresponse()
