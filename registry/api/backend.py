@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from registry.domain.commands import Command, Outcome
-from registry.domain.errors import INCOMPATIBLE
+from registry.domain.errors import INCOMPATIBLE, RegistryError
 from registry.domain.history.moment import Moment, OwnerRows
 from registry.domain.log_format.lineage import Mismatch
 from registry.domain.pending_command import NO_ORIGIN, Origin
@@ -22,7 +22,6 @@ from registry.feed.quota import Bounds
 from registry.security.sign_in import NO_SIGN_IN, SignIn
 from registry.webhooks.destinations import Destinations
 from registry.webhooks.signing import Signer
-from snapshots.catalogue.catalogue import Entry
 
 
 class SnapshotStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +118,32 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     primacies: list[Primacy]  # the oldest first
 
 
+R = TypeVar("R")
+A = TypeVar("A")
+# Returns the error that the client gets if the node does not answer, from the one that says why.
+Unanswered = Callable[[RegistryError], RegistryError]
+
+
+class NodeQuery(Generic[R, A]):
+    """A query of the node: a row of the table in :mod:`.node_queries`."""
+
+    def __init__(
+        self,
+        number: int,
+        request: type[R],
+        answer: type[A],
+        *,
+        timeout_s: float,
+        unanswered: Unanswered = lambda error: error,
+    ) -> None:
+        """``timeout_s`` limits the answer, in seconds; ``unanswered`` makes the error if there is none."""
+        self.number: Final = number
+        self.timeout_s: Final = timeout_s
+        self.unanswered: Final = unanswered
+        self.decode_request: Final[Callable[[bytes], R]] = msgspec.msgpack.Decoder(request).decode
+        self.decode_answer: Final[Callable[[bytes], A]] = msgspec.msgpack.Decoder(answer).decode
+
+
 class Backend(Protocol):
     """Access to rows, writes and the node. Calls may raise :class:`~registry.domain.errors.RegistryError`."""
 
@@ -147,24 +172,16 @@ class Backend(Protocol):
         """Return the state of this host's node."""
         ...
 
-    async def cluster(self) -> ClusterStatus:
-        """Return all nodes as this host's node knows them."""
-        ...
-
     async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         """Return the rows of owners, packed as in row keys, at a moment in the past."""
-        ...
-
-    async def snapshots(self) -> list[Entry]:
-        """Return the snapshots in the catalogue, newest first."""
         ...
 
     async def events(self, position: int, wait_s: float) -> Page:
         """Return a page of the change feed, see :meth:`registry.feed.contract.Source.events`."""
         ...
 
-    async def delete_snapshot(self, id: str) -> Entry | None:
-        """Delete a snapshot; return the remaining entry if its files cannot be reached."""
+    async def ask(self, query: NodeQuery[R, A], request: R) -> A:
+        """Return the answer of this host's node to a query of the table."""
         ...
 
 

@@ -20,6 +20,7 @@ from registry.domain.rows.view import View, scan
 from .answers import Answer, Header, json_answer
 from .backend import Backend
 from .listing import Listing, Mark
+from .node_queries import CLUSTER
 from .operations import Call, Freshness, NodeHandler, Operation, RowHandler
 from .paging import page
 from .parameters import PAGE, flag, word
@@ -113,7 +114,7 @@ async def node(call: Call, backend: Backend) -> Answer:
 
 async def cluster(call: Call, backend: Backend) -> Answer:
     """``GET /admin/cluster``: all nodes, as this host's node knows them from their reports."""
-    found = await backend.cluster()
+    found = await backend.ask(CLUSTER, None)
     return Answer(msgspec.json.encode(found), headers=_NO_STORE)
 
 

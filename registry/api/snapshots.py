@@ -13,6 +13,7 @@ from snapshots.catalogue.catalogue import Entry
 
 from .answers import Answer, Header
 from .backend import Backend
+from .node_queries import DELETE_SNAPSHOT, SNAPSHOTS
 from .operations import WRITE_ERRORS, Call, Freshness, Operation
 from .permissions import ADMINS
 
@@ -27,13 +28,14 @@ def request_snapshot(call: Call, view: View) -> Command:
 
 async def list_snapshots(call: Call, backend: Backend) -> Answer:
     """``GET /admin/snapshots``: newest first."""
-    return _answer(await backend.snapshots())
+    entries = await backend.ask(SNAPSHOTS, None)
+    return _answer(entries)
 
 
 async def get_snapshot(call: Call, backend: Backend) -> Answer:
     """``GET /admin/snapshots/{snapshot}``."""
     wanted = call.path["snapshot"]
-    for entry in await backend.snapshots():
+    for entry in await backend.ask(SNAPSHOTS, None):
         if entry.id == wanted:
             return _answer(entry)
     raise e.SNAPSHOT_NOT_FOUND(wanted)
@@ -41,8 +43,8 @@ async def get_snapshot(call: Call, backend: Backend) -> Answer:
 
 async def delete_snapshot(call: Call, backend: Backend) -> Answer:
     """``DELETE /admin/snapshots/{snapshot}``: 204, or 202 if its files cannot be reached."""
-    left = await backend.delete_snapshot(call.path["snapshot"])
-    return Answer(status=204, headers=_NO_STORE) if left is None else _answer(left, 202)
+    left = await backend.ask(DELETE_SNAPSHOT, call.path["snapshot"])
+    return _answer(left[0], 202) if left else Answer(status=204, headers=_NO_STORE)
 
 
 def _answer(value: Entry | list[Entry], status: int = 200) -> Answer:

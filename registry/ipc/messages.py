@@ -17,15 +17,11 @@ from typing import cast
 
 import msgspec
 
-from registry.api.backend import ClusterStatus, NodeStatus
 from registry.base.observe.metrics import Tally
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Outcome, Refused
-from registry.domain.history.moment import Moment, OwnerRows
 from registry.domain.log_format.lineage import Mismatch
 from registry.domain.pending_command import CommandRequest
-from registry.feed.contract import Page
-from snapshots.catalogue.catalogue import Entry
 
 
 class Hello(msgspec.Struct, tag=True, frozen=True):
@@ -52,56 +48,20 @@ class Confirm(msgspec.Struct, tag=True, frozen=True):
     offset: int = -1
 
 
-class AskStatus(msgspec.Struct, tag=True, frozen=True):
-    """A request for the node's status; answered by :class:`Status`."""
+class Query(msgspec.Struct, tag=True, frozen=True):
+    """A query; answered by :class:`Reply`."""
 
     number: int
-
-
-class AskSnapshots(msgspec.Struct, tag=True, frozen=True):
-    """A request for all snapshots; answered by :class:`Snapshots`, the newest first."""
-
-    number: int
-
-
-class AskEvents(msgspec.Struct, tag=True, frozen=True):
-    """A request for events of the change feed; answered by :class:`Events`.
-
-    At the end of the log the node waits ``wait_s`` seconds for the next ones.
-    """
-
-    number: int
-    position: int
-    wait_s: float
-
-
-class DeleteSnapshot(msgspec.Struct, tag=True, frozen=True):
-    """A request to delete a snapshot; answered by :class:`Snapshots` with its remains, usually none."""
-
-    number: int
-    id: str
-
-
-class AskCluster(msgspec.Struct, tag=True, frozen=True):
-    """A request for the state of the cluster; answered by :class:`Cluster`."""
-
-    number: int
-
-
-class AskPast(msgspec.Struct, tag=True, frozen=True):
-    """A request for the rows of owners at a moment in the past; answered by :class:`Past`."""
-
-    number: int
-    moment: Moment
-    owners: list[bytes]
-    asker: str = ""
+    # Of its row in :data:`registry.api.node_queries.QUERIES`.
+    query: int
+    # The request of the row, packed.
+    request: msgspec.Raw
 
 
 class Report(msgspec.Struct, tag=True, frozen=True):
-    """Counters of the reader; answered by :class:`Metrics` if ``number`` is not 0."""
+    """Counters of the reader."""
 
     tally: Tally
-    number: int = 0
 
 
 class State(msgspec.Struct, tag=True, frozen=True):
@@ -137,68 +97,19 @@ class Confirmed(msgspec.Struct, tag=True, frozen=True):
     fresh: bool
 
 
-class Status(msgspec.Struct, tag=True, frozen=True):
-    """The node's status."""
+class Reply(msgspec.Struct, tag=True, frozen=True):
+    """The answer of the query's row, packed; nothing if the query was refused."""
 
     number: int
-    status: NodeStatus
-
-
-class Cluster(msgspec.Struct, tag=True, frozen=True):
-    """The cluster as the node knows it, or the error for which it does not."""
-
-    number: int
-    status: ClusterStatus | None
+    answer: msgspec.Raw
     refused: Refused | None = None
 
 
-class Past(msgspec.Struct, tag=True, frozen=True):
-    """Rows at a moment in the past, or the error for which they are not known."""
-
-    number: int
-    told: OwnerRows | None
-    refused: Refused | None = None
-
-
-class Snapshots(msgspec.Struct, tag=True, frozen=True):
-    """Entries of the snapshot catalogue, or the error for which there are none."""
-
-    number: int
-    entries: list[Entry]
-    refused: Refused | None = None
-
-
-class Events(msgspec.Struct, tag=True, frozen=True):
-    """A page of the change feed, or the error for which there is none."""
-
-    number: int
-    page: Page
-    refused: Refused | None = None
-
-
-class Metrics(msgspec.Struct, tag=True, frozen=True):
-    """The metrics of all processes of the host, or the error for which there are none."""
-
-    number: int
-    text: bytes
-    refused: Refused | None = None
-
-
-FromReader = (
-    Hello
-    | Submit
-    | Confirm
-    | AskStatus
-    | AskCluster
-    | AskPast
-    | AskSnapshots
-    | AskEvents
-    | DeleteSnapshot
-    | Report
-)
-FromNode = State | Decided | Confirmed | Status | Cluster | Snapshots | Events | Metrics | Past
+FromReader = Hello | Submit | Confirm | Query | Report
+FromNode = State | Decided | Confirmed | Reply
 
 encode = msgspec.msgpack.Encoder().encode
+NO_ANSWER = msgspec.Raw(encode(None))
 decode_from_reader = msgspec.msgpack.Decoder(FromReader).decode
 decode_from_node = msgspec.msgpack.Decoder(FromNode).decode
 

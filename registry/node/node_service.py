@@ -9,39 +9,31 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from registry.api.backend import ClusterStatus, NodeStatus
 from registry.domain.commands import Outcome, refused
-from registry.domain.errors import TOO_MANY_WRITES, RegistryError
+from registry.domain.errors import RegistryError
 from registry.domain.pending_command import PendingCommand
 from registry.domain.pending_command import Submit as SubmitCommand
-from registry.feed.contract import NO_EVENTS
 from registry.ipc.messages import (
-    AskCluster,
-    AskEvents,
-    AskPast,
-    AskSnapshots,
-    AskStatus,
-    Cluster,
+    NO_ANSWER,
     Confirm,
     Confirmed,
     Decided,
-    DeleteSnapshot,
-    Events,
     FromReader,
     Hello,
-    Metrics,
-    Past,
+    Query,
+    Reply,
     Report,
-    Snapshots,
     State,
-    Status,
     Submit,
+    encode,
 )
 
 from .ipc_server import ReaderConnection
 from .node import Node
-from .past.thread import Told
-from .snapshots.coordinator import Deleted, Listed
+from .queries import HANDLERS, Answering
 
 WATCH_EVERY_S = 0.25
 _log = logging.getLogger(__name__)
@@ -62,9 +54,7 @@ class NodeService:
     ) -> None:
         self.node = node
         self.submit = submit
-        self.status = status
-        self.cluster = cluster
-        self.metrics = metrics
+        self.answering = Answering(node, status, cluster, metrics)
         self.confirm_timeout_s = confirm_timeout_s
         self.loop = asyncio.get_running_loop()
         self.sessions: set[NodeSession] = set()
@@ -150,26 +140,10 @@ class NodeSession:
                 self._service.submit(PendingCommand(request, deadline, reply, forwarded, in_doubt))
             case Confirm(number, offset):
                 self._begin(self._confirm(number, offset))
-            case AskStatus(number):
-                status = self._service.status()
-                self._send_started()
-                self._connection.send(Status(number, status))
-            case AskCluster(number):
-                self._connection.send(Cluster(number, self._service.cluster()))
-            case AskPast(number, moment, owners, asker):
-                self._node.past.ask(moment, owners, partial(self._told, number), asker)
-            case Report(tally, number):
+            case Query(number, query, request):
+                self._begin(self._answer(number, query, bytes(request)))
+            case Report(tally):
                 self._node.processes.report(self.number, tally)
-                if number:
-                    self._connection.send(Metrics(number, self._service.metrics()))
-            case AskSnapshots(number):
-                if not self._node.snapshots.list_entries(lambda listed: self._listed(number, listed)):
-                    self._listed(number, TOO_MANY_WRITES())
-            case AskEvents(number, position, wait_s):
-                self._begin(self._events(number, position, wait_s))
-            case DeleteSnapshot(number, id):
-                if not self._node.snapshots.delete(id, lambda left: self._deleted(number, left)):
-                    self._deleted(number, TOO_MANY_WRITES())
             case Hello(pid):
                 _log.debug("reader %d has connected", pid)
 
@@ -189,11 +163,15 @@ class NodeSession:
             fresh = self.sent.started
         self._connection.send(Confirmed(number, fresh))
 
-    async def _events(self, number: int, position: int, wait_s: float) -> None:
+    async def _answer(self, number: int, query: int, request: bytes) -> None:
+        row, handler = HANDLERS[query]
         try:
-            self._connection.send(Events(number, await self._node.feed.events(position, wait_s)))
+            answer = msgspec.Raw(encode(await handler(self._service.answering, row.decode_request(request))))
+            reply = Reply(number, answer)
         except RegistryError as error:
-            self._connection.send(Events(number, NO_EVENTS, refused(error)))
+            reply = Reply(number, NO_ANSWER, refused(error))
+        self._send_started()
+        self._connection.send(reply)
 
     def _send_started(self) -> None:
         """Send the reader the state if the node has started and the reader does not know it yet.
@@ -203,21 +181,6 @@ class NodeSession:
         """
         if self._node.started and not self.sent.started:
             self.send_state()
-
-    def _listed(self, number: int, listed: Listed) -> None:
-        if isinstance(listed, RegistryError):
-            self._connection.send(Snapshots(number, [], refused(listed)))
-        else:
-            self._connection.send(Snapshots(number, listed))
-
-    def _told(self, number: int, told: Told) -> None:
-        if isinstance(told, RegistryError):
-            self._connection.send(Past(number, None, refused(told)))
-        else:
-            self._connection.send(Past(number, told))
-
-    def _deleted(self, number: int, left: Deleted) -> None:
-        self._listed(number, left if isinstance(left, RegistryError) else [] if left is None else [left])
 
     def _decided(self, number: int, outcome: Outcome) -> None:
         # The replies of a batch arrive one after another; send them together.

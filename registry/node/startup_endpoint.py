@@ -10,33 +10,26 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from registry.api.node_queries import STATUS
 from registry.domain.admission import Room, size_of
 from registry.domain.commands import refused
 from registry.domain.errors import NOT_STARTED
-from registry.feed.contract import NO_EVENTS
 from registry.ipc.messages import (
-    AskCluster,
-    AskEvents,
-    AskPast,
-    AskSnapshots,
-    AskStatus,
-    Cluster,
+    NO_ANSWER,
     Confirm,
     Confirmed,
     Decided,
-    DeleteSnapshot,
-    Events,
     FromReader,
     Hello,
-    Metrics,
-    Past,
+    Query,
+    Reply,
     Report,
-    Snapshots,
     State,
-    Status,
     Submit,
+    encode,
 )
 
 from .ipc_server import IpcServer, ReaderConnection
@@ -100,24 +93,16 @@ class StartingSession:
         """Answer requests that need no node, hold writes until there is one, and refuse all others."""
         send = self._connection.send
         match message:
-            case AskStatus(number):
-                send(Status(number, self._progress.status()))
+            case Query(number, query) if query == STATUS.number:
+                send(Reply(number, msgspec.Raw(encode(self._progress.status()))))
+            case Query(number):
+                send(Reply(number, NO_ANSWER, refused(NOT_STARTED())))
             case Confirm(number):
                 send(Confirmed(number, False))
             case Submit(request=request) if self._room.fits(size_of(request.command)):
                 self._hold(message)
             case Submit(number):
                 send(Decided(number, refused(NOT_STARTED())))
-            case AskCluster(number):
-                send(Cluster(number, None, refused(NOT_STARTED())))
-            case AskPast(number):
-                send(Past(number, None, refused(NOT_STARTED())))
-            case AskSnapshots(number) | DeleteSnapshot(number):
-                send(Snapshots(number, [], refused(NOT_STARTED())))
-            case AskEvents(number=number):
-                send(Events(number, NO_EVENTS, refused(NOT_STARTED())))
-            case Report(number=number) if number:
-                send(Metrics(number, b"", refused(NOT_STARTED())))
             case Hello() | Report():
                 pass  # reports are cumulative, so the next one includes this one
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from registry.api.backend import ClusterStatus, NodeStatus
+from registry.api.backend import A, NodeQuery, NodeStatus, R
+from registry.api.node_queries import EVENTS, PAST, STATUS, EventsFrom, OwnersAt
 from registry.domain.commands import Command, Outcome
 from registry.domain.errors import NOT_OF_THE_LOG, NOT_STARTED, UNAVAILABLE, RegistryError
 from registry.domain.history.moment import Moment, OwnerRows, plain_owners
@@ -17,7 +18,6 @@ from registry.ipc.messages import State
 from registry.store.layout import StoreError, StoreMissing
 from registry.store.reader import StoreReader
 from registry.store.views import AppliedView, served
-from snapshots.catalogue.catalogue import Entry
 
 from .node_client import NodeClient
 from .read_barrier import ReadBarrier
@@ -114,25 +114,17 @@ class ReaderBackend:
         # A log that ends before the rows do is not the store's log; the node has to handle that.
         return await self.node.confirm(end) if applied < end else await self.node.confirm()
 
-    async def cluster(self) -> ClusterStatus:
-        """Return the cluster as the node knows it."""
-        return await self.node.cluster()
+    async def ask(self, query: NodeQuery[R, A], request: R) -> A:
+        """Return the node's answer to a query."""
+        return await self.node.ask(query, request)
 
     async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
         """Return what the node tells, with sensitive metadata decrypted."""
-        return plain_owners(await self.node.past(moment, owners, asker), self._cipher)
-
-    async def snapshots(self) -> list[Entry]:
-        """Return the node's catalogue."""
-        return await self.node.snapshots()
+        return plain_owners(await self.ask(PAST, OwnersAt(moment, owners, asker)), self._cipher)
 
     async def events(self, position: int, wait_s: float) -> Page:
         """Return a page of the change feed from the node."""
-        return await self.node.events(position, wait_s)
-
-    async def delete_snapshot(self, id: str) -> Entry | None:
-        """Have the node delete it."""
-        return await self.node.delete_snapshot(id)
+        return await self.node.ask(EVENTS, EventsFrom(position, wait_s), wait_s)
 
     def applied(self) -> int:
         """Return the applied offset."""
@@ -147,7 +139,7 @@ class ReaderBackend:
     async def status(self) -> NodeStatus:
         """Return the node's state; if it does not answer, not ready, with the reason."""
         try:
-            return await self.node.status()
+            return await self.node.ask(STATUS, None)
         except RegistryError:
             return NodeStatus(
                 role="following", epoch=-1, applied=self.applied(), end=self.applied(), digest="",

@@ -19,7 +19,8 @@ from typing import Any
 
 import msgspec
 
-from registry.api.backend import ClusterStatus, NodeStatus
+from registry.api.backend import A, NodeQuery, R
+from registry.api.node_queries import METRICS
 from registry.base.observe.metrics import Tally
 from registry.domain.admission import Room, is_large, size_of
 from registry.domain.commands import (
@@ -32,45 +33,27 @@ from registry.domain.commands import (
 )
 from registry.domain.errors import (
     FORWARD_FAILED,
-    OUTCOME_UNKNOWN,
-    TOO_LATE,
     TOO_MANY_WRITES,
-    UNAVAILABLE,
     RegistryError,
 )
-from registry.domain.history.moment import Moment, OwnerRows
 from registry.domain.pending_command import NO_ORIGIN, CommandRequest, Origin
-from registry.feed.contract import Page
 from registry.ipc.messages import (
-    AskCluster,
-    AskEvents,
-    AskPast,
-    AskSnapshots,
-    AskStatus,
-    Cluster,
     Confirm,
     Confirmed,
     Decided,
-    DeleteSnapshot,
-    Events,
     Hello,
-    Metrics,
-    Past,
+    Query,
+    Reply,
     Report,
-    Snapshots,
     State,
-    Status,
     Submit,
+    encode,
 )
-from snapshots.catalogue.catalogue import Entry
 
 from .node_connection import NodeConnection, NodeLost, NotSent
 
 RETRY_S = 0.05
-STATUS_TIMEOUT_S = 2.0  # Seconds for queries of the node's state, which can be repeated.
-EVENTS_TIMEOUT_S = 15.0  # Seconds for events that the node reads from the log again.
-CATALOGUE_TIMEOUT_S = 15.0  # Seconds for queries that the node has to pass on, and for deletions.
-PAST_TIMEOUT_S = 15.0  # Seconds for the past, more than the node takes to tell it.
+QUERY_WAIT_S = 2.0  # Seconds that a query waits for a connection to the node.
 _LATE_EVERY_S = 0.25
 _MARGIN_S = 0.5
 _log = logging.getLogger(__name__)
@@ -206,84 +189,27 @@ class NodeClient:
         assert isinstance(answer, Confirmed)
         return answer.fresh
 
-    async def status(self) -> NodeStatus:
-        """Return the node's state. Raises as :meth:`submit`."""
-        answer = await self._call(AskStatus, STATUS_TIMEOUT_S, STATUS_TIMEOUT_S)
-        assert isinstance(answer, Status)
-        return answer.status
+    async def ask(self, query: NodeQuery[R, A], request: R, more_s: float = 0.0) -> A:
+        """Return the node's answer to a query, for which it may take ``more_s`` seconds more than usual.
 
-    async def cluster(self) -> ClusterStatus:
-        """Return the cluster as the node knows it. Raises 503 if the node does not answer."""
+        Raises what the node refuses it with, and what the row makes of the errors of :meth:`submit`.
+        """
+        packed = msgspec.Raw(encode(request))
         try:
-            answer = await self._call(AskCluster, STATUS_TIMEOUT_S, STATUS_TIMEOUT_S)
-        except RegistryError:
-            raise UNAVAILABLE("This host's node does not answer") from None
-        assert isinstance(answer, Cluster)
-        if answer.refused is not None:
-            raise RegistryError(answer.refused.code, answer.refused.message)
-        assert answer.status is not None
-        return answer.status
-
-    async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
-        """Return the rows of owners at a moment in the past. Raises 400, 410, 422, 503."""
-        try:
-            answer = await self._call(
-                lambda number: AskPast(number, moment, owners, asker), PAST_TIMEOUT_S, STATUS_TIMEOUT_S
+            reply = await self._call(
+                lambda number: Query(number, query.number, packed), query.timeout_s + more_s, QUERY_WAIT_S
             )
         except RegistryError as error:
-            if error.code != OUTCOME_UNKNOWN.code:
-                raise
-            raise TOO_LATE() from None
-        assert isinstance(answer, Past)
-        if answer.refused is not None:
-            refused = answer.refused
+            raise query.unanswered(error) from None
+        assert isinstance(reply, Reply)
+        if (refused := reply.refused) is not None:
             raise RegistryError(refused.code, refused.message).retried_after(refused.retry_after_s)
-        assert answer.told is not None
-        return answer.told
-
-    async def snapshots(self) -> list[Entry]:
-        """Return the entries of the catalogue. Raises 503 if the node does not know them."""
-        try:
-            return await self._entries(AskSnapshots)
-        except RegistryError as error:
-            if error.code != OUTCOME_UNKNOWN.code:
-                raise
-            raise UNAVAILABLE("The node did not list its snapshots in time; try again") from None
-
-    async def events(self, position: int, wait_s: float) -> Page:
-        """Return a page of the change feed. Raises 410 and 503."""
-        try:
-            answer = await self._call(
-                lambda number: AskEvents(number, position, wait_s),
-                wait_s + EVENTS_TIMEOUT_S,
-                STATUS_TIMEOUT_S,
-            )
-        except RegistryError:
-            raise UNAVAILABLE("The node did not return its changes in time; try again") from None
-        assert isinstance(answer, Events)
-        if answer.refused is not None:
-            raise RegistryError(answer.refused.code, answer.refused.message)
-        return answer.page
-
-    async def delete_snapshot(self, id: str) -> Entry | None:
-        """Delete a snapshot; return what is left of it. Raises 40480, 40980, and as :meth:`submit`."""
-        left = await self._entries(lambda number: DeleteSnapshot(number, id))
-        return left[0] if left else None
-
-    async def _entries(self, message: Callable[[int], msgspec.Struct]) -> list[Entry]:
-        answer = await self._call(message, CATALOGUE_TIMEOUT_S, STATUS_TIMEOUT_S)
-        assert isinstance(answer, Snapshots)
-        if answer.refused is not None:
-            raise RegistryError(answer.refused.code, answer.refused.message)
-        return answer.entries
+        return query.decode_answer(bytes(reply.answer))
 
     async def metrics(self, tally: Tally) -> bytes:
         """Return the host's metrics. Raises as :meth:`submit`."""
-        answer = await self._call(lambda number: Report(tally, number), STATUS_TIMEOUT_S, STATUS_TIMEOUT_S)
-        assert isinstance(answer, Metrics)
-        if answer.refused is not None:
-            raise RegistryError(answer.refused.code, answer.refused.message)
-        return answer.text
+        self.report(tally)
+        return await self.ask(METRICS, None)
 
     def report(self, tally: Tally) -> None:
         """Send the counts to the node, if it is connected."""

@@ -13,7 +13,8 @@ import orjson
 from starlette.types import Message
 
 from registry.api.app import create_app
-from registry.api.backend import ApiSettings, ClusterStatus, NodeReport, NodeStatus
+from registry.api.backend import ApiSettings, ClusterStatus, NodeQuery, NodeReport, NodeStatus
+from registry.api.node_queries import CLUSTER, DELETE_SNAPSHOT, SNAPSHOTS
 from registry.domain.commands import (
     AskWebhooks,
     Command,
@@ -195,8 +196,17 @@ class ListBackend:
             found[CONTEXTS] = list(scan(rows, CONTEXT))
         return plain_owners(OwnerRows(len(part), found), self.cipher)
 
-    async def snapshots(self) -> list[Entry]:
-        return list(self.entries.values())
+    async def ask(self, query: NodeQuery[Any, Any], request: Any) -> Any:
+        if query is SNAPSHOTS:
+            return list(self.entries.values())
+        if query is CLUSTER:
+            mine = NodeReport(node="n", url="http://here:8081", role="primary", applied=len(self.log))
+            return ClusterStatus(node="n", primary=mine.url, problem="", nodes=[mine], primacies=[])
+        assert query is DELETE_SNAPSHOT
+        if request not in self.entries:
+            raise SNAPSHOT_NOT_FOUND(request)
+        del self.entries[request]
+        return []
 
     async def events(self, position: int, wait_s: float) -> Page:
         if position >= len(self.log):
@@ -208,12 +218,6 @@ class ListBackend:
             raise EVENTS_DELETED(position - 1, self.deleted_before, self.deleted_before - 1)
         found = [event for event in map(event_of, records) if event is not None]
         return Page([encode_event(each) for each in found], max(position, len(self.log)))
-
-    async def delete_snapshot(self, id: str) -> Entry | None:
-        if id not in self.entries:
-            raise SNAPSHOT_NOT_FOUND(id)
-        del self.entries[id]
-        return None
 
     def append(self, key: bytes | None, value: bytes | None, principal: bytes = b"") -> None:
         record = Record(len(self.log), self.first_ts + len(self.log), key, value, principal)
@@ -250,10 +254,6 @@ class ListBackend:
             ready_for_writes=not (self.reasons or self.unwritable),
             reasons_for_writes=[*self.reasons, *self.unwritable], log="log-1",
         )  # fmt: skip
-
-    async def cluster(self) -> ClusterStatus:
-        mine = NodeReport(node="n", url="http://here:8081", role="primary", applied=len(self.log))
-        return ClusterStatus(node="n", primary=mine.url, problem="", nodes=[mine], primacies=[])
 
     def digest(self) -> str:
         return digest.text(digest.of_rows(scan(self.rows, b"")))

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from registry.api.backend import NodeStatus
-from registry.ipc.messages import AskStatus, Confirm, Confirmed, Framed, State, Status, decode_from_node
+from registry.api.node_queries import STATUS
+from registry.ipc.messages import Confirm, Confirmed, Framed, Query, Reply, State, decode_from_node, encode
 from registry.node.ipc_server import IpcServer
 from registry.node.node_service import NodeService
 
@@ -80,11 +81,14 @@ async def _replies(path: Path, question: msgspec.Struct) -> list[msgspec.Struct]
     return reader.received
 
 
+ASKED = Query(1, STATUS.number, msgspec.Raw(encode(None)))
+
+
 @pytest.mark.parametrize(
     ("question", "answer"),
     [
         pytest.param(Confirm(1), Confirmed(1, True), id="takes rows for new"),
-        pytest.param(AskStatus(1), Status(1, READY), id="says that it is ready"),
+        pytest.param(ASKED, Reply(1, msgspec.Raw(encode(READY))), id="says that it is ready"),
     ],
 )
 def test_a_reader_knows_that_the_node_has_started_before_it(

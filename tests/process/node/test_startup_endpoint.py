@@ -9,19 +9,19 @@ from typing import Any
 
 import msgspec
 
+from registry.api.backend import NodeQuery
+from registry.api.node_queries import DELETE_SNAPSHOT, SNAPSHOTS, STATUS
 from registry.domain.commands import DeleteSubject
 from registry.domain.pending_command import CommandRequest
 from registry.ipc.messages import (
-    AskSnapshots,
-    AskStatus,
     Confirm,
     Confirmed,
     Decided,
-    DeleteSnapshot,
     Framed,
     FromReader,
+    Query,
+    Reply,
     State,
-    Status,
     Submit,
     decode_from_node,
     encode,
@@ -31,6 +31,10 @@ from registry.node.ipc_server import IpcServer, ReaderConnection
 from registry.node.startup.progress import StartProgress
 from registry.node.startup_endpoint import HELD_MAX, starting_server
 from tests.support.running import until_async
+
+
+def asked(number: int, query: NodeQuery[Any, Any], request: Any = None) -> Query:
+    return Query(number, query.number, msgspec.Raw(encode(request)))
 
 
 class Reader(Framed):
@@ -80,13 +84,14 @@ def while_starting(path: Path, try_it: Callable[[IpcServer, StartProgress, Reade
 
 def test_requests_are_answered_before_there_is_a_node(tmp_path: Path) -> None:
     async def try_it(ipc: IpcServer, progress: StartProgress, reader: Reader) -> None:
-        reader.send(AskStatus(1), Confirm(2), AskSnapshots(4), DeleteSnapshot(5, "one"))
+        reader.send(asked(1, STATUS), Confirm(2), asked(4, SNAPSHOTS), asked(5, DELETE_SNAPSHOT, "one"))
         reader.send(Submit(3, CommandRequest(DeleteSubject("s"), 0.01)))
         await until_async(lambda: len(reader.received) == 6, "all answers")
         state, status, confirmed, *others, decided = reader.received
         assert state == State(started=False, opening=True)
-        assert isinstance(status, Status)
-        assert (status.status.started, status.status.reasons) == (False, ["waiting for the log"])
+        assert isinstance(status, Reply)
+        found = STATUS.decode_answer(bytes(status.answer))
+        assert (found.started, found.reasons) == (False, ["waiting for the log"])
         assert confirmed == Confirmed(2, False)
         assert all("503" in str(other) for other in others)
         assert isinstance(decided, Decided)
@@ -108,7 +113,7 @@ def test_readers_may_serve_the_rows_once_the_log_is_known_to_be_theirs(tmp_path:
 
 def test_held_writes_go_to_the_node_and_the_reader_stays_connected(tmp_path: Path) -> None:
     async def try_it(ipc: IpcServer, progress: StartProgress, reader: Reader) -> None:
-        reader.send(Submit(1, CommandRequest(DeleteSubject("s"), 20.0)), AskStatus(2))
+        reader.send(Submit(1, CommandRequest(DeleteSubject("s"), 20.0)), asked(2, STATUS))
         await until_async(lambda: len(reader.received) == 2, "the status")
         node = Node()
         ipc.swap(node)
@@ -116,8 +121,8 @@ def test_held_writes_go_to_the_node_and_the_reader_stays_connected(tmp_path: Pat
         assert isinstance(submit, Submit)
         assert (submit.number, submit.request.command) == (1, DeleteSubject("s"))
         assert 0 < submit.request.remaining_s <= 20
-        reader.send(AskSnapshots(4))
-        await until_async(lambda: node.requests[1:] == [AskSnapshots(4)], "what is asked of the node")
+        reader.send(asked(4, SNAPSHOTS))
+        await until_async(lambda: node.requests[1:] == [asked(4, SNAPSHOTS)], "what is asked of the node")
         await until_async(lambda: reader.received[-1] == State(started=True), "the state of the started node")
 
     while_starting(tmp_path / "node", try_it)
@@ -126,7 +131,7 @@ def test_held_writes_go_to_the_node_and_the_reader_stays_connected(tmp_path: Pat
 def test_a_write_that_is_half_received_when_the_node_starts_goes_to_the_node(tmp_path: Path) -> None:
     async def try_it(ipc: IpcServer, progress: StartProgress, reader: Reader) -> None:
         submit = Submit(1, CommandRequest(DeleteSubject("s"), 20.0))
-        first, second = frames([encode(AskStatus(2))]), frames([encode(submit)])
+        first, second = frames([encode(asked(2, STATUS))]), frames([encode(submit)])
         reader.transport.write(first + second[:-5])
         await until_async(lambda: len(reader.received) == 2, "the status")
         node = Node()

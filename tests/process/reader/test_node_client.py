@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from registry.api.node_queries import PAST, OwnersAt
 from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Refused, Register
 from registry.domain.errors import RegistryError
 from registry.domain.history.moment import Moment
 from registry.domain.pending_command import Origin
 from registry.domain.principal import CheckedNames
 from registry.ipc.messages import (
+    NO_ANSWER,
     PIECE_BYTES,
-    AskPast,
     Decided,
     Framed,
-    Past,
+    Query,
+    Reply,
     State,
     Submit,
     decode_from_reader,
@@ -263,9 +265,9 @@ class Forgetful(Framed):
 
     def on_message(self, message: bytes) -> None:
         said = decode_from_reader(message)
-        if isinstance(said, AskPast):
-            self.askers.append(said.asker)
-            self.send(Past(said.number, None, Refused(410, "forgotten")))
+        if isinstance(said, Query):
+            self.askers.append(PAST.decode_request(bytes(said.request)).asker)
+            self.send(Reply(said.number, NO_ANSWER, Refused(410, "forgotten", 3)))
 
 
 def test_a_node_learns_who_asks_for_the_past(tmp_path: Path) -> None:
@@ -278,8 +280,9 @@ def test_a_node_learns_who_asks_for_the_past(tmp_path: Path) -> None:
         )
         client.start()
         try:
-            with pytest.raises(RegistryError, match="forgotten"):
-                await client.past(Moment(1), [b"."], "token:ann")
+            with pytest.raises(RegistryError, match="forgotten") as refused:
+                await client.ask(PAST, OwnersAt(Moment(1), [b"."], "token:ann"))
+            assert (refused.value.code, refused.value.retry_after_s) == (410, 3)
         finally:
             client.stop()
             server.close()
