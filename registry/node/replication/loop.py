@@ -29,6 +29,8 @@ _TURN_S = 0.02
 _COLLECT_S = 0.01
 _NUDGED_LATELY_S = 1.0
 _STUCK_S = 10.0
+# A log that does not answer for this long is an error; before, it is only a warning.
+_ERROR_AFTER_S = 5.0
 _QUARANTINE_SHOWN_MAX = 20
 _log = logging.getLogger(__name__)
 
@@ -72,6 +74,7 @@ class FollowLoop:
         self._log_error = ""
         # When the log became unavailable, on the monotonic clock; ``None`` while it is available.
         self._log_missing_since: float | None = None
+        self._missing_is_error = False
         # The reason why nothing can be written while the log is not the store's; else empty.
         self.foreign = ""
         # True once the log has been read up to its end.
@@ -253,17 +256,26 @@ class FollowLoop:
         before, self._log_error = self._log_error, "" if error is None else str(error)
         self.foreign = self._log_error if isinstance(error, ForeignLog) else ""
         if error is None:
-            self._log_missing_since = None
+            self._log_missing_since, self._missing_is_error = None, False
         elif not before:
             self._log_missing_since = time.monotonic()
         if error is None:
             self._store.set_mismatch(None)
         elif isinstance(error, ForeignLog):
             self._store.set_mismatch(error.mismatch)
-        if error is not None and not before:
-            _log.error("%s; retrying", error)
-        elif error is None and before:
+        if error is not None:
+            self._report_missing(error, first=not before)
+        elif before:
             _log.info("the log is available again")
+
+    def _report_missing(self, error: LogError, *, first: bool) -> None:
+        """Log the first failure, and as an error what lasts: a busy broker may leave one query unanswered."""
+        assert self._log_missing_since is not None
+        lasts = time.monotonic() - self._log_missing_since >= _ERROR_AFTER_S
+        is_error = lasts or not isinstance(error, Unreachable)
+        if first or (is_error and not self._missing_is_error):
+            _log.log(logging.ERROR if is_error else logging.WARNING, "%s; retrying", error)
+        self._missing_is_error = is_error
 
     def _start(self, records: int, seconds: float) -> None:
         if records > 0:

@@ -14,7 +14,7 @@ import pytest
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import Subject
-from registry.log.contract import Unreachable
+from registry.log.contract import ForeignLog, LogError, Unreachable
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.replication import loop
 from registry.node.replication.follower import Follower
@@ -192,4 +192,28 @@ def test_a_node_has_not_started_before_an_attached_log_said_where_it_ends(tmp_pa
     node.stop()
     thread.join(30)
     for each in (follower, store, connected):
+        each.close()
+
+
+def test_a_log_that_does_not_answer_is_an_error_only_if_that_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "registry.node.replication.loop")
+    log = EmbeddedLog(tmp_path / "log", map_bytes=16 << 20)
+    store, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=16 << 20)
+    node = FollowLoop(log, store, Follower(log, store), caught_up=lambda: None)
+
+    def levels(*answers: LogError | None) -> list[str]:
+        caplog.clear()
+        for each in answers:
+            node.on_reply(each)
+        return [record.levelname for record in caplog.records]
+
+    late, foreign = Unreachable("no answer"), ForeignLog("it was deleted")
+    assert levels(late, late, None) == ["WARNING", "INFO"]
+    assert levels(foreign, foreign, None) == ["ERROR", "INFO"]
+    assert levels(late, foreign, None) == ["WARNING", "ERROR", "INFO"]
+    monkeypatch.setattr(loop, "_ERROR_AFTER_S", 0.0)
+    assert levels(late, late, None) == ["ERROR", "INFO"]
+    for each in (store, log):
         each.close()
