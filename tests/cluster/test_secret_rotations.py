@@ -1,4 +1,4 @@
-"""The secrets of Kafka, of sensitive metadata and of the nodes are replaced while clients write."""
+"""All secrets are replaced while clients write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
 from deploy.local.node import Node
 from deploy.local.process import free_port
+from tests.process.webhooks.test_delivery import signed_by
 from tests.support.certificates import replace
+from tests.support.receiver import Receiver
 from tests.support.running import PATIENT, until
 
 pytestmark = pytest.mark.long
@@ -63,18 +65,22 @@ class UsersBroker(Broker):
 class Secrets:
     """Files of all secrets, and the flags that name them."""
 
-    NAMES = ("peer-secret", "kafka-sasl-password", "metadata-encoder-secret", "metadata-encoder-old-secret")
-
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *names: str) -> None:
         self.folder = folder
-        for name in self.NAMES:
-            self.give(name, f"the first {name}")
+        self.names = ("peer-secret", "metadata-encoder-secret", "metadata-encoder-old-secret", *names)
+        for name in self.names:
+            self.give(name, self.text(name, "first"))
+
+    @staticmethod
+    def text(name: str, which: str) -> str:
+        """Return a secret that is long enough, with the name of a user where one is needed."""
+        return f"registrar:the {which} secret of {name}"
 
     def give(self, name: str, *lines: str) -> None:
         replace(self.folder / name, "\n".join(lines).encode())
 
     def flags(self) -> list[str]:
-        return [word for name in self.NAMES for word in (f"--{name}-file", str(self.folder / name))]
+        return [word for name in self.names for word in (f"--{name}-file", str(self.folder / name))]
 
 
 @contextmanager
@@ -111,33 +117,73 @@ def writing(nodes: list[Node]) -> Iterator[list[str]]:
 
 
 def test_no_request_fails_while_secrets_are_replaced(tmp_path: Path) -> None:
-    broker, secrets = UsersBroker(tmp_path / "kafka"), Secrets(tmp_path)
+    broker, secrets = UsersBroker(tmp_path / "kafka"), Secrets(tmp_path, "kafka-sasl-password")
     login = (
         *("--kafka-security-protocol", "SASL_PLAINTEXT", "--kafka-sasl-mechanism", "SCRAM-SHA-512"),
         *("--kafka-sasl-username", USER, "--replication-factor", "1"),
     )
     with broker:
-        broker.set_password("the first kafka-sasl-password")
+        broker.set_password(Secrets.text("kafka-sasl-password", "first"))
         settings = (*login, *secrets.flags())
         with Cluster(tmp_path, 3, "kafka", settings, kafka=broker.users, front_by="") as cluster:
             with writing(cluster.nodes) as failures:
-                secrets.give("peer-secret", "the second peer-secret", "the first peer-secret")
+                secrets.give(
+                    "peer-secret", Secrets.text("peer-secret", "second"), Secrets.text("peer-secret", "first")
+                )
                 until(lambda: all(adopted(each, 1) for each in cluster.nodes), ADOPTED_S, "both secrets")
-                secrets.give("peer-secret", "the second peer-secret")
+                secrets.give("peer-secret", Secrets.text("peer-secret", "second"))
                 until(lambda: all(adopted(each, 2) for each in cluster.nodes), ADOPTED_S, "the new secret")
 
-                secrets.give("metadata-encoder-old-secret", "the first metadata-encoder-secret")
-                secrets.give("metadata-encoder-secret", "the second metadata-encoder-secret")
+                secrets.give("metadata-encoder-old-secret", Secrets.text("metadata-encoder-secret", "first"))
+                secrets.give("metadata-encoder-secret", Secrets.text("metadata-encoder-secret", "second"))
                 restart(cluster)
                 until(lambda: any(map(rewritten, cluster.nodes)), ADOPTED_S, "the keyset to be rewritten")
                 secrets.give("metadata-encoder-old-secret", "no longer the first")
                 restart(cluster)
 
-                broker.set_password("the second kafka-sasl-password")
-                secrets.give("kafka-sasl-password", "the second kafka-sasl-password")
+                broker.set_password(Secrets.text("kafka-sasl-password", "second"))
+                secrets.give("kafka-sasl-password", Secrets.text("kafka-sasl-password", "second"))
                 changed = time.monotonic()
                 until(lambda: time.monotonic() - changed > 2 * SESSION_S, ADOPTED_S, "the sessions to end")
             assert not failures
+
+
+def test_no_request_and_no_delivery_fails_while_those_of_zookeeper_and_webhooks_are_replaced(
+    tmp_path: Path,
+) -> None:
+    secrets = Secrets(tmp_path, "zookeeper-auth", "webhooks-secret")
+    hooks = ("--webhooks-http", "true", "--webhooks-allow", "localhost")
+    settings = ("--replication-factor", "1", *hooks, *secrets.flags())
+    with Receiver() as receiver, Cluster(tmp_path, 3, "zookeeper", settings, front_by="") as cluster:
+        url = f"{cluster.url}/admin/webhooks/all"
+        former = httpx.put(url, json={"url": f"{receiver.url}/hook"}, timeout=PATIENT).json()["secret"]
+        with writing(cluster.nodes) as failures:
+            for name in ("zookeeper-auth", "webhooks-secret"):
+                secrets.give(name, Secrets.text(name, "second"), Secrets.text(name, "first"))
+            restart(cluster)
+            until_delivered(receiver, 20)
+            secret = httpx.post(f"{url}/rotate", timeout=PATIENT).json()["secret"]
+            rotated = len(receiver.received)
+            until_delivered(receiver, 20)
+            for name in ("zookeeper-auth", "webhooks-secret"):
+                secrets.give(name, Secrets.text(name, "second"))
+            restart(cluster)
+            until_delivered(receiver, 20)
+        assert not failures
+        found = httpx.get(url, timeout=PATIENT).json()
+        assert (found["state"], found["failed"]) == ("delivering", 0)
+    valid = [{signed_by(each, got) for each in (former, secret)} for got in receiver.received]
+    signed = [{*got.headers["webhook-signature"].split()} for got in receiver.received]
+    assert all(map(set.intersection, valid, signed))
+    assert all(
+        signed_by(former, got) in each for got, each in zip(receiver.received, signed[:rotated], strict=False)
+    )
+    assert signed_by(secret, receiver.received[-1]) in signed[-1]
+
+
+def until_delivered(receiver: Receiver, more: int) -> None:
+    count = len(receiver.received) + more
+    until(lambda: len(receiver.received) >= count, ADOPTED_S, f"{more} more deliveries")
 
 
 def adopted(node: Node, times: int) -> bool:
