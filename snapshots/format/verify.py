@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from registry.domain.rows import digest
 from registry.domain.rows.view import Change
@@ -14,8 +15,11 @@ from .deltas import ChangeMerger, changes_between, read_changes
 from .files import MissingFile
 from .location import Location
 from .manifest import MANIFEST, BadManifest, Delta, Manifest, Part, delta_name, part_name
-from .parts import BadPart, Row, read_rows
+from .parts import BadPart, Row, read_batches, rows_of
 from .stored import NOT_ANNOUNCED, UnusableSnapshot, read_part, reason_not_trusted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Called with the number of rows seen so far, and of all rows.
 RowProgress = Callable[[int, int], None]
@@ -65,8 +69,12 @@ class Totals:
         self.digest = digest.EMPTY
         self.damaged = False
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add_batch(self, batch: pa.RecordBatch) -> None:
         """Add the next rows of a file."""
+        self.add(list(rows_of(batch)))
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add rows."""
         for changed in self._merger.changed(rows):
             self._add(changed)
 
@@ -86,12 +94,18 @@ class Totals:
         return {table.decode("latin-1"): count for table, count in self.counts.items()}
 
 
-def read_back(location: Location, id: str, parts: Iterable[Part], progress: RowProgress | None) -> Totals:
-    """Read parts that a build has written; return what their files hold.
+def read_back(
+    location: Location,
+    id: str,
+    parts: Iterable[Part],
+    progress: RowProgress | None = None,
+    totals: Totals | None = None,
+) -> Totals:
+    """Read parts that a build has written; return what their files hold, added to ``totals``.
 
     Raises :class:`.stored.UnusableSnapshot` for a file that is not as described.
     """
-    parts, totals = list(parts), Totals()
+    parts, totals = list(parts), totals or Totals()
     total = sum(part.rows for part in parts)
     for part in parts:
         for finding in check_part(location, id, part, totals):
@@ -135,7 +149,8 @@ def _change_findings(part: Part, content: bytes) -> Iterator[str]:
     except BadPart as error:
         yield f"cannot be read: {error}"
     else:
-        yield from _key_findings(part, keys)
+        first, last = (keys[0], keys[-1]) if keys else (b"", b"")
+        yield from _key_findings(part, len(keys), first, last)
 
 
 def _findings(part: Part, content: bytes, totals: Totals) -> Iterator[str]:
@@ -163,17 +178,19 @@ def _file_findings(part: Part, content: bytes, name: Callable[[str], str]) -> It
 
 
 def _row_findings(part: Part, content: bytes, totals: Totals) -> Iterator[str]:
-    keys: list[bytes] = []
-    for rows in read_rows(content):
-        keys += [key for key, _ in rows]
-        totals.add(rows)
-    yield from _key_findings(part, keys)
+    count, first, last = 0, b"", b""
+    for batch in read_batches(content):
+        keys = batch.column(0)
+        first, last = first or keys[0].as_py(), keys[len(keys) - 1].as_py()
+        count += len(keys)
+        totals.add_batch(batch)
+    yield from _key_findings(part, count, first, last)
 
 
-def _key_findings(part: Part, keys: Sequence[bytes]) -> Iterator[str]:
-    if len(keys) != part.rows:
-        yield f"has {len(keys)} rows, but the manifest says {part.rows}"
-    if keys and (keys[0], keys[-1]) != (part.first, part.last):
+def _key_findings(part: Part, count: int, first: bytes, last: bytes) -> Iterator[str]:
+    if count != part.rows:
+        yield f"has {count} rows, but the manifest says {part.rows}"
+    if count and (first, last) != (part.first, part.last):
         yield "does not begin and end with the keys in the manifest"
 
 

@@ -23,15 +23,16 @@ from snapshots.format.manifest import Manifest
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs, publish
 from snapshots.spark.tasks.base_rows import BaseQuery, may_be_asked, pick
+from snapshots.spark.tasks.bundles import BUNDLES
 from snapshots.spark.tasks.chunks import BadChunk
-from snapshots.spark.tasks.folding import fold
-from snapshots.spark.tasks.owned_records import COLUMNS
+from snapshots.spark.tasks.folding import fold_bundles
 from snapshots.spark.tasks.summaries import SummaryMessage, decode
 from snapshots.spark.tasks.tallying import loads
 from snapshots.spark.tasks.verifying import WrongPart
 
 from . import records
 from .failures import reason
+from .places import places_for
 from .ranges import plan_ranges
 from .reading import records_of, tasks_for
 from .session import open_session
@@ -48,8 +49,6 @@ BRIEF = 300_000
 # Errors of tasks, and of Spark, after which the log may be folded once more.
 _FOLDED_AGAIN = (BadChunk.__name__, WrongPart.__name__)
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
-# Numbers tried for each partition, so that hardly any partition gets none.
-_NUMBERS_TRIED = 20
 _EVERY_S = 0.5
 
 T = TypeVar("T")
@@ -99,13 +98,15 @@ class _Job:
 
     def _run(self) -> Manifest:
         task = self._task
-        log = records.with_owner(records_of(self._session, task))
+        log = records_of(self._session, task)
+        places = places_for(self._partitions)
+        bundles = records.bundled(log, self._shared(places))
         if task.base:
             owners = self._owners(log)
             if len(owners) > OWNERS_MAX:
                 return _Job(self._session, replace(task, base=None, size=None), self._progress).run()
-            log = log.unionByName(self._base_rows(owners, task.base))
-        with self._folded(records.ordered(log, self._partitions)) as (folded, found):
+            bundles = bundles.unionByName(self._base_rows(owners, task.base, places))
+        with self._folded(records.ordered(bundles, self._partitions)) as (folded, found):
             written = self._write(folded, self._plan(found), found)
         self._verify(written)
         # Asking for the end proves that the log is still the one that was opened.
@@ -118,7 +119,7 @@ class _Job:
         return self._broadcasts[-1]
 
     @contextmanager
-    def _folded(self, log: DataFrame) -> Iterator[tuple[DataFrame, list[SummaryMessage]]]:
+    def _folded(self, bundles: DataFrame) -> Iterator[tuple[DataFrame, list[SummaryMessage]]]:
         """Fold the records, and keep the chunks for the block; yield them, and a summary of each task.
 
         A chunk that is lost is not folded again, because the log may have been compacted since: the job that
@@ -129,7 +130,7 @@ class _Job:
         before = set(_kept_by(self._context))
         try:
             with self._reported(FOLDING):
-                folded = log.mapInArrow(fold, chunks.FOLDED).localCheckpoint(storageLevel=level)
+                folded = bundles.mapInArrow(fold_bundles, chunks.FOLDED).localCheckpoint(storageLevel=level)
                 found = folded.where("summary is not null").select("summary").collect()
             yield folded.where("summary is null"), [decode(bytes(each.summary)) for each in found]
         finally:
@@ -145,13 +146,13 @@ class _Job:
                 return self._found.result()
             return records.find_owners_by_spark(log, self._partitions, OWNERS_MAX)
 
-    def _base_rows(self, owners: list[bytes], base: Manifest) -> DataFrame:
-        """Return the rows of the base that folding the owners' records may read."""
+    def _base_rows(self, owners: list[bytes], base: Manifest, places: list[int]) -> DataFrame:
+        """Return bundles of the base's rows that folding the owners' records may read."""
         parts = [part for part in base.parts if may_be_asked(part)]
         tasks = min(len(parts), 4 * self._context.defaultParallelism)
         numbers = self._session.range(0, len(parts), 1, max(1, tasks))
-        wanted = BaseQuery(self._task.location.uri, base.id, tuple(parts), tuple(owners))
-        return numbers.mapInArrow(partial(pick, self._shared(wanted)), COLUMNS)
+        wanted = BaseQuery(self._task.location.uri, base.id, tuple(parts), tuple(owners), places)
+        return numbers.mapInArrow(partial(pick, self._shared(wanted)), BUNDLES)
 
     def _plan(self, found: list[SummaryMessage]) -> writing.Plan:
         task = self._task
@@ -197,7 +198,7 @@ class _Job:
     def _pieces(self, folded: DataFrame, plan: writing.Plan) -> DataFrame:
         """Return the chunks, cut where ranges begin, with those of a range in order and in one partition."""
         count = len(plan.ranges)
-        lows, places = [units[0].low for units in plan.ranges], self._places(count)
+        lows, places = [units[0].low for units in plan.ranges], places_for(count)
         cut = partial(chunks.cut, self._shared(chunks.Cuts(lows, places)))
         found = folded.select("first", "last", "data").mapInArrow(cut, chunks.PIECES)
         # A range without changes is written too.
@@ -209,16 +210,6 @@ class _Job:
         )
         lines = found.unionByName(every).repartition(count, "place").sortWithinPartitions("range", "first")
         return lines.select("range", "first", "data")
-
-    def _places(self, count: int) -> list[int]:
-        """Return for each of ``count`` partitions a number that Spark's hash puts there.
-
-        With the numbers 0, 1, … a third of the partitions would stay empty.
-        """
-        tried = self._session.range(_NUMBERS_TRIED * count).repartition(count, "id")
-        put = tried.select(sql.spark_partition_id().alias("place"), "id").collect()
-        found = {each.place: each.id for each in put}
-        return [found.get(place, place) for place in range(count)]
 
     @contextmanager
     def _reported(self, step: str) -> Iterator[None]:

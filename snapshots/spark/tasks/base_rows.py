@@ -12,18 +12,15 @@ from registry.domain.rows import layout
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part
 
+from .bundles import bundled
 from .chunks import Shared
 from .columns import KeysOf, keys_of_part
-from .owned_records import BASE_ROW, version_of_row
+from .owned_records import BASE_ROW, SCHEMA, version_of_row
 
 # Tables that the fold only writes: deletions from them follow from the rows that they point to.
 NEVER_ASKED = (
     layout.ENCODED, layout.GUID, layout.ID, layout.REFERRER, layout.RESOURCE_ID, layout.RESOURCE_NAME,
 )  # fmt: skip
-_ROW = pa.schema([
-    ("owner", pa.binary()), ("version", pa.int32()), ("offset", pa.int64()), ("ts", pa.int64()),
-    ("key", pa.binary()), ("value", pa.binary()),
-])  # fmt: skip
 
 
 def may_be_asked(part: Part) -> bool:
@@ -40,11 +37,16 @@ class BaseQuery(NamedTuple):
     parts: tuple[Part, ...]
     # Sorted.
     owners: tuple[bytes, ...]
+    # A place for each task that folds.
+    places: Sequence[int]
 
 
 def pick(shared: Shared[BaseQuery], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn numbers of parts into their rows that belong to the owners, in the fold's format."""
-    wanted = shared.value
+    """Turn numbers of parts into bundles of their rows that belong to the owners."""
+    return bundled(_picked(shared.value, batches), shared.value.places)
+
+
+def _picked(wanted: BaseQuery, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     location = Location.parse(wanted.uri)
     for batch in batches:
         for number in batch.column(0).to_pylist():
@@ -97,5 +99,5 @@ def _answer(found: list[tuple[bytes, bytes, bytes]]) -> pa.RecordBatch:
     owners, keys, values = zip(*found, strict=True) if found else ((), (), ())
     versions = [version_of_row(key) for key in keys]
     columns = (owners, versions, [BASE_ROW] * len(found), [0] * len(found), keys, values)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, _ROW.types, strict=True)]
-    return pa.record_batch(arrays, schema=_ROW)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)]
+    return pa.record_batch(arrays, schema=SCHEMA)

@@ -65,7 +65,7 @@ class Cuts(NamedTuple):
 def chunks_of(run: Columns, summary: FoldSummary) -> Iterator[Chunk]:
     """Yield the chunks of a run of changes, given in any order, and add the run to the summary."""
     columns = ordered(run)
-    summary.add(columns.keys.to_pylist(), columns.values.to_pylist())
+    summary.add(columns)
     ends, keys, begun, done = columns.ends(), KeysOf(columns.keys), 0, 0
     while begun < len(keys):
         upto = min(int(np.searchsorted(ends, done + CHUNK_BYTES)) + 1, len(keys))

@@ -39,6 +39,14 @@ class Columns(NamedTuple):
         return np.cumsum(_lengths(self.keys) + _lengths(self.values))
 
 
+def without_deletions(changes: Columns) -> Columns:
+    """Return changes without those that delete a row."""
+    if not changes.values.null_count:
+        return changes
+    there = pc.is_valid(changes.values)
+    return Columns(changes.keys.filter(there), changes.values.filter(there))
+
+
 def columns_of(rows: Mapping[bytes, bytes | None]) -> Columns:
     """Return rows or changes as columns, in their own order."""
     return Columns(
@@ -59,6 +67,23 @@ def united(pieces: Sequence[Columns]) -> Columns:
         return pieces[0]
     keys, values = zip(*pieces, strict=True)
     return Columns(pa.concat_arrays(keys), pa.concat_arrays(values))
+
+
+def fixed(items: Any) -> pa.BinaryArray:
+    """Return the bytes of each item of an array of numpy."""
+    size = items.nbytes // len(items)
+    ends = np.arange(0, items.nbytes + size, size, dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(items).tobytes())]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(items), buffers)
+
+
+def first_bytes(column: pa.BinaryArray) -> Any:
+    """Return the first byte of each item, none of which is empty, as an array of numpy."""
+    if not len(column):
+        return np.zeros(0, np.uint8)
+    _, ends, content = column.buffers()
+    begins = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column)]
+    return np.frombuffer(content, np.uint8)[begins]
 
 
 def _lengths(column: pa.BinaryArray) -> Any:

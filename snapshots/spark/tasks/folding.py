@@ -1,8 +1,9 @@
 """Folding records over their owners' earlier rows into chunks of changes, in bounded memory.
 
-Records and rows arrive by owner, then by version, then by offset, with the owner's other records and rows
-first (version 0). Versions do not depend on each other; what an owner's other records can change in them are
-marks of deletion. So a large owner is folded version by version, each with these marks.
+Records and rows arrive by owner (owners in any order), then by version, then by offset; what an owner has
+besides versions comes first (version 0). Versions do not depend on each other; what the others can change in
+them are marks of deletion. So a large owner is folded version by version, each with these marks. In memory
+are then the last records of one version's keys, and a row for each other key of the owner.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from registry.domain.fold.fold import apply_all
 from registry.domain.log_format.records import DeleteSubjectKey, Record, UnreadableKey, decode_key
 from registry.domain.rows.memory_views import DictView, OverlayView
 
+from . import bundles
 from .chunks import chunks_of, folded, summarized
 from .columns import Columns, columns_of, united
 from .owned_records import BASE_ROW, OTHER, OwnedRecord, is_mark_row
@@ -38,6 +40,11 @@ _OWNER, _VERSION = itemgetter(0), itemgetter(1)
 _OFFSET = itemgetter(0)
 
 Changes = dict[bytes, bytes | None]
+
+
+def fold_bundles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Turn bundles of records and rows of the base into chunks, and a summary at the end."""
+    return fold(bundles.records(batches))
 
 
 def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -126,7 +133,7 @@ def _by_version(records: Iterator[OwnedRecord]) -> Iterator[Columns]:
             held = _fold_others(group, marks)
             yield from _columns(held)
         else:
-            base, own = _sorted_apart(group)
+            base, own = _sorted_apart(_last_of_keys(group))
             changes = _folded([*own, *marks.records], DictView([*marks.rows, *base]))
             yield from _columns({key: value for key, value in changes.items() if key not in held})
 
@@ -159,6 +166,11 @@ def _fold_others(group: Iterator[OwnedRecord], marks: _Marks) -> Changes:
     apply_all(view, waiting, changes)
     marks.rows.extend(row for row in base if is_mark_row(row[0]))
     return changes
+
+
+def _last_of_keys(group: Iterable[OwnedRecord]) -> list[OwnedRecord]:
+    """Return the records and rows of a version without those that do not count."""
+    return list({(record[2] == BASE_ROW, record[4]): record for record in group}.values())
 
 
 def _is_mark(key: bytes | None) -> bool:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-import pyarrow.compute as pc
-
-from .columns import Columns, KeysOf, columns_of, united
+from .columns import Columns, KeysOf, columns_of, united, without_deletions
 from .tallying import Tally
 
 
 def fresh(batches: Iterable[Columns]) -> Iterator[Columns]:
-    """Yield the rows that result from applying changes to an empty base."""
-    for batch in batches:
-        if batch.values.null_count:
-            there = pc.is_valid(batch.values)
-            yield Columns(batch.keys.filter(there), batch.values.filter(there))
-        else:
-            yield batch
+    """Return the rows that result from applying changes to an empty base."""
+    return map(without_deletions, batches)
 
 
 def spliced(base: Iterable[Columns], batches: Iterable[Columns], tally: Tally) -> Iterator[Columns]:

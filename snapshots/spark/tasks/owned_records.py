@@ -1,45 +1,101 @@
 """Records with their owner and version, and rows of a base among them: what tasks fold.
 
-Columns in Spark: ``owner`` (packed as in row keys), ``version`` (0 for records that are not of a version),
-``offset``, ``ts``, ``key`` and ``value``. A version with a plain key has no ``key``: the others tell it.
+Columns: ``owner`` (packed as in row keys), ``version`` (0 for records that are not of a version), ``offset``,
+``ts``, ``key`` and ``value``. A version with a plain key has no ``key``: the others tell it.
+
+Owner and version of the keys of versions are found for whole batches, but for names with escapes or beyond
+ASCII, and names that row keys cut. All other keys are read one by one.
 """
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Iterable, Iterator
 
-import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from registry.domain.fold.fast_path import CONTEXT
 from registry.domain.fold.fold import owner_of
 from registry.domain.log_format.records import SchemaKey, UnreadableKey, decode_key
 from registry.domain.rows import layout
 
 # Owner, version, offset, time, key and value of a record; or of a row, with the offset BASE_ROW.
 OwnedRecord = tuple[bytes, int, int, int, bytes | None, bytes | None]
-COLUMNS = "owner binary, version int, offset bigint, ts bigint, key binary, value binary"
+SCHEMA = pa.schema([
+    ("owner", pa.binary()), ("version", pa.int32()), ("offset", pa.int64()), ("ts", pa.int64()),
+    ("key", pa.binary()), ("value", pa.binary()),
+])  # fmt: skip
 # The offset that marks a row of the base among records: it comes before them.
 BASE_ROW = -1
 # In place of a version: what an owner has besides versions.
 OTHER = 0
+# What :func:`owners_of` returns to Spark.
+OWNERS = "owner binary"
 _HASH_BYTES = 16
-_version = struct.Struct(">i")
-VERSION_BYTES = _version.size
+_END = pa.scalar(b"\0", pa.binary())
+_NOTHING = pa.scalar(b"", pa.binary())
+# Keys of versions as this registry and Confluent write them, in RE2's syntax, and qualified names in them.
+_VERSION = (
+    r'^\{"keytype":"SCHEMA","subject":"(?P<name>[ !#-\[\]-~]+)"'
+    r',"version":(?P<version>[1-9][0-9]{0,8}),"magic":1\}\z'
+)
+_QUALIFIED = r"^:(?P<context>\.[^:]+):(?P<name>.+)\z"
 
 
-def place_of(key: bytes | None) -> bytes:
-    """Return the version of a record's key in 4 bytes, followed by its owner."""
+def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records of the log (key, offset, ts, value) with owner and version."""
+    keys = batch["key"]
+    read = pc.extract_regex(keys, _VERSION)
+    names = pc.struct_field(read, "name")
+    qualified = pc.starts_with(names, ":.")
+    plain = pc.and_(pc.invert(qualified), _fits(names)).fill_null(False)
+    owners = pc.binary_join_element_wise(pa.scalar(CONTEXT, pa.binary()), names, _END, _NOTHING)
+    versions = pc.struct_field(read, "version").cast(pa.string()).cast(pa.int32()).fill_null(OTHER)
+    if plain.true_count < len(batch):
+        odd = pc.invert(plain)
+        found, numbers = _places(keys.filter(odd), names.filter(odd), versions.filter(odd))
+        owners = pc.replace_with_mask(owners, odd, found)
+        versions = pc.replace_with_mask(versions, odd, numbers)
+    kept = pc.if_else(plain, pa.scalar(None, pa.binary()), keys)
+    columns = [owners, versions, batch["offset"], batch["ts"], kept, batch["value"]]
+    return pa.record_batch(columns, schema=SCHEMA)
+
+
+def _places(
+    keys: pa.BinaryArray, names: pa.BinaryArray, versions: pa.Int32Array
+) -> tuple[pa.BinaryArray, pa.Int32Array]:
+    """Return owners and versions of keys that are not plain."""
+    read = pc.extract_regex(names, _QUALIFIED)
+    context, name = (pc.struct_field(read, part) for part in ("context", "name"))
+    known = pc.and_(_fits(context), _fits(name)).fill_null(False)
+    owners = pc.binary_join_element_wise(context, _END, name, _END, _NOTHING)
+    if known.true_count < len(keys):
+        rest = pc.invert(known)
+        places = [place_of(key) for key in keys.filter(rest).to_pylist()]
+        owners = pc.replace_with_mask(owners, rest, pa.array([own for own, _ in places], pa.binary()))
+        numbers = pa.array([version for _, version in places], pa.int32())
+        versions = pc.replace_with_mask(versions, rest, numbers)
+    return owners, versions
+
+
+def _fits(names: pa.BinaryArray) -> pa.BooleanArray:
+    return pc.less_equal(pc.binary_length(names), layout.PART_MAX)
+
+
+def place_of(key: bytes | None) -> tuple[bytes, int]:
+    """Return the owner and the version of a record's key."""
     try:
         read = decode_key(key)
     except UnreadableKey:
-        return _version.pack(OTHER)
-    return _version.pack(read.version if isinstance(read, SchemaKey) else OTHER) + owner_of(read)
+        return b"", OTHER
+    return owner_of(read), read.version if isinstance(read, SchemaKey) else OTHER
 
 
-def places_of(keys: pd.Series) -> pd.Series:
-    """Return :func:`place_of` each key; ``None`` for none."""
-    if not keys.notna().any():
-        return keys
-    return keys.map(lambda key: None if key is None else place_of(bytes(key)))
+def owners_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Turn records of the log into their owners, each at least once."""
+    for batch in batches:
+        owners = pc.unique(owned(batch)["owner"])
+        yield pa.record_batch([owners], names=["owner"])
 
 
 def plain_key(owner: bytes, version: int) -> bytes:

@@ -16,7 +16,7 @@ from registry.domain.fold.fast_path import CONTEXT, plain_schema
 from registry.domain.log_format.jackson import dumps
 from registry.domain.rows import layout, version_row
 
-from .columns import Columns, united
+from .columns import Columns, fixed, united
 
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)
 # Where the hexadecimal digits of a guid stand, among its dashes.
@@ -60,7 +60,7 @@ def rows_of(records: PlainVersions) -> tuple[Columns | None, list[int]]:
     contents = [md5(text.encode(), usedforsecurity=False).digest() for text in texts]
     content = np.frombuffer(b"".join(contents), np.uint8).reshape(len(contents), 16)
     names = pc.binary_slice(owners, len(CONTEXT), -1)
-    packed = _fixed((versions.astype(np.int64) + _SIGN).astype(">u4"))
+    packed = fixed((versions.astype(np.int64) + _SIGN).astype(">u4"))
     ends = pc.binary_join_element_wise(names, _scalar(b"\0"), packed, _scalar(b""))
     number = (np.array(ids, np.int64) + _SIGN).astype(">u4")
     by_id = np.dtype([("id", ">u4"), ("offset", ">i8")])
@@ -71,8 +71,8 @@ def rows_of(records: PlainVersions) -> tuple[Columns | None, list[int]]:
         names, versions, offsets, times, content, np.array(ids), kinds, np.array(deleted), schemas
     )
     return united([
-        Columns(_joined(layout.GUID + CONTEXT, _fixed(content), ends), _fixed(number)),
-        Columns(_joined(layout.ID + CONTEXT, _fixed(places), ends), _empty(len(ids))),
+        Columns(_joined(layout.GUID + CONTEXT, fixed(content), ends), fixed(number)),
+        Columns(_joined(layout.ID + CONTEXT, fixed(places), ends), _empty(len(ids))),
         Columns(_joined(layout.VERSION + CONTEXT, ends), values),
     ]), odd  # fmt: skip
 
@@ -101,8 +101,8 @@ def _values(
     guids[:, _DIGITS] = _HEX[content].reshape(len(ids), 32)
     tails = pa.array(_TAILS, pa.binary()).take(pa.array(deleted.astype(np.int32)))
     return pc.binary_join_element_wise(
-        _fixed(header), _scalar(_HEAD), names, _scalar(_MIDDLE), digits,
-        _scalar(_GUID), _fixed(guids), kind, _scalar(_SCHEMA), schemas,
+        fixed(header), _scalar(_HEAD), names, _scalar(_MIDDLE), digits,
+        _scalar(_GUID), fixed(guids), kind, _scalar(_SCHEMA), schemas,
         _scalar(_TS), _decimal(times), tails, _scalar(b""),
     )  # fmt: skip
 
@@ -117,14 +117,6 @@ def _scalar(raw: bytes) -> pa.BinaryScalar:
 
 def _decimal(numbers: Any) -> pa.BinaryArray:
     return pa.array(numbers).cast(pa.string()).cast(pa.binary())
-
-
-def _fixed(items: Any) -> pa.BinaryArray:
-    """Return the bytes of each item of an array of numpy."""
-    size = items.nbytes // len(items)
-    ends = np.arange(0, items.nbytes + size, size, dtype=np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(items).tobytes())]
-    return pa.BinaryArray.from_buffers(pa.binary(), len(items), buffers)
 
 
 def _empty(count: int) -> pa.BinaryArray:

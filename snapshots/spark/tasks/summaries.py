@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from snapshots.format.parts import beginning
 
+from .columns import Columns, without_deletions
 from .tallying import Tally, TallyMessage
 
 # Samples of its keys that a task reports at most.
@@ -38,11 +39,11 @@ class FoldSummary:
         self._gone: list[bytes] = []
         self._samples: list[tuple[bytes, int]] = []
 
-    def add(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
+    def add(self, changes: Columns) -> None:
         """Add changes."""
-        self.tally.put_all(keys, values)
-        for at in beginning(keys):
-            (self._begins if values[at] is not None else self._gone).append(keys[at])
+        self.tally.put_all(without_deletions(changes))
+        for at in beginning(changes.keys.to_pylist()):
+            (self._begins if changes.values[at].is_valid else self._gone).append(changes.keys[at].as_py())
 
     def weigh(self, key: bytes, size: int) -> None:
         """Add the bytes of a chunk that begins with the key."""

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from xxhash import xxh3_128_intdigest
 
 from registry.domain.rows import digest
+from snapshots.format.parts import KEY_BYTES_MAX
+
+from .columns import Columns, first_bytes
 
 
 class TallyMessage(msgspec.Struct, frozen=True):
@@ -23,6 +29,8 @@ class TallyMessage(msgspec.Struct, frozen=True):
         return self.counts, int(self.digest, 16)
 
 
+_LENGTHS = pa.array([b"%d:" % length for length in range(KEY_BYTES_MAX + 1)], pa.binary())
+_NOTHING = pa.scalar(b"", pa.binary())
 _decode = msgspec.msgpack.Decoder(TallyMessage).decode
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -34,11 +42,11 @@ class Tally:
         self.counts: Counter[str] = Counter()
         self.digest = digest.EMPTY
 
-    def put_all(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
-        """Add the rows that have a value."""
-        puts = [key[0] for key, value in zip(keys, values, strict=True) if value is not None]
-        self.counts.update({chr(table): count for table, count in Counter(puts).items()})
-        self.digest += digest.total(zip(keys, values, strict=True))
+    def put_all(self, rows: Columns) -> None:
+        """Add rows."""
+        tables = np.bincount(first_bytes(rows.keys), minlength=1)
+        self.counts.update({chr(table): int(tables[table]) for table in np.flatnonzero(tables)})
+        self.digest += _total(rows)
 
     def gone(self, key: bytes, value: bytes) -> None:
         """Remove a row."""
@@ -57,3 +65,10 @@ class Tally:
 def loads(raw: bytes) -> tuple[dict[str, int], int]:
     """Return the counts and the digest of a tally."""
     return _decode(raw).value
+
+
+def _total(rows: Columns) -> int:
+    """Return what :func:`registry.domain.rows.digest.total` returns, in half the time."""
+    lengths = _LENGTHS.take(pc.binary_length(rows.keys))
+    hashed = pc.binary_join_element_wise(lengths, rows.keys, rows.values, _NOTHING)
+    return sum(map(xxh3_128_intdigest, hashed.to_pylist()))

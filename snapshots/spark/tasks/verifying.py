@@ -9,8 +9,9 @@ import pyarrow as pa
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part
 from snapshots.format.stored import UnusableSnapshot
-from snapshots.format.verify import read_back
+from snapshots.format.verify import Totals, read_back
 
+from .columns import Columns
 from .tallying import Tally
 
 _TALLY = pa.schema([("tally", pa.binary())])
@@ -35,11 +36,21 @@ def tally_files(uri: str, id: str, batches: Iterable[pa.RecordBatch]) -> Iterato
     """Turn descriptions of parts into tallies of the rows in their files. Raises :class:`WrongPart`."""
     location = Location.parse(uri)
     for batch in batches:
+        held = _Totals()
         try:
-            held = read_back(location, id, (Part(**each) for each in batch.to_pylist()), None)
+            read_back(location, id, (Part(**each) for each in batch.to_pylist()), totals=held)
         except UnusableSnapshot as error:
             raise WrongPart(str(error)) from error
-        tally = Tally()
-        tally.counts.update(held.tables)
-        tally.digest = held.digest
-        yield pa.record_batch([pa.array([tally.dumps()], pa.binary())], schema=_TALLY)
+        yield pa.record_batch([pa.array([held.tally.dumps()], pa.binary())], schema=_TALLY)
+
+
+class _Totals(Totals):
+    """Totals that are taken from columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tally = Tally()
+
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """Add the next rows of a file."""
+        self.tally.put_all(Columns(*batch.columns))

@@ -19,15 +19,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
 
 from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.base.config.settings import Settings
-from registry.domain.fold import fast_path
 from registry.domain.log_format import config_values, records, values
-from registry.domain.log_format.records import AssociationKey, Entry, Record
-from registry.domain.model import TOP, Subject
+from registry.domain.log_format.records import Entry, Record
+from registry.domain.model import Subject
 from registry.domain.rows import digest, layout
 from registry.domain.rows.memory_views import DictView
 from registry.log.embedded.log import EmbeddedLog
@@ -43,9 +42,8 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.verify import verify
 from snapshots.spark import engine
 from snapshots.spark.engine import build
-from snapshots.spark.records import with_found, with_owner
+from snapshots.spark.places import places_for
 from snapshots.spark.session import open_session
-from snapshots.spark.tasks.owned_records import place_of, plain_key
 from tests.support.kafka_topics import make_topic
 from tests.support.running import ROOT, until
 from tests.support.sample_snapshots import files_of, rows_in, task
@@ -234,94 +232,13 @@ def test_what_spark_builds_is_what_the_plain_fold_builds(
     assert {part.first for part in base.parts} - {part.first for part in plain.parts}, "and so that they join"
 
 
-OF_SUBJECT = (
-    records.config_key, records.mode_key, records.delete_subject_key, records.clear_subject_key,
-)  # fmt: skip
-NAMES = [
-    b"a", b" ", b"a-b.c_d", b":.c:a", b":.c:", b":.c", b":.", b":.:a", b":..:a", b":.c:d:e", b":c", b"a:.b",
-    b"l" * 120, b"l" * 121, b":." + b"c" * 119 + b":a", b":." + b"c" * 120 + b":a", b":.c:" + b"l" * 121,
-    b"\xc3\xa9", b"\xc3\xa9" * 60, b"\xc3\xa9" * 61, b"\xf0\x9f\x98\x80", b"\xe2\x80\xa8", b"\xef\xbf\xbd",
-    b"\xff", b"\xed\xa0\x80", b"\\u0061", b'\\"', b"a\\nb", b"\x7f", b"~", b"", b"\x01", b"a\n",
-    b'","subject":"b',
-]  # fmt: skip
-KEYS = [
-    b'{"keytype":"SCHEMA","subject":"%b","version":1,"magic":1}',
-    b'{"keytype":"SCHEMA","subject":"%b","version":999999999,"magic":1}',
-    b'{"keytype":"SCHEMA","subject":"%b","version":1000000000,"magic":1}',
-    b'{"keytype":"SCHEMA","subject":"%b","version":2147483648,"magic":1}',
-    b'{"keytype":"SCHEMA","subject":"%b","version":0,"magic":1}',
-    b'{"keytype":"SCHEMA","subject":"%b","version":01,"magic":1}',
-    b'{"keytype":"SCHEMA","subject":"%b","version":1,"magic":0}',
-    b'{"keytype":"SCHEMA","subject":"%b","magic":0}',
-    b'{"subject":"%b","keytype":"SCHEMA","version":1,"magic":1}',
-    b'{"keytype":"CONFIG","subject":"%b","magic":0}',
-    b'{"keytype":"CONFIG","subject":"%b","magic":1}',
-    b'{"keytype":"MODE","subject":"%b","magic":0}',
-    b'{"keytype":"DELETE_SUBJECT","subject":"%b","magic":0}',
-    b'{"keytype":"CLEAR_SUBJECT","subject":"%b","magic":0}',
-    b'{"keytype":"CONTEXT","tenant":"default","context":"%b","magic":0}',
-    b'{"keytype":"CONTEXT","tenant":"default","context":".%b","magic":0}',
-    b'{"keytype":"CONTEXT","tenant":"other","context":".%b","magic":0}',
-    b'{"keytype":"ASSOC","tenant":"default","resourceName":"%b","subject":"s","magic":0}',
-    b'{"keytype":"ASSOC","tenant":"default","resourceName":"r","associationType":"t","subject":"%b","magic":0}',
-    b'{"keytype":"ASSOC","tenant":"default","subject":"%b","magic":0}',
-    b'{"keytype":"NOOP","magic":0,"registrar":"ids","context":".%b"}',
-    b'{"keytype":"NOOP","magic":0,"registrar":"webhook","name":"%b"}',
-    b'{"keytype":"NOOP","magic":0,"registrar":"webhook-position","name":"%b"}',
-    b'{"keytype":"NOOP","magic":0,"registrar":"%b"}',
-    b'{"keytype":"%b","magic":0}',
-]
-# Keys of which Python has to find the owner, because nobody else writes them like that.
-ODD = st.sampled_from(KEYS).flatmap(
-    lambda key: st.builds(
-        lambda name, before, after: before + key % name + after,
-        st.sampled_from(NAMES) | st.text(max_size=5).map(str.encode) | st.binary(max_size=5),
-        st.sampled_from([b"", b"", b"", b" ", b"\n"]),
-        st.sampled_from([b"", b"", b"", b"\n", b" ", b"\0", b"x"]),
-    )
-)
-
-
-def test_the_jvm_finds_owners_and_versions_as_the_fold_does(spark: SparkSession) -> None:
-    keys: list[bytes | None] = [key % name for key in KEYS for name in NAMES]
-    keys += [records.NOOP_KEY, records.BARRIER_KEY, records.SNAPSHOT_KEY, records.RESEED_KEY, b"", None]
-    keys += [records.config_key(TOP), records.mode_key(TOP), records.clear_subject_key(TOP)]
-    keys += [record.key for record in many_logs(30)]
-
-    @settings(max_examples=500, database=None, phases=[Phase.generate])
-    @given(ODD)
-    def collect(key: bytes) -> None:
-        keys.append(key)
-
-    collect()
-    listed = [(None if key is None else bytearray(key), number, 0, None) for number, key in enumerate(keys)]
-    frame = spark.createDataFrame(listed, "key binary, offset bigint, ts bigint, value binary")
-    found = with_owner(frame).collect()
-    assert len(found) == len(keys)
-    for each in found:
-        key = keys[each.offset]
-        assert each.version.to_bytes(4, "big") + bytes(each.owner) == place_of(key), key
-        plain = key is not None and fast_path.plain_key(key)
-        assert (plain_key(bytes(each.owner), each.version) if each.key is None and key else each.key) == key
-        assert bool(plain) == (each.key is None and key is not None), key
-
-
-def test_python_is_asked_for_odd_keys_only(spark: SparkSession) -> None:
-    """Expressions know every key that this registry writes, unless its names need escapes or are cut."""
-    subjects = [Subject(".", "a"), Subject(".", "b\u00e9"), Subject(".c", "a"), Subject(".c", "")]
-    keys = [
-        *(records.schema_key(each, 1) for each in subjects),
-        *(make(each) for each in [*subjects, TOP] for make in OF_SUBJECT),
-        *(records.association_key(AssociationKey(each, "r", "n", "t", "a")) for each in subjects),
-        *(make(".c") for make in (records.context_key, records.reservation_key)),
-        *(make("hook") for make in (records.webhook_key, records.position_key)),
-        *(records.NOOP_KEY, records.BARRIER_KEY, records.SNAPSHOT_KEY, records.RESEED_KEY),
-    ]
-    odd = [records.schema_key(Subject(".", name), 1) for name in ("l" * 121, 'a"b')]
-    listed = [(bytearray(key),) for key in [*keys, *odd]]
-    frame = spark.createDataFrame(listed, "key binary")
-    asked = with_found(frame).where("found is null").select("key").collect()
-    assert [bytes(each.key) for each in asked] == odd
+def test_spark_puts_each_place_into_a_partition_of_its_own(spark: SparkSession) -> None:
+    for count in (1, 8, 100):
+        places = spark.createDataFrame([(place,) for place in places_for(count)], "place bigint")
+        put = places.repartition(count, "place").select("place", sql.spark_partition_id().alias("at"))
+        assert {each.place: each.at for each in put.collect()} == {
+            place: number for number, place in enumerate(places_for(count))
+        }
 
 
 def test_the_embedded_log_is_read_in_pieces(
