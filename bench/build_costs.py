@@ -1,31 +1,67 @@
 """CPU of builds, step by step, and what follows for larger logs and more cores.
 
-    python bench/build_costs.py ENGINE DATA ADDRESS TOPIC LOCATION
+    python bench/build_costs.py [--sizes 325000,1300000] [--kafka ADDRESS] [--folder /tmp]
 
-builds the whole log by one engine and prints the cost of each step as JSON: seconds by the clock, and of
-CPU in this process and all that it starts (Java, Python's workers). Without an ADDRESS it reads the embedded
-log in DATA. bench/start.py runs it for two sizes and prints the tables.
+builds snapshots of whole logs of two sizes (bench/fold.py) by both engines, and prints for each step the
+seconds by the clock and of CPU in all processes: this one, Java and Python's workers. ``serial`` is what only
+one core can do: the CPU of the builder's first thread, and of Java's threads that run no task. Of Spark, the
+rest is divided among the cores; of the built-in fold, it is what other threads do at the same time. Lines
+through the two sizes give what is fixed and what a record takes, and those the tables for more records and
+cores. With ``--kafka``, topics are made on a broker that runs, and left there.
+
+On a busy machine a second of CPU does less; repeat, and compare figures of the same hour.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from bench.fold import build as append_records
+from deploy.local.broker import Broker
 from registry.base.config.settings import Settings
+from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from snapshots.building import builder
-from snapshots.building.cost import Cost, StepCosts
-from snapshots.building.task import silent
+from snapshots.building.cost import PREPARING, cpu_s, descendants
 
 ROOT = Path(__file__).parent.parent
-NOTHING = Cost(0.0, 0.0)
-MILLIONS, CORES = (1, 3, 10, 100, 1_000), (2, 4, 8, 16, 64)
+SCHEMA_BYTES = 400
+MILLIONS, CORES = (1, 3, 10, 100, 1_000), (2, 4, 8, 16, 32, 64)
+# Cores that starting Spark, loading classes and compiling keep busy, roughly.
+STARTING_CORES = 2
+# Threads of Java that do work of tasks, or compile, or collect garbage: as many as there are cores.
+_PARALLEL = ("Executor task l", "stdout writer f", "C1 ", "C2 ", "GC ", "Writer for", "kafka-")
+
+
+class Spent(NamedTuple):
+    """Seconds by the clock, of CPU, and of the CPU that only one core can do."""
+
+    wall_s: float
+    cpu_s: float
+    serial_s: float
+
+    def plus(self, other: Spent) -> Spent:
+        """Return the sum of both."""
+        return Spent(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def since(self, before: Spent) -> Spent:
+        """Return the difference."""
+        return Spent(*(a - b for a, b in zip(self, before, strict=True)))
+
+
+NOTHING = Spent(0.0, 0.0, 0.0)
 
 
 class Line(NamedTuple):
@@ -39,75 +75,108 @@ class Line(NamedTuple):
         return self.fixed_s + self.record_us * records / 1e6
 
 
-class Measured(NamedTuple):
+class Build(NamedTuple):
     """The costs of the steps of a build."""
 
     records: int
-    steps: Mapping[str, Cost]
+    steps: Mapping[str, Spent]
 
     @property
-    def total(self) -> Cost:
+    def total(self) -> Spent:
         """The cost of the whole build."""
-        return sum(self.steps.values(), NOTHING)
+        total = NOTHING
+        for each in self.steps.values():
+            total = total.plus(each)
+        return total
 
 
-def measure(engine: str, data: Path, address: str, topic: str, location: Path, records: int) -> Measured:
-    """Build in a process of its own."""
-    command = [sys.executable, __file__, engine, str(data), address, topic, str(location)]
+class Engine(NamedTuple):
+    """The cost of an engine: work that one core does, and work that all share."""
+
+    serial: Line
+    parallel: Line
+
+    def cpu_at(self, records: float) -> float:
+        """Return the CPU of a build."""
+        return self.serial.at(records) + self.parallel.at(records)
+
+    def time_at(self, records: float, cores: int) -> float:
+        """Return the seconds by the clock if nothing else runs, and no core waits for another's task."""
+        shared = self.parallel.fixed_s / min(cores, STARTING_CORES)
+        return self.serial.at(records) + shared + self.parallel.record_us * records / 1e6 / cores
+
+    def time_of_one(self, records: float) -> float:
+        """Return the seconds of a build by the built-in fold at best: if its other threads never wait."""
+        return max(self.serial.at(records), self.parallel.at(records))
+
+
+def measure(engine: str, data: Path, address: str, topic: str, location: Path, records: int) -> Build:
+    """Build in a process of its own. Without an address, the log is the embedded one in ``data``."""
+    command = [sys.executable, __file__, "--one", engine, str(data), address, topic, str(location)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
     found = json.loads(done.stdout.splitlines()[-1])
-    return Measured(records, {step: Cost(*cost) for step, cost in found.items()})
+    return Build(records, {step: Spent(*cost) for step, cost in found.items()})
 
 
-def fitted(smaller: tuple[int, float], larger: tuple[int, float]) -> Line:
-    """Return the line through two pairs of records and seconds."""
-    (few, less), (many, more) = smaller, larger
-    slope = (more - less) / (many - few)
-    return Line(less - slope * few, slope * 1e6)
+def line_through(fewer: Build, more: Build, cost: Callable[[Build], float]) -> Line:
+    """Return the line through a cost of two builds; what is fixed cannot be negative."""
+    slope = (cost(more) - cost(fewer)) / (more.records - fewer.records)
+    return Line(max(0.0, cost(fewer) - slope * fewer.records), slope * 1e6)
 
 
-def steps_table(builds: Sequence[Measured]) -> list[str]:
-    """Return CPU and time of each step at each size, what of the CPU is fixed and what a record takes."""
-    sizes = "".join(f" {build.records:,}: CPU (clock) |" for build in builds)
-    lines = [f"| step |{sizes} fixed | a record |", "| --- |" + " --- |" * (len(builds) + 2)]
-    names = dict.fromkeys(step for build in builds for step in build.steps)
-    for name in [*names, "all"]:
-        costs = [build.total if name == "all" else build.steps.get(name, NOTHING) for build in builds]
-        cells = "".join(f" {cost.cpu_s:.1f} s ({cost.wall_s:.1f}) |" for cost in costs)
-        pairs = [(build.records, cost.cpu_s) for build, cost in zip(builds, costs, strict=True)]
-        line = fitted(pairs[0], pairs[-1])
-        lines.append(f"| {name} |{cells} {line.fixed_s:.1f} s | {line.record_us:.1f} µs |")
+def engine_of(fewer: Build, more: Build) -> Engine:
+    """Return what two builds say about an engine."""
+    return Engine(
+        line_through(fewer, more, lambda build: build.total.serial_s),
+        line_through(fewer, more, lambda build: build.total.cpu_s - build.total.serial_s),
+    )
+
+
+def steps_table(engine: str, fewer: Build, more: Build) -> list[str]:
+    """Return CPU and time of each step at both sizes, what of the CPU is fixed and what a record takes."""
+    sizes = "".join(f" {build.records:,}: CPU, of it serial (clock) |" for build in (fewer, more))
+    lines = [f"| {engine} |{sizes} fixed | a record | of it serial |", "| --- |" + " --- |" * 5]
+    for name in [*dict.fromkeys([*fewer.steps, *more.steps]), "all"]:
+
+        def spent(build: Build, name: str = name) -> Spent:
+            return build.total if name == "all" else build.steps.get(name, NOTHING)
+
+        cells = "".join(
+            f" {each.cpu_s:.1f} s, {each.serial_s:.1f} ({each.wall_s:.1f}) |"
+            for each in map(spent, (fewer, more))
+        )
+        cpu = line_through(fewer, more, lambda build: spent(build).cpu_s)
+        serial = line_through(fewer, more, lambda build: spent(build).serial_s)
+        lines.append(
+            f"| {name} |{cells} {cpu.fixed_s:.1f} s | {cpu.record_us:.1f} µs | {serial.record_us:.2f} µs |"
+        )
     return lines
 
 
-def forecast_table(spark: Line, local: Line) -> list[str]:
-    """Return what the lines say for larger logs: CPU, and time if all cores are busy with nothing else.
-
-    The built-in fold uses one core. What is fixed of Spark's is taken to run on two.
-    """
-    cores = "".join(f" {count} |" for count in CORES)
+def forecast(spark: Engine, local: Engine) -> list[str]:
+    """Return what follows for larger logs, and from how many records Spark is ahead."""
+    cores = "".join(f" {count} cores |" for count in CORES)
     lines = [
         f"| million records | CPU: Spark, built-in | built-in |{cores}",
         "| --- |" + " --- |" * (len(CORES) + 2),
     ]
     for millions in MILLIONS:
         records = millions * 1_000_000
-        times = "".join(f" {seconds(spark_time(spark, records, count))} |" for count in CORES)
-        cpu = f"{seconds(spark.at(records))}, {seconds(local.at(records))}"
-        lines.append(f"| {millions:,} | {cpu} | {seconds(local.at(records))} |{times}")
-    for count in CORES:
-        gain = local.record_us - spark.record_us / count
-        at = (spark.fixed_s / 2 - local.fixed_s) / gain if gain > 0 else float("inf")
-        lines.append(f"On {count} cores Spark is ahead from {max(0.0, at):.1f} million records." if gain > 0
-                     else f"On {count} cores Spark is never ahead.")  # fmt: skip
-    return lines
+        times = "".join(f" {seconds(spark.time_at(records, count))} |" for count in CORES)
+        cpu = f"{seconds(spark.cpu_at(records))}, {seconds(local.cpu_at(records))}"
+        lines.append(f"| {millions:,} | {cpu} | {seconds(local.time_of_one(records))} |{times}")
+    return [*lines, "", *(ahead(spark, local, count) for count in CORES[:3])]
 
 
-def spark_time(spark: Line, records: int, cores: int) -> float:
-    """Return the seconds by the clock of a build whose tasks keep all cores busy."""
-    return spark.fixed_s / 2 + spark.record_us * records / 1e6 / cores
+def ahead(spark: Engine, local: Engine, cores: int) -> str:
+    """Say from how many records Spark is ahead."""
+    sizes = (step * 10_000 for step in range(1, 10_000))
+    least = next((size for size in sizes if spark.time_at(size, cores) < local.time_of_one(size)), None)
+    if least is None:
+        return f"On {cores} cores Spark is not ahead below 100 million records."
+    return f"On {cores} cores Spark is ahead from {least / 1e6:.2f} million records."
 
 
 def seconds(value: float) -> str:
@@ -117,13 +186,116 @@ def seconds(value: float) -> str:
     return f"{value / 60:.0f} min" if value < 36_000 else f"{value / 3600:.0f} h"
 
 
-def main() -> None:
-    engine, data, address, topic, location = sys.argv[1:]
+def print_costs(spark: Sequence[Build], local: Sequence[Build]) -> None:
+    """Print the tables; each engine has built a smaller and a larger log."""
+    for name, (fewer, more) in (("Spark", spark), ("built-in fold", local)):
+        print(*steps_table(name, fewer, more), "", sep="\n", flush=True)
+    print(*forecast(engine_of(*spark), engine_of(*local)), sep="\n")
+
+
+class Meter:
+    """A :class:`snapshots.building.task.Progress` that measures each step."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, Spent] = {}
+        # What this process has used already belongs to the first step.
+        self._step, self._began = PREPARING, NOTHING._replace(wall_s=time.monotonic())
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Receive progress; another step ends the one before."""
+        if step != self._step:
+            self.end()
+            self._step = step
+
+    def end(self) -> None:
+        """End the current step."""
+        now = Spent(time.monotonic(), cpu_s(), serial_s())
+        self.steps[self._step] = self.steps.get(self._step, NOTHING).plus(now.since(self._began))
+        self._began = now
+
+
+def serial_s() -> float:
+    """Return the CPU of this thread, the first one, and of Java's threads that run no task."""
+    return time.thread_time() + sum(
+        used
+        for pid in descendants()
+        if name_of(Path("/proc", str(pid))) == "java"
+        for thread, used in threads_of(pid)
+        if not thread.startswith(_PARALLEL)
+    )
+
+
+def threads_of(pid: int) -> list[tuple[str, float]]:
+    """Return the names of a process' threads with their CPU."""
+    found = []
+    for folder in Path("/proc", str(pid), "task").iterdir():
+        try:
+            ran_ns = int((folder / "schedstat").read_text().split()[0])
+            found.append((name_of(folder), ran_ns / 1e9))
+        except OSError:
+            continue  # It has ended.
+    return found
+
+
+def name_of(folder: Path) -> str:
+    """Return the name of a process or thread; empty if it has ended."""
+    try:
+        return (folder / "comm").read_text().rstrip("\n")
+    except OSError:
+        return ""
+
+
+def build_one(engine: str, data: str, address: str, topic: str, location: str) -> None:
+    """Build, and print the cost of each step as JSON."""
     where = {"kafka": address, "topic": topic} if address else {}
-    costs = StepCosts(silent, began_with_process=True)
+    meter = Meter()
     given = Settings(data=Path(data), snapshots=location, **where)
-    builder.build_now(given, None, engine, costs, extend=False)
-    print(json.dumps(costs.steps))
+    builder.build_now(given, None, engine, meter, extend=False)
+    meter.end()
+    print(json.dumps(meter.steps))
+
+
+def make_topic(address: str, records: int) -> str:
+    """Make a topic of so many records, unless there is one; return its name."""
+    topic = f"records-{records}"
+    log = KafkaLog(
+        Security(), address, topic, transactional_id=f"registrar.{topic}.{topic}", append_timeout_s=60.0
+    )
+    if log.query_end(10.0) < records:
+        append_records(log, records, SCHEMA_BYTES)
+    log.close()
+    return topic
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--one"]:
+        build_one(*sys.argv[2:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--sizes", default="325000,1300000", help="numbers of records, ascending")
+    parser.add_argument("--kafka", default="", help="a broker that runs, instead of one of its own")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    options = parser.parse_args()
+    sizes = [int(size) for size in options.sizes.split(",")]
+    folder = Path(tempfile.mkdtemp(dir=options.folder))
+    try:
+        with ExitStack() as stack:
+            address = options.kafka
+            if not address:
+                broker = Broker(folder / "kafka").start().wait()
+                stack.callback(broker.stop)
+                address = broker.address
+            topics = {size: make_topic(address, size) for size in sizes}
+            builds = {
+                engine: [
+                    measure(engine, folder, address, topic, folder / f"{engine}-{size}", size)
+                    for size, topic in topics.items()
+                ]
+                for engine in ("spark", "local")
+            }
+            print_costs(builds["spark"], builds["local"])
+    finally:
+        shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ SECTIONS = {
     "start": Section(
         ("start.py --spark",), ("start.py --sizes 1000,2000 --embedded --chart {folder}/start.svg",)
     ),
+    "builds": Section(("build_costs.py",), ("build_costs.py --sizes 1000,4000",)),
     "deltas": Section(("deltas.py",), ("deltas.py --schemas 2000 --records 100",)),
     "fold": Section(
         (

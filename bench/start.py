@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from bench.build_costs import Measured, fitted, forecast_table, measure, steps_table
+from bench.build_costs import Build, measure, print_costs
 from bench.chart import Series, drawn
 from bench.fold import entry
 from deploy.local.broker import Broker
@@ -97,7 +97,7 @@ class Place:
             return flags
         return [*flags, "--kafka", self.broker.address, "--topic", self._topic, "--group", self._topic]
 
-    def costs(self, engine: str, records: int) -> Measured:
+    def costs(self, engine: str, records: int) -> Build:
         """Build the whole log; return the cost of each step."""
         location = self.folder / f"costs-{engine}"
         address = self.broker.address if self.broker else ""
@@ -241,7 +241,7 @@ def incremental(place: Place, schemas: int, engines: list[str]) -> None:
         return took
 
     if "spark" in engines:
-        print_costs(place, schemas + FURTHER)
+        print_costs(*costs(place, schemas + FURTHER))
     for engine in engines:
         rounds = [(seconds(), seconds("--full")) for _ in range(ROUNDS)]
         upon, whole = (median(column) for column in zip(*rounds, strict=True))
@@ -251,18 +251,15 @@ def incremental(place: Place, schemas: int, engines: list[str]) -> None:
         )
 
 
-def print_costs(large: Place, schemas: int) -> None:
-    """Print the CPU of full builds of this log and of one a quarter as large, and what follows from it."""
+def costs(large: Place, schemas: int) -> tuple[list[Build], list[Build]]:
+    """Return what builds of a log a quarter as large and of this one cost, by Spark and the built-in fold."""
     small = Place(large.folder.with_name(f"{large.folder.name}-quarter"), large.broker)
     (small.folder / "node" / "data").mkdir(parents=True)
     small.append(0, schemas // 4, schemas // 4)
-    lines = {}
-    for engine in ("spark", "local"):
-        builds = [each.costs(engine, count) for each, count in ((small, schemas // 4), (large, schemas))]
-        print(f"{engine}, CPU of all processes:", *steps_table(builds), sep="\n", flush=True)
-        lines[engine] = fitted(*((build.records, build.total.cpu_s) for build in builds))
-    print("forecast:", *forecast_table(lines["spark"], lines["local"]), sep="\n")
+    sizes = ((small, schemas // 4), (large, schemas))
+    found = [[each.costs(engine, count) for each, count in sizes] for engine in ("spark", "local")]
     shutil.rmtree(small.folder)
+    return found[0], found[1]
 
 
 def chart(rows: list[Row], file: Path) -> None:

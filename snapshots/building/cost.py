@@ -50,6 +50,11 @@ def cpu_s() -> float:
     if not Path(_PROCESSES, "self", "stat").exists():
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(descendants().values()) / os.sysconf("SC_CLK_TCK")
+
+
+def descendants() -> dict[int, int]:
+    """Return the ticks that this process and each descendant has used, with its ended children."""
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = {}
     for folder in _PROCESSES.glob("[0-9]*"):
@@ -62,18 +67,15 @@ def cpu_s() -> float:
     family = [os.getpid()]
     for pid in family:
         family += children.get(pid, ())
-    return sum(ticks.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
+    return {pid: ticks.get(pid, 0) for pid in family}
 
 
 class StepCosts:
     """A :class:`.task.Progress` that measures each step and hands the progress on."""
 
-    def __init__(self, progress: Progress, *, began_with_process: bool = False) -> None:
-        """``began_with_process``: what this process has used already belongs to the first step."""
+    def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._step, self._began = PREPARING, _now()
-        if began_with_process:
-            self._began = self._began._replace(cpu_s=0.0)
         self._steps: dict[str, Cost] = {}
         # What there was to read, once it is known.
         self.records: int | None = None
