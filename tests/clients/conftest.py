@@ -11,7 +11,9 @@ import pytest
 
 from tests.clients.java_client import Java, JavaClient
 from tests.clients.javascript import JavaScript
+from tests.clients.secured import Secured
 from tests.support.running import Served
+from tests.support.token_endpoint import TokenEndpoint
 
 _numbers = itertools.count()
 
@@ -53,3 +55,13 @@ def java() -> Iterator[Java]:
 def confluent_java(java: Java, registry: Served) -> JavaClient:
     """Return a client of io.confluent:kafka-schema-registry-client that remembers no schemas."""
     return java.open(registry.url)
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Start a registry that only serves clients with a name, over TLS."""
+    folder = tmp_path_factory.mktemp("secured")
+    with TokenEndpoint(folder / "tokens") as tokens:
+        site = Secured(folder, tokens)
+        with site.serve():
+            yield site

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -28,20 +28,11 @@ from tests.clients.javascript import JavaScript
 from tests.clients.samples import ADA, USER, USER_TEXT, USER_WITH_EMAIL_TEXT
 from tests.clients.secured import OPERATOR, READER, WRITER, WRONG, Secured
 from tests.support.running import PATIENT
-from tests.support.token_endpoint import CLIENT_ID, CLIENT_SECRET, TokenEndpoint
+from tests.support.token_endpoint import CLIENT_ID, CLIENT_SECRET
 
 UNAUTHORIZED, FORBIDDEN = (401, 401), (403, 40301)
 AVRO = {"schemaType": "AVRO"}
 WAYS = pytest.mark.parametrize("way", ["basic", "token", "certificate"])
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    folder = tmp_path_factory.mktemp("secured")
-    with TokenEndpoint(folder / "tokens") as tokens:
-        site = Secured(folder, tokens)
-        with site.serve():
-            yield site
 
 
 def configuration(secured: Secured, way: str) -> dict[str, Any]:

@@ -30,7 +30,10 @@ DOCS = (
 )
 RUNNABLE = ("sh", "python")
 # Languages of blocks that show something; an empty one is for output.
-SHOWN = ("", "avro", "ini", "json", "nginx", "promql", "properties", "proto", "toml", "yaml")
+SHOWN = (
+    *("", "avro", "go", "hcl", "ini", "js", "json", "nginx", "promql", "properties", "proto", "sql", "toml"),
+    *("xml", "yaml"),
+)
 # The comments, as CONTRIBUTING.md explains them; those with a colon have a value.
 NOTES = ("not run:", "takes long", "runs until stopped", "exit status:", "typed:", "file:", "output")
 _NOTE = re.compile(rf"<!-- ({'|'.join(NOTES)})(?: (.*?))? -->")
