@@ -18,7 +18,7 @@ _WIDTH_MAX = 100
 class VerbRow(NamedTuple):
     """A row of the table of verbs."""
 
-    section: str  # of the help; empty for a former name, which still works and is not listed
+    section: str  # of the help
     name: str
     place: str  # MODULE:NAME of the click command
     does: str  # in one line
@@ -58,7 +58,7 @@ class LazyVerbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table, section by section."""
         width = max(map(len, self._rows))
-        for title in dict.fromkeys(row.section for row in self._rows.values() if row.section):
+        for title in dict.fromkeys(row.section for row in self._rows.values()):
             with formatter.section(title):
                 rows = (row for row in self._rows.values() if row.section == title)
                 formatter.write_dl([(f"{row.name:<{width}}", row.does) for row in rows])

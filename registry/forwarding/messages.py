@@ -6,21 +6,10 @@ each other during a rolling upgrade.
 
 from __future__ import annotations
 
-from typing import get_args
-
 import msgspec
 
 from registry.domain.commands import (
-    Associate,
-    ChangeAssociations,
-    Command,
-    Dissociate,
     Outcome,
-    Register,
-    ReleaseIds,
-    RequestSnapshot,
-    TagVersion,
-    WebhookCommand,
 )
 from registry.domain.pending_command import CommandRequest
 
@@ -29,20 +18,6 @@ COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
 WATCH = "/peer/watch"
 REPORTS = "/peer/reports"
-STREAM = "stream"
-REPORTS_FEATURE = "reports"
-# Capabilities beyond those of every release; STREAM (stream.py) is one of them.
-FEATURES = ("associations", "checked", "ids", "snapshots", "tags", "webhooks", STREAM, REPORTS_FEATURE)
-_FEATURES: dict[type, str] = {
-    Associate: "associations",
-    Dissociate: "associations",
-    ChangeAssociations: "associations",
-    RequestSnapshot: "snapshots",
-    # An older primary would take the resolved name for an alias, and resolve it again.
-    TagVersion: "checked",
-    ReleaseIds: "ids",
-    **dict.fromkeys(get_args(WebhookCommand), "webhooks"),
-}
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -74,14 +49,6 @@ class PeerStatus(msgspec.Struct, frozen=True):
     clock_ms: int = 0
     # True if it honours idempotency keys.
     repeats: bool = False
-    # See FEATURES; older nodes send none.
-    features: tuple[str, ...] = ()
-
-    def can(self, command: Command) -> bool:
-        """Return True if the node understands the command; otherwise it would reject the whole batch."""
-        tags = isinstance(command, Register) and command.changes_tags
-        feature = "tags" if tags else _FEATURES.get(type(command))
-        return feature is None or feature in self.features
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -15,7 +15,7 @@ from registry.base.processes.client_certificates import ConnectionCertificate, V
 
 from .authentication import Signings
 from .http2_connection import Connection, connect
-from .messages import COMMANDS, IDENTITY, STREAM, WATCH, PeerStatus, decode_status
+from .messages import COMMANDS, IDENTITY, WATCH, PeerStatus, decode_status
 from .signing import ANY_TIME, Signing, clock_ms
 from .stream import Stream, open_stream
 
@@ -69,12 +69,10 @@ class Peer:
         return cls(connection, signing, status)
 
     async def open_stream(self, address: str, tls: ssl.SSLContext | None) -> None:
-        """Use a stream for small batches if the node supports it. Raises :class:`OSError`.
+        """Use a stream for small batches. Raises :class:`OSError`.
 
         The stream and the connection close together.
         """
-        if STREAM not in self.status.features:
-            return
         moment = clock_ms() + self._ahead_ms
         self._stream = stream = await open_stream(address, self._signing, moment, CONNECT_S, tls)
         stream.closed.add_done_callback(lambda _: self._connection.abort())

@@ -17,8 +17,8 @@ import msgspec
 
 from election.contract import Identity
 from registry.domain.admission import is_large
-from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown, refused, repeatable
-from registry.domain.errors import FORWARD_FAILED, outcome_unknown
+from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown, repeatable
+from registry.domain.errors import outcome_unknown
 from registry.domain.pending_command import PendingCommand
 
 from .authentication import Signings
@@ -38,7 +38,6 @@ LARGE_UNDER_WAY_MAX = 1
 BATCH_MAX = 500
 BATCH_BYTES_MAX = 8 << 20
 MARGIN_S = 0.25
-_TOO_NEW = "Nothing was written: the primary runs an older version, which does not support this"
 _log = logging.getLogger(__name__)
 
 
@@ -243,17 +242,11 @@ def _reply_all(commands: Iterable[PendingCommand], outcome: Outcome) -> None:
 
 
 def _select_suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
-    """Return what ``peer`` can be sent, and answer the rest.
-
-    An older node would reject a whole batch because of one unknown command, and would execute a retried
-    command twice.
-    """
+    """Return what ``peer`` can be sent, and answer the rest: some nodes would execute a retry twice."""
     suited = []
     for pending in commands:
         pending.repeats = peer.status.repeats
-        if not peer.status.can(pending.command):
-            pending.reply(refused(FORWARD_FAILED(_TOO_NEW)))
-        elif pending.in_doubt and not (pending.repeats or repeatable(pending.command)):
+        if pending.in_doubt and not (pending.repeats or repeatable(pending.command)):
             pending.reply(
                 Unknown(
                     outcome_unknown("The primary cannot determine whether an earlier attempt was executed")

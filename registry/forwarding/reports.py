@@ -19,7 +19,7 @@ import msgspec
 
 from election.contract import Identity
 
-from .messages import REPORTS, REPORTS_FEATURE
+from .messages import REPORTS
 from .peer_client import Peer
 
 EVERY_S: Final = 2.0
@@ -155,8 +155,6 @@ class Reporting:
             alone_s += due_s
 
     async def _exchange(self, peer: Peer) -> None:
-        if REPORTS_FEATURE not in peer.status.features:
-            return
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 self._reports.take(await peer.ask(REPORTS, _encode(self._reports.own())))

@@ -24,7 +24,6 @@ from .frames import PREFACE
 from .http2_server import Http2Server, gone, read_body
 from .messages import (
     COMMANDS,
-    FEATURES,
     IDENTITY,
     OF_PEERS,
     REPORTS,
@@ -180,9 +179,8 @@ class PeerServer:
             await answer(200, self._reports.packed())
 
     def _status(self) -> PeerStatus:
-        return PeerStatus(
-            self._node, self._url, self._node_port.role, clock_ms(), self._node_port.repeats, FEATURES
-        )
+        port = self._node_port
+        return PeerStatus(self._node, self._url, port.role, clock_ms(), port.repeats)
 
     # --- watching
 

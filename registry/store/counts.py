@@ -29,7 +29,7 @@ from registry.domain.rows.view import Counts
 from . import id_counts
 from .block_rows import BLOCK, COUNTS, END, PREFIX, UNCOUNTED, Range, Touched, are_valid, range_at
 from .indexes import Adopt, Commit
-from .layout import META_COUNTED, META_COUNTED_FORMER
+from .layout import META_COUNTED
 
 SUBJECTS_MAX = 1000
 
@@ -75,7 +75,6 @@ class CountIndex:
         counting = Counting(txn, txn.cursor(), txn.cursor(self._meta), self._meta, self._block)
         if not self.valid:
             counting.begin()
-            txn.delete(META_COUNTED_FORMER, db=self._meta)
             txn.put(META_COUNTED, applied.to_bytes(8, "big"), db=self._meta)
         reached = counting.next_block(self._to if self.valid else b"")
 

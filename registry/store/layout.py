@@ -56,7 +56,6 @@ META_LINEAGE = b"line"
 META_MISMATCH = b"mismatch"
 META_HISTORY = b"history"
 META_COUNTED = b"counts"
-META_COUNTED_FORMER = b"counted"  # of releases whose blocks had other counts
 META_BUILT = b"built"
 CURRENT, NEXT = "current", "next"
 PREFIX = "store-"

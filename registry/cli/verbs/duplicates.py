@@ -1,4 +1,4 @@
-"""``registrar duplicates``, formerly ``registrar schemas duplicates``."""
+"""``registrar duplicates``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from registry.cli.exit_status import FAILED
 from registry.cli.registry_flags import with_connection
 from registry.cli.setting_flags import with_settings
 from registry.cli.verb import Verb
-from registry.cli.verb_groups import VerbGroup
 
 from .snapshot import GROUPS, REGISTRY, SHOWN, SNAPSHOT, run_command
 
@@ -47,11 +46,3 @@ def duplicates(connection: Connection, loaded: Loaded, *, source: str, **options
 
     with opened(connection, source) as content:
         return run_command("duplicates", loaded, {**options, "source": content})
-
-
-@click.group(cls=VerbGroup)
-def schemas() -> None:
-    """Examine the schemas of a snapshot or of a running registry."""
-
-
-schemas.add_command(duplicates)

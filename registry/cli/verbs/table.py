@@ -52,5 +52,4 @@ VERBS = (
     VerbRow(_FILES, "user", _HERE + "user:user", "Manage the users file."),
     VerbRow(_FILES, "acl", _HERE + "acl:acl", "Explain and check access rules."),
     VerbRow(_FILES, "completion", _HERE + "completion:completion", "Print a shell completion script."),
-    VerbRow("", "schemas", _HERE + "duplicates:schemas", "Find duplicate schemas."),
 )

@@ -412,7 +412,6 @@ def test_a_store_is_counted_again_after_a_version_that_knows_no_counts_wrote_to_
     count(store)
     with store._env.begin(store._meta, write=True) as txn:
         txn.put(layout.META_COUNTED, (store.applied - 1).to_bytes(8, "big"))
-        txn.put(layout.META_COUNTED_FORMER, b"of an older release")
     with store.view() as view:
         assert view.block(rows.VERSION) is None
     store.close()
@@ -422,7 +421,6 @@ def test_a_store_is_counted_again_after_a_version_that_knows_no_counts_wrote_to_
     count(store)
     with store.view() as view:
         assert blocks(view)[0].counts.versions == len(MANY)
-    assert not store.meta(layout.META_COUNTED_FORMER)
     store.close()
 
 

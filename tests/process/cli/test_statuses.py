@@ -65,7 +65,7 @@ CASES = {
 ELSEWHERE = {"changes": "changes", "snapshot list": "snapshot-list"}
 LIKE = {
     "config get": "config", "config set": "config", "config delete": "config", "mode get": "mode",
-    "mode set": "mode", "mode delete": "mode", "schemas duplicates": "duplicates",
+    "mode set": "mode", "mode delete": "mode",
 }  # fmt: skip
 # These name their registries without --url.
 WITHOUT_URL = {"promote", "duplicates", "doctor", "snapshot diff"}

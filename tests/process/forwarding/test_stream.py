@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import DeleteSubject, Done, Register
 from registry.domain.pending_command import CommandRequest
-from registry.forwarding import server
 from registry.forwarding.authentication import Security
 from registry.forwarding.frames import PREFACE, BadFrame, Frame, Receiver, Sender
 from registry.forwarding.http2_connection import Broken
-from registry.forwarding.messages import FEATURES, STREAM, Batch, encode, outcomes_of
+from registry.forwarding.messages import Batch, encode, outcomes_of
 from registry.forwarding.peer_client import Peer
 from registry.forwarding.signing import Signing, clock_ms
 from registry.forwarding.stream import open_stream
@@ -116,15 +115,6 @@ async def test_small_commands_go_over_the_stream_and_large_ones_do_not() -> None
         large = SCHEMA.replace("[]", "[]" + " " * LARGE_BYTES)
         assert isinstance(await submit(nodes.members[1], Register("large", large)), Done)
         assert requests(peer) > before
-
-
-@running
-async def test_an_older_primary_is_written_through_by_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "FEATURES", tuple(each for each in FEATURES if each != STREAM))
-    async with group(2, SECRET) as nodes:
-        nodes.elect(0)
-        assert isinstance(await submit(nodes.members[1], Register("s", SCHEMA)), Done)
-        assert client_of(nodes.members[1])._connection.peer._stream is None
 
 
 @running

@@ -1,4 +1,4 @@
-"""``registrar schemas duplicates``: equal schemas of a snapshot, and of a running registry."""
+"""``registrar duplicates``: equal schemas of a snapshot, and of a running registry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER = '{"type":"array","items":"int","y":1,"x":1}'
 
 
 def duplicates(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return registrar("schemas", "duplicates", *words, "--data", str(data))
+    return registrar("duplicates", *words, "--data", str(data))
 
 
 def found(data: Path, *words: str) -> list[dict[str, Any]]:

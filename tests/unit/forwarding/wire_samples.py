@@ -110,5 +110,5 @@ MESSAGES = {
     ),
     "batch of a trace": Batch([CommandRequest(COMMANDS[1], 1.5, trace=f"00-{'a' * 32}-{'b' * 16}-01")], "n"),
     "outcomes": Outcomes(list(OUTCOMES), 9),
-    "standing": PeerStatus("n", "http://a:1", "primary", 5, repeats=True, features=("tags",)),
+    "standing": PeerStatus("n", "http://a:1", "primary", 5, repeats=True),
 }
