@@ -27,7 +27,7 @@ from deploy.local.cluster import Cluster  # noqa: E402
 from deploy.local.node import Node  # noqa: E402
 
 FLAGS = ("--session-timeout-s", "6")
-TOLD = ("registrar_event_loop_lag_seconds", "registrar_heartbeat_gap_seconds", "registrar_epoch")
+REPORTED = ("registrar_event_loop_lag_seconds", "registrar_heartbeat_gap_seconds", "registrar_epoch")
 
 
 def entangled(leaf: str, records: int = 80) -> str:
@@ -67,9 +67,9 @@ def renamed(kind: str, schema: str, name: str) -> str:
 
 
 def figures(node: Node) -> dict[str, float]:
-    """Return the values of :data:`TOLD` in its ``/metrics``."""
+    """Return the values of :data:`REPORTED` in its ``/metrics``."""
     lines = node.ask("/metrics")[1].decode().splitlines()
-    pairs = (line.rpartition(" ") for line in lines if line.startswith(TOLD))
+    pairs = (line.rpartition(" ") for line in lines if line.startswith(REPORTED))
     return {name.removeprefix("registrar_"): float(value) for name, _, value in pairs}
 
 

@@ -194,13 +194,13 @@ class Bystander:
     """Reads by id over one connection, in a separate process, and records the duration of each answer."""
 
     def __init__(self, port: int) -> None:
-        self._told, theirs = multiprocessing.Pipe()
+        self._pipe, theirs = multiprocessing.Pipe()
         self._process = multiprocessing.Process(target=_read, args=(port, theirs), daemon=True)
         self._process.start()
 
     def end(self) -> str:
-        self._told.send(None)
-        took_ms, failed = self._told.recv()
+        self._pipe.send(None)
+        took_ms, failed = self._pipe.recv()
         self._process.join()
         hundredths = statistics.quantiles(took_ms, n=100)
         return f"{hundredths[49]:.1f}, {hundredths[98]:.1f}" + (f", {failed} failed" * bool(failed))

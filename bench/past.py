@@ -27,9 +27,9 @@ from registry.domain.history.reading import walk
 from registry.domain.log_format.records import Entry, config_key
 from registry.domain.model import Subject
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from registry.node.past.bases import Bases
 from registry.node.past.filler import HistoryFiller
-from registry.node.past.telling import Teller
+from registry.node.past.reconstruction import PastReader
+from registry.node.past.snapshot_rows import SnapshotRows
 from registry.node.replication.follower import Follower
 from registry.store.lmdb import Store
 from registry.store.open import open_store
@@ -87,12 +87,17 @@ def measure(log: EmbeddedLog, options: argparse.Namespace, folder: Path) -> None
     with kept.view() as view:
         pages = cpu_of(lambda: [list(islice(walk(view, each), 100)) for each in subjects])
     print(f"a page of a subject's history: {pages / SUBJECTS * 1e6:.0f} µs CPU")
-    teller = Teller(log, kept, Bases(log, list), now_ms)
+    past_reader = PastReader(log, kept, SnapshotRows(log, list), now_ms)
     for what, moment in (
         ("unchanged since", Moment(end - 1)),
         ("changed since", Moment(options.records - 1)),
     ):
-        cost = cpu_of(lambda: [teller.tell(moment, [packed_owner(each)], lambda: None) for each in subjects])  # noqa: B023
+        cost = cpu_of(
+            lambda: [
+                past_reader.reconstruct(moment, [packed_owner(each)], lambda: None)  # noqa: B023
+                for each in subjects
+            ]
+        )
         print(f"rows of a subject that has {what}: {cost / SUBJECTS * 1e6:.0f} µs CPU")
     plain.close()
     kept.close()

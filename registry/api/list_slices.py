@@ -167,8 +167,8 @@ class _Walk:
         self._learned: list[tuple[int, Mark]] = []
         self._items = (
             listing.walk(self._rows, self._mark)
-            if listing.leaping is None
-            else listing.leaping(self._rows, self._mark, self._skip)
+            if listing.skipping is None
+            else listing.skipping(self._rows, self._mark, self._skip)
         )
 
     def slice(self, *, look_ahead: bool) -> list[bytes]:

@@ -62,7 +62,7 @@ class Listing(Generic[_T]):
     unsettled: int = 0  # items between the mark and the position that the cursor means
     headers: tuple[Header, ...] = ()
     # The same as ``walk``, but it can skip blocks of items.
-    leaping: Callable[[View, Any, Skip], Iterator[_T | None]] | None = None
+    skipping: Callable[[View, Any, Skip], Iterator[_T | None]] | None = None
     head: bytes = b"["  # before the items; a list may be the last member of an object
     tail: bytes = b"]"
 

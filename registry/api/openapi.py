@@ -57,7 +57,7 @@ _EQUAL_TO: Json = {
     "description": "An earlier version of the subject that is equal after normalisation",
     "schema": {"type": "integer", "format": "int32"},
 }
-_TOLD_OFFSET: Json = {
+_AT_OFFSET: Json = {
     "description": "On reads of the past: the offset of the last record that the response reflects, -1 "
     "before the first",
     "schema": {"type": "integer", "format": "int64", "minimum": -1},
@@ -131,7 +131,7 @@ def _operation(operation: Operation) -> Json:
 
 def _responses(operation: Operation) -> Json:
     more = {"X-Registry-Equal-To": _EQUAL_TO} if operation.extra_headers is not None else {}
-    more |= {"X-Registry-At-Offset": _TOLD_OFFSET} if AT_OFFSET in operation.parameters else {}
+    more |= {"X-Registry-At-Offset": _AT_OFFSET} if AT_OFFSET in operation.parameters else {}
     more |= {"Link": _LINK} if CURSOR in operation.parameters else {}
     good: Json = {"description": "Done", "headers": _HEADER_REFERENCES | more}
     if operation.response_schema:

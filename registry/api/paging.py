@@ -29,17 +29,17 @@ def page(
     kinds: tuple[type, ...],
     *,
     limit_max: int = INT_MAX,
-    leaping: Callable[[View, Any, Skip], Iterator[_T | None]] | None = None,
+    skipping: Callable[[View, Any, Skip], Iterator[_T | None]] | None = None,
 ) -> Listing[_T]:
     """Return the page that a call asks for; ``kinds``: the types of a mark's members.
 
-    ``leaping``: the same walk, able to skip blocks of items without listing them.
+    ``skipping``: the same walk, able to skip blocks of items without listing them.
 
     Raises 422 for a negative offset and for a cursor of another list.
     """
     skipped, begin = offset(call.args), _cursor(call, kinds)
     unsettled, begin = begin.skip, begin._replace(skip=begin.skip + skipped)
-    return Listing(walk, printed, mark, begin, limit(call.args, limit_max), unsettled, leaping=leaping)
+    return Listing(walk, printed, mark, begin, limit(call.args, limit_max), unsettled, skipping=skipping)
 
 
 def whole(

@@ -46,7 +46,7 @@ def list_schemas(call: Call, view: View) -> Listing[Listed]:
         lambda each: _version_mark(each.found),
         (str, int),
         limit_max=LIST_MAX,
-        leaping=walk,
+        skipping=walk,
     )
 
 

@@ -153,7 +153,7 @@ def _holders(
     def printed(each: PlacedVersion) -> bytes:
         return orjson.dumps(shown(each.found))
 
-    return page(call, walk, printed, lambda each: (each.place.hex(),), (str,), leaping=walk)
+    return page(call, walk, printed, lambda each: (each.place.hex(),), (str,), skipping=walk)
 
 
 def _place(text: str) -> bytes:

@@ -55,7 +55,7 @@ def list_subjects(call: Call, view: View) -> Listing[Any]:
     def printed(each: Subject | Place) -> bytes:
         return orjson.dumps(each.qualified)
 
-    return page(call, walk, printed, _mark, _KINDS[wanted.by_id], leaping=walk)
+    return page(call, walk, printed, _mark, _KINDS[wanted.by_id], skipping=walk)
 
 
 def _with_details(call: Call, wanted: SubjectList) -> Listing[Details]:
@@ -86,7 +86,7 @@ def _with_details(call: Call, wanted: SubjectList) -> Listing[Details]:
         lambda each: _mark(each.item),
         _KINDS[wanted.by_id],
         limit_max=DETAILS_MAX,
-        leaping=walk,
+        skipping=walk,
     )
 
 

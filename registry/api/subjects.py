@@ -57,7 +57,7 @@ def list_versions(call: Call, view: View) -> PendingSearch[None]:
     def walk(view: View, mark: tuple[int] | None, skip: Skip | None = None) -> Iterator[int | None]:
         return lists.version_numbers(view, call.subject, mark[0] if mark else None, skip, **shown)
 
-    listing = page(call, walk, lambda each: b"%d" % each, lambda each: (abs(each),), (int,), leaping=walk)
+    listing = page(call, walk, lambda each: b"%d" % each, lambda each: (abs(each),), (int,), skipping=walk)
     return PendingSearch(
         lambda view: by_subject.require(view, call.subject, deleted=deleted or only), lambda _, __: listing
     )

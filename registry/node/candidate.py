@@ -62,7 +62,7 @@ class Candidate:
         self.reachable: Callable[[Identity], Awaitable[str]] = _taken_as_reachable
         # Pauses between two heartbeats that Kafka's group coordinator has confirmed.
         self.heartbeats = Pauses()
-        self.role_holder = RoleHolder(switched=self._switched, changed=role_changed)
+        self.role_holder = RoleHolder(switched=self._switch_role, changed=role_changed)
         with store.view() as view:
             newest = newest_barrier(view)
         if newest is not None:
@@ -163,7 +163,7 @@ class Candidate:
         self._claimed()
         return epoch
 
-    def _switched(self, role: Role) -> None:
+    def _switch_role(self, role: Role) -> None:
         """Open or close the writer, because the node has become primary or ceased to be."""
         primary = role.stage is Stage.PRIMARY
         if primary:

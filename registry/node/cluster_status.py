@@ -85,7 +85,7 @@ class ClusterView:
     def status(self) -> ClusterStatus:
         """Return the cluster as this node knows it, without asking any other."""
         state, mine = status(self._node), self.report()
-        nodes = [mine, *_newest(self._reported(), besides=mine)]
+        nodes = [mine, *_newest(self._all_reports(), besides=mine)]
         return ClusterStatus(
             node=mine.node,
             primary=state.primary,
@@ -97,11 +97,11 @@ class ClusterView:
             ),
         )
 
-    def _reported(self) -> Iterable[NodeReport]:
+    def _all_reports(self) -> Iterable[NodeReport]:
         return filter(None, map(_read, self.others()))
 
     def _node_with_log(self) -> str:
-        return reaches_log(self._reported(), self._node.following.log_missing_s)
+        return reaches_log(self._all_reports(), self._node.following.log_missing_s)
 
     def _role_changed(self) -> None:
         primary = self._node.primary

@@ -36,8 +36,8 @@ from .candidate import Candidate
 from .feed import NodeFeed
 from .leadership.claim import Barrier
 from .maintenance import Maintenance
-from .past.bases import Bases
-from .past.telling import Teller
+from .past.reconstruction import PastReader
+from .past.snapshot_rows import SnapshotRows
 from .past.thread import PastThread
 from .replication.dedup import DedupCache
 from .replication.follower import Follower
@@ -98,7 +98,7 @@ class Node:
         )  # fmt: skip
         self.following = FollowLoop(
             self.log, self.store, self.follower,
-            caught_up=self._caught_up, advanced=self._advanced, stuck=self._stuck, staleness=staleness,
+            caught_up=self._caught_up, advanced=self._on_advance, stuck=self._on_stuck, staleness=staleness,
         )  # fmt: skip
         self.read_barrier = ReadBarrier(
             self.log, self.store, ask_s=settings.confirm_timeout_s,
@@ -131,7 +131,7 @@ class Node:
         self.candidate = Candidate(
             settings, self.log, self.store,
             follower=self.follower, following=self.following, writer=self.writer, standalone=self.standalone,
-            claimed=self._claimed, role_changed=callbacks.role_changed,
+            claimed=self._on_claim, role_changed=callbacks.role_changed,
         )  # fmt: skip
         self.maintenance = Maintenance(self.log, self.store, self.following, settings, self.files)
         self.snapshots = SnapshotCoordinator(
@@ -144,8 +144,8 @@ class Node:
             situation=self, submit=self.writer.submit, soon=callbacks.soon, now=now_ms,
         )  # fmt: skip
         self.when_role_changes(self.webhooks.wake)
-        bases = Bases(self.log, self.snapshots.entries.ours, lambda: manifest_keys(settings))
-        self.past = PastThread(Teller(self.log, self.store, bases, now_ms), callbacks.soon)
+        bases = SnapshotRows(self.log, self.snapshots.entries.ours, lambda: manifest_keys(settings))
+        self.past = PastThread(PastReader(self.log, self.store, bases, now_ms), callbacks.soon)
         self.processes = Processes()
         # Lag of the event loop that serves readers and peers.
         self.pulse = Pulse()
@@ -297,14 +297,14 @@ class Node:
     def _barrier_applied(self, barrier: Barrier) -> None:
         self.candidate.barrier_applied(barrier)
 
-    def _advanced(self) -> None:
+    def _on_advance(self) -> None:
         self.read_barrier.advanced()
         self.webhooks.wake()
 
-    def _stuck(self) -> None:
+    def _on_stuck(self) -> None:
         self.read_barrier.stop_waiting()
 
-    def _claimed(self) -> None:
+    def _on_claim(self) -> None:
         if self._memory is not None:
             self._memory.look_back(self.log)
         if self.cipher is not None:
@@ -314,7 +314,7 @@ class Node:
         if error := self.encoder_error():
             _log.warning("%s", error)
         if self.standalone:
-            self._claimed()
+            self._on_claim()
         self.candidate.caught_up()
         self._callbacks.started()
 

@@ -22,7 +22,7 @@ class Threads:
 
     def start(self, name: str, run: Callable[[], None]) -> None:
         """Start a thread that runs ``run``; it does not keep the process from ending."""
-        thread = threading.Thread(target=self._guarded, args=(name, run), name=name, daemon=True)
+        thread = threading.Thread(target=self._run_guarded, args=(name, run), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -33,7 +33,7 @@ class Threads:
             if thread.name in names:
                 thread.join(max(0.0, until - time.monotonic()))
 
-    def _guarded(self, name: str, run: Callable[[], None]) -> None:
+    def _run_guarded(self, name: str, run: Callable[[], None]) -> None:
         try:
             run()
         except (LogError, StoreError) as error:

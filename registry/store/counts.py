@@ -125,7 +125,7 @@ class Counting:
             return False
         # First: what was counted is not known by the rows of clears as they are now.
         for key in clears:
-            self._cleared(VERSION + key[1:])
+            self._drop_counts(VERSION + key[1:])
         for prefix, changes in subjects.items():
             self._subject(prefix, changes)
         self._leave()
@@ -143,7 +143,7 @@ class Counting:
         while found and self._blocks.key().startswith(PREFIX):
             if self._blocks.value() == UNCOUNTED:
                 at = self._block_of(self._blocks.key()[1:])
-                first = next(self._counted(at.begin, at.end))
+                first = next(self._count_range(at.begin, at.end))
                 self._put(first)
                 if first.end != at.end:
                     self._forget(Range(first.end, at.end, None))
@@ -226,7 +226,7 @@ class Counting:
             self._clear = (prefix, max(offsets, default=-1))
         return self._clear[1]
 
-    def _cleared(self, prefix: bytes) -> None:
+    def _drop_counts(self, prefix: bytes) -> None:
         """Drop the counts of blocks with versions of a subject or, if it has no name, of a context."""
         named = not prefix.endswith(b"\0\0")
         begin, end = (prefix, after(prefix)) if named else (prefix[:-1], after(prefix[:-1]))
@@ -266,10 +266,10 @@ class Counting:
         self._txn.put(PREFIX + at.begin, COUNTS.pack(*at.counts), db=self._meta)
 
     def _count(self, begin: bytes, end: bytes) -> None:
-        for each in self._counted(begin, end):
+        for each in self._count_range(begin, end):
             self._put(each)
 
-    def _counted(self, begin: bytes, end: bytes) -> Iterator[Range]:
+    def _count_range(self, begin: bytes, end: bytes) -> Iterator[Range]:
         """Count rows from ``begin`` on and before ``end``, in blocks; the last one may be a small one."""
         part, size = is_version_key(begin) or is_version_key(end), self._block
         found, before = [0] * 5, [0] * 5  # in the block so far, and of these before the group

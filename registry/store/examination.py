@@ -92,7 +92,7 @@ def why_not_used(folder: Path, log: AttachedLog, fold: int) -> Unusable | None:
         return Unusable(layout.DAMAGED, damage)
     meta = read_meta(folder)
     same_log = meta[layout.META_LOG].decode() == log.identity
-    if same_log and _crashed(meta):
+    if same_log and _has_crashed(meta):
         return Unusable(layout.OUTDATED, _of_crash(folder))
     # Before the version: what only this store still holds must not be deleted as outdated.
     if text := _why_of_another_log(meta, log):
@@ -113,7 +113,7 @@ def why_damaged(folder: Path) -> str:
     Raises :class:`StoreError` if it cannot be examined.
     """
     try:
-        findings = _condemned(folder) or "; ".join(examine("registry.store.check", folder))
+        findings = _condemned_reason(folder) or "; ".join(examine("registry.store.check", folder))
     except CannotExamine as error:
         raise StoreError(str(error)) from error
     return f"The store {folder} is damaged: {findings}" if findings else ""
@@ -125,7 +125,7 @@ def why_not_served(folder: Path, meta: dict[bytes, bytes], fold: int, *, in_doub
     ``in_doubt``: it may be one that an older release was rebuilding.
     """
     version = meta[layout.META_FOLD].decode()
-    if _crashed(meta):
+    if _has_crashed(meta):
         return _of_crash(folder)
     if meta.get(layout.META_BUILT, b"0" if in_doubt else b"1") != b"1":
         return f"The store {folder} was not yet built up to the log's end"
@@ -158,14 +158,14 @@ def read_meta(folder: Path) -> dict[bytes, bytes]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _condemned(folder: Path) -> str:
+def _condemned_reason(folder: Path) -> str:
     try:
         return (folder / layout.CONDEMNED).read_text(errors="replace")
     except OSError:
         return ""
 
 
-def _crashed(meta: dict[bytes, bytes]) -> bool:
+def _has_crashed(meta: dict[bytes, bytes]) -> bool:
     """Return true if the environment was open when the machine crashed: any of its pages may be old."""
     return meta[layout.META_CLEAN] != b"1" and meta[layout.META_BOOT] != (layout.boot_id() or None)
 

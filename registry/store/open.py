@@ -118,7 +118,7 @@ def open_store(
     has the folder open or it cannot be written.
     """
     log = AttachedLog(log_identity, log_end, divergence, stale)
-    lock_fd = _locked(path)
+    lock_fd = _lock(path)
     try:
         return _open(path, log, map_bytes, fold, load, lock_fd)
     except (OSError, lmdb.Error) as error:
@@ -135,7 +135,7 @@ def open_kept(path: Path, *, map_bytes: int = layout.MAP_BYTES, fold: int = FOLD
     Nothing is replaced, set aside or removed. A store of a former fold version is opened read-only. Raises
     :class:`NotServable` if there is none that can be served, and :class:`StoreError` as :func:`open_store`.
     """
-    lock_fd = _locked(path)
+    lock_fd = _lock(path)
     try:
         current = _servable(path, fold)
         version = read_meta(path / current.name)[layout.META_FOLD]
@@ -154,7 +154,7 @@ def known_log(path: Path) -> str | None:
     return current.log if current else None
 
 
-def _locked(path: Path) -> int:
+def _lock(path: Path) -> int:
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         return hold(path)
@@ -179,7 +179,11 @@ def _open(
     if why is not None and building is None:
         messages.append(f"{why.text}. It is kept until the rows have been rebuilt from the log.")
     usable = building or (current if why is None else None)
-    target = _loaded(path, usable, log.identity, load) or usable or _make(path, log.identity, map_bytes, fold)
+    target = (
+        _load_snapshot(path, usable, log.identity, load)
+        or usable
+        or _make(path, log.identity, map_bytes, fold)
+    )
     if building is not None and target != building:
         shutil.rmtree(path / building.name, ignore_errors=True)
     if current is None or target == current:
@@ -248,7 +252,9 @@ def _make(path: Path, log_identity: str, map_bytes: int, fold: int) -> Current:
     return made
 
 
-def _loaded(path: Path, usable: Current | None, log_identity: str, load: Load | None) -> Current | None:
+def _load_snapshot(
+    path: Path, usable: Current | None, log_identity: str, load: Load | None
+) -> Current | None:
     """Have ``load`` create an environment with rows beyond ``usable``; return ``None`` if it did not.
 
     As that of :func:`_make`, it has its name once it is published.

@@ -73,33 +73,33 @@ class Difference(NamedTuple):
         line = f"{sign} {self.name or '(top level)'}{which}{what}"
         if self.before is not None and self.after is not None:
             names = sorted({*self.before, *self.after})
-            changes = [f"{name} {_shown(self.before, name)} → {_shown(self.after, name)}" for name in names]
+            changes = [f"{name} {_format(self.before, name)} → {_format(self.after, name)}" for name in names]
             return f"{line}: {', '.join(changes)}"
         known = self.before or self.after or {}
-        return f"{line}: {', '.join(f'{name} {_shown(known, name)}' for name in known)}" if known else line
+        return f"{line}: {', '.join(f'{name} {_format(known, name)}' for name in known)}" if known else line
 
 
-def _shown(fields: Fields, name: str) -> str:
+def _format(fields: Fields, name: str) -> str:
     return orjson.dumps(fields[name]).decode() if name in fields else "unset"
 
 
 def differences(old: Side, new: Side) -> Iterator[Difference]:
     """Yield how ``new`` differs from ``old``; a subject that one of them lacks comes before its versions."""
-    yield from _compared(CONFIG, old.configs(), new.configs())
-    yield from _compared(MODE, old.modes(), new.modes())
+    yield from _compare(CONFIG, old.configs(), new.configs())
+    yield from _compare(MODE, old.modes(), new.modes())
     mine, theirs = _by_subject(old), _by_subject(new)
     left, right = next(mine, []), next(theirs, [])
     while left or right:
         if not right or (left and left[0].subject_key < right[0].subject_key):
             yield Difference(REMOVED, SUBJECT, left[0].name, None, {"versions": len(left)}, None)
-            yield from _compared(VERSION, iter(left), iter(()))
+            yield from _compare(VERSION, iter(left), iter(()))
             left = next(mine, [])
         elif not left or right[0].subject_key < left[0].subject_key:
             yield Difference(ADDED, SUBJECT, right[0].name, None, None, {"versions": len(right)})
-            yield from _compared(VERSION, iter(()), iter(right))
+            yield from _compare(VERSION, iter(()), iter(right))
             right = next(theirs, [])
         else:
-            yield from _compared(VERSION, iter(left), iter(right))
+            yield from _compare(VERSION, iter(left), iter(right))
             left, right = next(mine, []), next(theirs, [])
 
 
@@ -108,7 +108,7 @@ def _by_subject(side: Side) -> Iterator[list[Item]]:
         yield list(group)
 
 
-def _compared(what: str, old: Iterator[Item], new: Iterator[Item]) -> Iterator[Difference]:
+def _compare(what: str, old: Iterator[Item], new: Iterator[Item]) -> Iterator[Difference]:
     mine, theirs = next(old, None), next(new, None)
     while mine is not None or theirs is not None:
         if theirs is None or (mine is not None and mine.key < theirs.key):

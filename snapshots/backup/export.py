@@ -47,7 +47,7 @@ class OutputNotEmpty(Exception):
 def export_lines(content: Content, out: IO[bytes], progress: Progress) -> None:
     """Write JSON lines. Raises as :class:`.content.Content`, and :class:`OSError`."""
     for kind, table in (("config", layout.CONFIG), ("mode", layout.MODE)):
-        for name, said in _scoped(content, table):
+        for name, said in _export_scopes(content, table):
             out.write(orjson.dumps({"kind": kind, "subject": name} | said) + b"\n")
     for found in _with_progress(content, progress):
         out.write(b'{"kind":"version",' + entities.schema_entity(found.row)[1:] + b"\n")
@@ -58,7 +58,7 @@ def export_files(content: Content, folder: Path, progress: Progress) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise OutputNotEmpty(f"{folder} is not empty: choose another folder")
     for name, table in (("configs", layout.CONFIG), ("modes", layout.MODE)):
-        _write(folder / f"{name}.json", orjson.dumps(dict(_scoped(content, table)), option=_PRETTY))
+        _write(folder / f"{name}.json", orjson.dumps(dict(_export_scopes(content, table)), option=_PRETTY))
     for found in _with_progress(content, progress):
         place = folder / _path(found.subject) / str(found.version)
         extension = extension_of(entities.schema_type(found.row))
@@ -82,7 +82,7 @@ def _pretty(entity: bytes) -> bytes:
     return orjson.dumps(orjson.loads(entity), option=_PRETTY)
 
 
-def _scoped(content: Content, table: bytes) -> Iterator[tuple[str, dict[str, object]]]:
+def _export_scopes(content: Content, table: bytes) -> Iterator[tuple[str, dict[str, object]]]:
     for subject, _, value in content.scoped(table):
         if table == layout.MODE:
             yield subject.qualified, {"mode": layout.mode_of(value)}

@@ -163,7 +163,7 @@ def _remaining(store: OfflineStore, plan: ReseedPlan, done: int) -> Iterator[Ent
 def _conflicts(
     store: OfflineStore, target: ReseedTarget, find: Callable[[View, View], Iterator[str]]
 ) -> Iterator[str]:
-    with _folded(target, 0) as folded, store.view() as old, folded.view() as new:
+    with _fold_target(target, 0) as folded, store.view() as old, folded.view() as new:
         yield from find(old, new)
 
 
@@ -186,7 +186,7 @@ def _publish(remaining: Iterator[Entry], found: Resumed, plan: ReseedPlan, targe
 
 
 def _verify(store: OfflineStore, plan: ReseedPlan, target: ReseedTarget) -> None:
-    with _folded(target, plan.records + 1) as folded:
+    with _fold_target(target, plan.records + 1) as folded:
         print("comparing what was read back with what was to be written …", flush=True)
         with store.view() as old, folded.view() as new:
             differences = list(reseed.differences(old, new))
@@ -199,7 +199,7 @@ def _verify(store: OfflineStore, plan: ReseedPlan, target: ReseedTarget) -> None
 
 
 @contextmanager
-def _folded(target: ReseedTarget, records: int) -> Iterator[Store]:
+def _fold_target(target: ReseedTarget, records: int) -> Iterator[Store]:
     """Fold the log into a temporary store, for a ``with`` block."""
     with _empty_folder(target.data) as folder:
         log = target.log

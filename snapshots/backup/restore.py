@@ -81,7 +81,7 @@ def _target(settings: Settings, *, make: bool) -> Iterator[ReseedTarget | None]:
     if not make and not folder.exists():
         yield None
         return
-    with closing(_embedded(settings, folder)) as log:
+    with closing(_open_embedded(settings, folder)) as log:
         yield ReseedTarget(
             log,
             name=_name(settings),
@@ -96,7 +96,7 @@ def _another(what: str, flag: str) -> str:
     return f"Choose another {what} with {flag}: it is created, and this one is left unchanged."
 
 
-def _embedded(settings: Settings, folder: Path) -> EmbeddedLog:
+def _open_embedded(settings: Settings, folder: Path) -> EmbeddedLog:
     return EmbeddedLog(folder, map_bytes=settings.log_map_bytes, record_bytes_max=settings.record_bytes_max)
 
 
@@ -131,7 +131,7 @@ def _first(words: str, found: Iterator[str]) -> Iterator[str]:
         yield f"{words.format('…')}: {more} more of these"
 
 
-def _registered(view: View) -> Iterator[tuple[bytes, Registered]]:
+def _all_versions(view: View) -> Iterator[tuple[bytes, Registered]]:
     for key, _ in scan(view, layout.VERSION):
         found = versions.at(view, key)
         if found is not None:
@@ -139,7 +139,7 @@ def _registered(view: View) -> Iterator[tuple[bytes, Registered]]:
 
 
 def _other_versions(old: View, new: View) -> Iterator[str]:
-    for key, mine in _registered(old):
+    for key, mine in _all_versions(old):
         theirs = versions.at(new, key)
         if theirs is not None and (theirs.row.schema_id, theirs.row.md5) != (
             mine.row.schema_id,
@@ -150,7 +150,7 @@ def _other_versions(old: View, new: View) -> Iterator[str]:
 
 def _other_ids(old: View, new: View) -> Iterator[str]:
     seen: set[tuple[str, int]] = set()
-    for _, mine in _registered(old):
+    for _, mine in _all_versions(old):
         name = (mine.subject.context, mine.row.schema_id)
         theirs = versions.by_id(new, *name)
         if theirs is not None and theirs.row.md5 != mine.row.md5 and name not in seen:

@@ -73,8 +73,8 @@ def _rows_make_sense(name: str) -> Iterator[None]:
 
 def _verify(settings: Settings, options: dict[str, Any]) -> int:
     location = open_location(settings)
-    named = _named(location, options["snapshot"])
-    announced = _announced(settings, named)
+    named = _resolve_id(location, options["snapshot"])
+    announced = _announced_hash(settings, named)
     with Steps() as steps:
         verified = verify(location, named, lambda done, total: steps("verifying", done, total), announced)
         findings = list(verified)
@@ -87,7 +87,7 @@ def _verify(settings: Settings, options: dict[str, Any]) -> int:
     return 1 if findings else 0
 
 
-def _announced(settings: Settings, id: str) -> str:
+def _announced_hash(settings: Settings, id: str) -> str:
     """Return the hash of a snapshot's manifest in the catalogue; empty if that has none."""
     try:
         with closing(open_catalogue(settings, command=True)) as catalogue:
@@ -109,7 +109,7 @@ def _restore(settings: Settings, options: dict[str, Any]) -> int:
     return 0
 
 
-def _named(location: Location, name: str) -> str:
+def _resolve_id(location: Location, name: str) -> str:
     """Return the id of a snapshot, which may turn out to be unreadable."""
     if name == stored.LATEST:
         return stored.find(location, name).id

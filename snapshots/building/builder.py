@@ -93,7 +93,7 @@ def build_now(
         heartbeat = BuildHeartbeat.first(catalogue, entry, settings.snapshots_build_timeout_s)
         try:
             costs = StepCosts(progress)
-            return _recorded(
+            return _build_and_record(
                 heartbeat,
                 costs,
                 lambda: _build(task, engine, costs, heartbeat, extend=extend, limits=limits),
@@ -133,8 +133,10 @@ def build_request(
     heartbeat = BuildHeartbeat(catalogue, entry, known=True, limit_s=limit_s)
     try:
         costs = StepCosts(progress)
-        return _recorded(
-            heartbeat, costs, lambda: _requested(settings, entry, engine, costs, heartbeat, options or {})
+        return _build_and_record(
+            heartbeat,
+            costs,
+            lambda: _build_requested(settings, entry, engine, costs, heartbeat, options or {}),
         )[0]
     except FAILURES as error:
         _log.error("cannot build the snapshot %s: %s", entry.id, error)
@@ -157,7 +159,7 @@ def build_and_retire(
     return entry
 
 
-def _requested(
+def _build_requested(
     settings: Settings,
     entry: Entry,
     engine: str,
@@ -226,7 +228,7 @@ def _build(
         if engine != AUTO or chosen.name == LOCAL:
             raise
         _log.warning("%s; building by the engine %s instead", error, LOCAL)
-        return _build_with(engine_named(LOCAL), _restarted(task), base, progress)
+        return _build_with(engine_named(LOCAL), _restart(task), base, progress)
 
 
 def _build_delta(
@@ -278,15 +280,15 @@ def _build_with(build: Engine, task: Task, base: Manifest | None, progress: Prog
             return build(replace(task, base=base), progress)
         except _BASE_FAILURES as error:
             _log.warning("cannot extend %s: %s; reading the log from its beginning", base.id, error)
-            task = replace(_restarted(task), size=None)
+            task = replace(_restart(task), size=None)
     try:
         return build(task, progress)
     except WrongRows as error:
         _log.warning("snapshot %s: %s; reading the log once more", task.id, error)
-        return build(_restarted(task), progress)
+        return build(_restart(task), progress)
 
 
-def _restarted(task: Task) -> Task:
+def _restart(task: Task) -> Task:
     """Return the task as it begins now, without the files of an earlier attempt."""
     task.location.delete(task.id)
     return replace(task, began_ms=now_ms())
@@ -348,7 +350,7 @@ def _sweep(location: Location, entries: Mapping[str, Entry]) -> None:
         _log.info("deleted what an earlier build left of %s", gone)
 
 
-def _recorded(
+def _build_and_record(
     heartbeat: BuildHeartbeat, costs: StepCosts, build: Callable[[], Manifest]
 ) -> tuple[Entry, Manifest]:
     """Build while heartbeats are sent, then write the outcome and the cost to the catalogue."""

@@ -91,7 +91,7 @@ def build(task: Task, progress: Progress) -> Manifest:
     assert task.base is not None
     records = _records(task, progress)
     changes, former = _fold(SnapshotView(task.location, task.base), records, progress)
-    written = _written(task.base, changes, former)
+    written = _write_delta(task.base, changes, former)
     delta = _write(task, changes, progress)
     about = task.about(ENGINE)
     # Asking for the end proves that the log is still the one that was opened.
@@ -134,7 +134,7 @@ def _former(view: View, keys: Iterable[bytes]) -> Iterable[tuple[bytes, bytes]]:
                 yield from index_rows(key, value)
 
 
-def _written(base: Manifest, changes: Changes, former: dict[bytes, bytes]) -> WrittenRows:
+def _write_delta(base: Manifest, changes: Changes, former: dict[bytes, bytes]) -> WrittenRows:
     """Return the parts of the base, with the counts and the digest of its rows after the changes."""
     counts, total = Counter(base.counts), base.digest
     for key, value in changes.items():

@@ -44,7 +44,7 @@ def build(task: Task, progress: Progress) -> Manifest:
     with (
         _without_collector(),
         workspace(task.settings.data, "building", wait=True) as folder,
-        closing(_opened(task, folder, progress)) as store,
+        closing(_open_base(task, folder, progress)) as store,
     ):
         _fold(task, store, progress)
         about = task.about(ENGINE)
@@ -83,7 +83,7 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _opened(task: Task, folder: Path, progress: Progress) -> Store:
+def _open_base(task: Task, folder: Path, progress: Progress) -> Store:
     """Open a store with the base's rows, or an empty one."""
     identity, map_bytes = task.source.log.identity, task.settings.store_map_bytes
     if task.base:

@@ -66,7 +66,7 @@ class EmbeddedCatalogue:
         """Write an entry, see :meth:`.catalogue.Catalogue.put`."""
         if not is_name(entry.id):
             raise CatalogueError(f"{entry.id!r} cannot be the id of a snapshot")
-        with self._locked():
+        with self._lock():
             current = self._read(entry.id)
             if not follows(current, entry):
                 return current
@@ -77,7 +77,7 @@ class EmbeddedCatalogue:
         """Remove an entry, see :meth:`.catalogue.Catalogue.forget`."""
         if not is_name(id) or not (self._folder / (id + _ENTRY)).exists():
             return
-        with self._locked():
+        with self._lock():
             (self._folder / (id + _ENTRY)).unlink(missing_ok=True)
             file_lock.sync(self._folder)
 
@@ -93,7 +93,7 @@ class EmbeddedCatalogue:
 
     def mark(self, log: str, offset: int) -> None:
         """Mark an offset of a log, see :meth:`.catalogue.Catalogue.mark`."""
-        with self._locked():
+        with self._lock():
             self._write(_MARKED, json.dumps({log: offset}).encode())
 
     def rest(self) -> None:
@@ -103,7 +103,7 @@ class EmbeddedCatalogue:
         """Do nothing: no file is kept open."""
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         with _errors_translated(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)

@@ -30,11 +30,11 @@ def open_location(settings: Settings) -> Location:
     """
     location = Location.parse(settings.snapshots_location, manifest_keys(settings))
     if location.is_remote:
-        location.backing = _ToldFiles(location.backing, f"waiting for the snapshots in {location}")
+        location.backing = _AnnouncedFiles(location.backing, f"waiting for the snapshots in {location}")
     return location
 
 
-class _ToldFiles:
+class _AnnouncedFiles:
     """Files whose requests are told if they take long, until one has been answered."""
 
     def __init__(self, files: Files, text: str) -> None:

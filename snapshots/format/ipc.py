@@ -35,7 +35,7 @@ def unpacked_bytes(stream: bytes | bytearray) -> Iterator[int]:
             if kind != (_BATCH if number else _SCHEMA):
                 raise BadStream(f"its message {number} has the kind {kind}")
             if number:
-                yield _unpacked(header, body)
+                yield _unpack(header, body)
     except (struct.error, IndexError, OverflowError) as error:
         raise BadStream(f"its headers cannot be read: {error}") from error
 
@@ -94,7 +94,7 @@ def _messages(stream: bytes | bytearray) -> Iterator[tuple[int, _Table, memoryvi
         at += size
 
 
-def _unpacked(batch: _Table, body: memoryview) -> int:
+def _unpack(batch: _Table, body: memoryview) -> int:
     compressed = batch.has(_COMPRESSION)
     total = 0
     for offset, length in batch.structs(_BUFFERS, _BUFFER):

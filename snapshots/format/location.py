@@ -82,28 +82,28 @@ class Location:
 
         Raises as :meth:`.files.Files.read`.
         """
-        return self.backing.read(_checked(path), most)
+        return self.backing.read(_check(path), most)
 
     def read_range(self, path: str, begin: int, length: int) -> bytes:
         """Return the bytes of a file from ``begin`` on, fewer than ``length`` only at its end.
 
         Raises as :meth:`.files.Files.read`.
         """
-        return self.backing.read_range(_checked(path), begin, length)
+        return self.backing.read_range(_check(path), begin, length)
 
     def copy(self, path: str, new: str) -> bool:
         """Copy a file within the location; return false, without a copy, where that would move its bytes.
 
         Raises as :meth:`.files.Files.copy`.
         """
-        return self.backing.copy(_checked(path), _checked(new))
+        return self.backing.copy(_check(path), _check(new))
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace a file and its folder, whole or not at all.
 
         Raises :class:`.files.LocationUnreachable`.
         """
-        self.backing.write(_checked(path), data)
+        self.backing.write(_check(path), data)
 
     def folders(self) -> list[str]:
         """Return the names of all folders, ascending. Raises :class:`.files.LocationUnreachable`."""
@@ -114,7 +114,7 @@ class Location:
 
         Raises :class:`.files.LocationUnreachable`.
         """
-        return sorted(filter(_PATH.fullmatch, self.backing.names(_checked(folder), folders=False)))
+        return sorted(filter(_PATH.fullmatch, self.backing.names(_check(folder), folders=False)))
 
     def delete(self, folder: str) -> None:
         """Delete a snapshot's folder if it exists; call again if interrupted.
@@ -122,11 +122,11 @@ class Location:
         Raises :class:`.files.LocationUnreachable`.
         """
         # The manifest goes first, so that a half-deleted folder is not a snapshot.
-        self.backing.delete(f"{_checked(folder)}/{MANIFEST}")
+        self.backing.delete(f"{_check(folder)}/{MANIFEST}")
         self.backing.delete_folder(folder)
 
 
-def _checked(path: str) -> str:
+def _check(path: str) -> str:
     if not _PATH.fullmatch(path):
         raise ValueError(f"{path!r} is not a path within a location")
     return path

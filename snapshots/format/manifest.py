@@ -149,9 +149,9 @@ class Manifest(NamedTuple):
         fields["counts"] = dict(sorted(self.counts.items()))
         fields["digest"] = f"{self.digest:0{DIGEST_DIGITS}x}"
         fields["lineage"] = self.lineage.pack().hex()
-        fields["parts"] = _described(self.parts)
+        fields["parts"] = _describe(self.parts)
         fields["deltas"] = [
-            {"snapshot": delta.snapshot, "parts": _described(delta.parts)} for delta in self.deltas
+            {"snapshot": delta.snapshot, "parts": _describe(delta.parts)} for delta in self.deltas
         ]
         if not self.keyset:
             del fields["keyset"]
@@ -206,7 +206,7 @@ def delta_name(sha256: str) -> str:
     return f"delta-{sha256[:16]}.arrow"
 
 
-def _described(parts: Iterable[Part]) -> list[dict[str, Any]]:
+def _describe(parts: Iterable[Part]) -> list[dict[str, Any]]:
     return [part._asdict() | {"first": part.first.hex(), "last": part.last.hex()} for part in parts]
 
 

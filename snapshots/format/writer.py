@@ -97,11 +97,11 @@ class _PartWriter:
     def _write(self, rows: list[Row]) -> Part:
         part, content = part_of(rows)
         name = f"{self._id}/{part.name}"
-        if part not in self._known or not self._copied(part, name):
+        if part not in self._known or not self._copy(part, name):
             self._location.write(name, content)
         return part
 
-    def _copied(self, part: Part, name: str) -> bool:
+    def _copy(self, part: Part, name: str) -> bool:
         try:
             return self._location.copy(f"{self._base}/{part.name}", name)
         except MissingFile:

@@ -70,16 +70,16 @@ def _append_all(store: NewStore, manifest: Manifest, location: Location, on_step
     """Append all rows; return the number of rows and of bytes of files."""
     with (
         closing(_contents(manifest, location)) as contents,
-        closing(_unpacked(contents)) as unpacked,
+        closing(_unpack(contents)) as unpacked,
         closing(_ahead(unpacked)) as ahead,
     ):
-        batches = _reported(ahead, on_step)
+        batches = _report_parts(ahead, on_step)
         if not manifest.deltas:
             for batch in batches:
                 store.append(rows_of(batch), batch.num_rows)
             return manifest.rows, manifest.size
         held = 0
-        with closing(_changed(batches, manifest, location)) as changed:
+        with closing(_apply_deltas(batches, manifest, location)) as changed:
             for rows in changed:
                 store.append(rows, len(rows))
                 held += len(rows)
@@ -88,7 +88,7 @@ def _append_all(store: NewStore, manifest: Manifest, location: Location, on_step
     return held, manifest.size
 
 
-def _reported(each: Iterator[pa.RecordBatch | Part], on_step: OnStep) -> Iterator[pa.RecordBatch]:
+def _report_parts(each: Iterator[pa.RecordBatch | Part], on_step: OnStep) -> Iterator[pa.RecordBatch]:
     """Yield the batches, and report each part that has ended."""
     rows = size = 0
     for one in each:
@@ -99,7 +99,7 @@ def _reported(each: Iterator[pa.RecordBatch | Part], on_step: OnStep) -> Iterato
             yield one
 
 
-def _changed(
+def _apply_deltas(
     batches: Iterator[pa.RecordBatch], manifest: Manifest, location: Location
 ) -> Generator[Sequence[Row]]:
     """Yield the rows of the batches with the changes of the deltas."""
@@ -153,7 +153,7 @@ def _read(location: Location, id: str, part: Part) -> bytes:
         raise UnusableSnapshot(f"{part.name} cannot be read: {error}") from error
 
 
-def _unpacked(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatch | Part]:
+def _unpack(contents: Iterator[tuple[Part, bytes]]) -> Generator[pa.RecordBatch | Part]:
     """Yield the batches of each part, and then the part."""
     for part, content in contents:
         count, first, last = 0, b"", b""

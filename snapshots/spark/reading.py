@@ -50,7 +50,7 @@ def records_of(session: SparkSession, task: Task) -> DataFrame:
         raise EngineUnavailable("the log is on this host: only a Spark that runs here (local) can read it")
     if task.settings.kafka:
         return _kafka(session, task, tasks)
-    return _embedded(session, task, tasks)
+    return _read_embedded(session, task, tasks)
 
 
 def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
@@ -73,7 +73,7 @@ def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
     return reader.load().select("key", "offset", sql.unix_millis("timestamp").alias("ts"), "value")
 
 
-def _embedded(session: SparkSession, task: Task, tasks: int) -> DataFrame:
+def _read_embedded(session: SparkSession, task: Task, tasks: int) -> DataFrame:
     with suppress(AnalysisException):  # It is registered already.
         session.dataSource.register(EmbeddedLogSource)
     path = str(Path(task.settings.data, "log").absolute())
@@ -153,7 +153,7 @@ def _pair(text: str) -> tuple[str, str, str]:
 
 
 def _jaas(module: str, options: dict[str, str]) -> str:
-    words = [module, "required", *(f"{name}={_quoted(value)}" for name, value in options.items())]
+    words = [module, "required", *(f"{name}={_quote(value)}" for name, value in options.items())]
     return f"{' '.join(words)};"
 
 
@@ -177,6 +177,6 @@ def _text(file: str) -> str:
     return Path(file).read_text(encoding="utf-8")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "").replace("\n", "\\n")
     return f'"{escaped}"'

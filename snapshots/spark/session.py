@@ -84,7 +84,7 @@ def open_session(settings: Settings, *, brief: bool = False, keep: bool = False)
     _kept.clear()
     succeeded = False
     try:
-        with _prepared(session, _sql(settings, brief=brief)):
+        with _with_settings(session, _sql(settings, brief=brief)):
             yield session
         succeeded = True
     finally:
@@ -292,7 +292,7 @@ def _ship(context: SparkContext) -> None:
 
 
 @contextmanager
-def _prepared(session: SparkSession, sql: Mapping[str, str]) -> Iterator[SparkSession]:
+def _with_settings(session: SparkSession, sql: Mapping[str, str]) -> Iterator[SparkSession]:
     """Set ``sql`` in a session for the block, and restore its settings afterwards."""
     before = {name: session.conf.get(name) for name in sql}
     for name, value in sql.items():

@@ -28,7 +28,7 @@ def py_files() -> list[str]:
     waiting = sorted(path.relative_to(SOURCES).as_posix() for path in (SOURCES / _ROOTS).glob("*.py"))
     found = set(waiting)
     while waiting:
-        for path in _imported(waiting.pop()):
+        for path in _imports_of(waiting.pop()):
             if path not in found:
                 found.add(path)
                 waiting.append(path)
@@ -43,7 +43,7 @@ def write_archive(archive: Path) -> None:
             out.writestr(zipfile.ZipInfo(path, _MOMENT), (SOURCES / path).read_bytes())
 
 
-def _imported(path: str) -> Iterator[str]:
+def _imports_of(path: str) -> Iterator[str]:
     """Yield the files of this project that a file imports, at its top or inside a function."""
     for node in ast.walk(ast.parse((SOURCES / path).read_bytes())):
         if isinstance(node, ast.Import):

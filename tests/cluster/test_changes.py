@@ -60,7 +60,9 @@ def test_a_log_whose_head_was_deleted_names_its_oldest_offset(kafka: Broker) -> 
             with pytest.raises(RegistryError) as refused:
                 await feed.events(4, 0.0)
             assert refused.value.code == EVENTS_DELETED.code
-            assert "after offset 3; its oldest has offset 5, so resume after 4" in refused.value.message
+            assert (
+                "after offset 3 are no longer in the log; the oldest one left has offset 5, so resume after 4"
+            ) in refused.value.message
             feed.close()
 
         asyncio.run(asked())

@@ -47,7 +47,7 @@ def lost(entries: Sequence[HistoryEntry], found: Mapping[int, Record]) -> Histor
         if entry.offset not in found:
             replaced = upto <= marked if upto else last[entry.about] > entry.offset
             kind = entry.event.kind
-            if kind in _ALWAYS_COUNT or not (replaced or kind in _TOLD):
+            if kind in _ALWAYS_COUNT or not (replaced or kind in _NOT_REPLACED):
                 return entry
         marked = max(marked, upto)
     return None
@@ -90,6 +90,6 @@ def _row_key(owner: bytes, event: Event) -> bytes:
 
 
 # Events that need no record: what they delete is known, or is in other tables.
-_TOLD = frozenset((*_DELETED_ROW, Kind.ASSOCIATION_SET, Kind.ASSOCIATION_DELETED))
+_NOT_REPLACED = frozenset((*_DELETED_ROW, Kind.ASSOCIATION_SET, Kind.ASSOCIATION_DELETED))
 # Events that also count if a later record has the same key: they may restore what a delete mark has deleted.
 _ALWAYS_COUNT = frozenset((Kind.SUBJECT_RESTORED, Kind.QUARANTINED))

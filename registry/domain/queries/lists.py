@@ -16,7 +16,7 @@ from registry.domain.rows.view import Counts, Skip, View, scan
 
 from . import entities, scope, subject_order, versions
 from .associations import Association, Filter
-from .leaping import Leaps, scan_leaping
+from .skipping import Skips, scan_skipping
 from .sorting import Search, held_and_sorted, ordered
 from .subject_order import Prefix, SubjectEntry
 from .subject_order_back import subjects_back
@@ -44,9 +44,9 @@ def subjects(
         listed = counts.live_subjects if not (deleted or deleted_only) else counts.subjects
         return listed - counts.live_subjects if deleted_only else listed
 
-    leaps = None if skip is None else Leaps(skip, items)
+    skips = None if skip is None else Skips(skip, items)
     walk = subjects_back if descending else subject_order.subjects
-    for found in walk(view, Prefix.parse(prefix), after, leaps):
+    for found in walk(view, Prefix.parse(prefix), after, skips):
         if found is None:
             yield None
             continue
@@ -91,15 +91,15 @@ class Schemas(NamedTuple):
                 yield None
         last = None if after is None else after[0]
         filtered = self.rule_type or self.with_aliases or self.wanted.given
-        leaps = None if skip is None or filtered else Leaps(skip, self._items)
+        skips = None if skip is None or filtered else Skips(skip, self._items)
         if after is not None and not self.latest_only:
-            yield from self._of_subject(view, after[0], aliases, after[1], leaps)
-        walk = subject_order.subjects(view, Prefix.parse(self.prefix), last, leaps)
+            yield from self._of_subject(view, after[0], aliases, after[1], skips)
+        walk = subject_order.subjects(view, Prefix.parse(self.prefix), last, skips)
         for subject in _with_targets(walk, aliases, last):
             if subject is None:
                 yield None
             else:
-                yield from self._of_subject(view, subject, aliases, None, leaps)
+                yield from self._of_subject(view, subject, aliases, None, skips)
 
     def _items(self, counts: Counts) -> int:
         if self.latest_only:
@@ -112,14 +112,14 @@ class Schemas(NamedTuple):
         subject: Subject,
         aliases: dict[Subject, list[str]],
         after: int | None,
-        leaps: Leaps | None,
+        skips: Skips | None,
     ) -> Iterator[Listed | None]:
         names = sorted(aliases.get(subject, ()))
         chosen: list[Association] | None = None
         for each in (
             _latest(view, subject, deleted=self.deleted)
             if self.latest_only
-            else _versions(view, subject, after, leaps, deleted=self.deleted)
+            else _versions(view, subject, after, skips, deleted=self.deleted)
         ):
             if each is None or (self.rule_type and not _has_rule(each, self.rule_type)):
                 yield None
@@ -140,11 +140,11 @@ def _latest(view: View, subject: Subject, *, deleted: bool) -> Iterator[Register
 
 
 def _versions(
-    view: View, subject: Subject, after: int | None, leaps: Leaps | None, *, deleted: bool
+    view: View, subject: Subject, after: int | None, skips: Skips | None, *, deleted: bool
 ) -> Iterator[Registered | None]:
     prefix = layout.scope_key(layout.VERSION, subject)
     start = prefix[:-1] if after is None else prefix + layout.number(after) + b"\0"
-    for found in scan_leaping(view, prefix, start, leaps):
+    for found in scan_skipping(view, prefix, start, skips):
         if found is None or (version_row.is_deleted(found[1]) and not deleted):
             yield None
             continue
@@ -220,8 +220,8 @@ def version_numbers(
         listed = counts.versions if seen else counts.live_versions
         return listed - counts.live_versions if deleted_only and not deleted_as_negative else listed
 
-    leaps = None if skip is None else Leaps(skip, items)
-    for each in _versions(view, subject, after, leaps, deleted=seen):
+    skips = None if skip is None else Skips(skip, items)
+    for each in _versions(view, subject, after, skips, deleted=seen):
         if each is None or (deleted_only and not deleted_as_negative and not each.row.deleted):
             yield None
         else:
@@ -257,8 +257,8 @@ def versions_of_id(
         return counts.versions if deleted else counts.live_versions
 
     prefix = layout.id_prefix(context, schema_id)
-    leaps = None if skip is None else Leaps(skip, items)
-    for row in scan_leaping(view, prefix, prefix + after + b"\0" if after else prefix, leaps):
+    skips = None if skip is None else Skips(skip, items)
+    for row in scan_skipping(view, prefix, prefix + after + b"\0" if after else prefix, skips):
         found = None if row is None else (yield from held_by(view, row[0], prefix))
         if row is None or found is None or (found.row.deleted and not deleted):
             yield None

@@ -18,7 +18,7 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
 from . import versions
-from .leaping import Leap, Leaps
+from .skipping import BlockSkip, Skips
 from .sorting import ordered
 
 DEFAULT = DEFAULT_CONTEXT.encode()
@@ -85,17 +85,17 @@ def rank(subject: Subject) -> bytes:
 
 
 def subjects(
-    view: View, prefix: Prefix, after: Subject | None = None, leaps: Leaps | None = None
+    view: View, prefix: Prefix, after: Subject | None = None, skips: Skips | None = None
 ) -> Iterator[SubjectEntry | None]:
     """Yield the subjects under a prefix that have version rows, starting after ``after``.
 
-    With ``leaps``, blocks are skipped as a whole if they lie under the prefix as far as keys show.
+    With ``skips``, blocks are skipped as a whole if they lie under the prefix as far as keys show.
     """
-    if leaps is not None and not prefix.shown_by_keys:
-        leaps = None
+    if skips is not None and not prefix.shown_by_keys:
+        skips = None
     for span in _spans(view, prefix, after):
         begin = after if after is not None and raw_part(after.context) == span.context else None
-        for found in _in_span(view, span, prefix.name, begin, leaps):
+        for found in _in_span(view, span, prefix.name, begin, skips):
             yield found if found is not None and prefix.admits(found[0]) else None
 
 
@@ -164,7 +164,7 @@ def context_exists(view: View, context: bytes) -> bool:
 
 
 def _in_span(
-    view: View, span: Span, name: str, after: Subject | None, leaps: Leaps | None
+    view: View, span: Span, name: str, after: Subject | None, skips: Skips | None
 ) -> Iterator[SubjectEntry | None]:
     base = layout.VERSION + span.context + b"\0"
     raw = layout.part_prefix(name)
@@ -182,11 +182,11 @@ def _in_span(
             start = layout.after(group)
     context = layout.unpart(span.context)
     row = view.seek(start)
-    leap = None if leaps is None else Leap(leaps, end)
+    block_skip = None if skips is None else BlockSkip(skips, end)
     while row is not None and row[0] < end:
         key, value = row
-        if leap is not None and key >= leap.at:
-            passed = leap.over(view, start, key)
+        if block_skip is not None and key >= block_skip.at:
+            passed = block_skip.over(view, start, key)
             if passed is not None:
                 start = passed
                 row = view.seek(start)

@@ -12,7 +12,7 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
 from . import versions
-from .leaping import LeapBack, Leaps
+from .skipping import BlockSkipBack, Skips
 from .sorting import ordered
 from .subject_order import (
     BEYOND,
@@ -36,17 +36,17 @@ def flipped(raw: bytes) -> bytes:
 
 
 def subjects_back(
-    view: View, prefix: Prefix, before: Subject | None = None, leaps: Leaps | None = None
+    view: View, prefix: Prefix, before: Subject | None = None, skips: Skips | None = None
 ) -> Iterator[SubjectEntry | None]:
     """Yield the subjects under a prefix that have version rows, from the last one before ``before`` on.
 
-    With ``leaps``, blocks are skipped as a whole if they lie under the prefix as far as keys show.
+    With ``skips``, blocks are skipped as a whole if they lie under the prefix as far as keys show.
     """
-    if leaps is not None and not prefix.shown_by_keys:
-        leaps = None
+    if skips is not None and not prefix.shown_by_keys:
+        skips = None
     for span in _spans(view, prefix, before):
         end = before if before is not None and raw_part(before.context) == span.context else None
-        for found in _in_span(view, span, prefix.name, end, leaps):
+        for found in _in_span(view, span, prefix.name, end, skips):
             yield found if found is not None and prefix.admits(found[0]) else None
 
 
@@ -112,7 +112,7 @@ def _context_before(view: View, end: bytes, beginning: bytes) -> bytes | None:
 
 
 def _in_span(
-    view: View, span: Span, name: str, before: Subject | None, leaps: Leaps | None
+    view: View, span: Span, name: str, before: Subject | None, skips: Skips | None
 ) -> Iterator[SubjectEntry | None]:
     base = layout.VERSION + span.context + b"\0"
     raw = layout.part_prefix(name)
@@ -128,11 +128,11 @@ def _in_span(
             if start <= group:
                 yield from _group(view, group, before.name)
             end = group + b"\x01"
-    leap = None if leaps is None else LeapBack(leaps, start)
+    block_skip = None if skips is None else BlockSkipBack(skips, start)
     row = view.seek_back(end)
     while row is not None and row[0] >= start:
         key, value = row
-        passed = leap.over(view, end, key) if leap is not None else None
+        passed = block_skip.over(view, end, key) if block_skip is not None else None
         if passed is not None:
             end = passed
             yield None

@@ -50,10 +50,10 @@ class Supervisor:
         """Run until a signal, or until a child refuses to start; return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._signalled)
+            loop.add_signal_handler(number, self._handle_signal)
         for child in (self._node, *self._readers):
             self._keepers[child] = loop.create_task(self._keep(child))
-            self._keepers[child].add_done_callback(self._kept)
+            self._keepers[child].add_done_callback(self._run_keeper)
         announcing = loop.create_task(self._announce())
         await self._stopping.wait()
         announcing.cancel()
@@ -63,7 +63,7 @@ class Supervisor:
         _log.info("stopped" if self._signals == 1 else "killed by a second signal")
         return 0 if self._signals == 1 else 1
 
-    def _signalled(self) -> None:
+    def _handle_signal(self) -> None:
         self._signals += 1
         if self._signals > 1:
             for child in self._keepers:
@@ -102,7 +102,7 @@ class Supervisor:
             except TimeoutError:
                 pass
 
-    def _kept(self, keeper: asyncio.Task[None]) -> None:
+    def _run_keeper(self, keeper: asyncio.Task[None]) -> None:
         # Nobody would start the child again, and nobody would know.
         if not keeper.cancelled() and (error := keeper.exception()) is not None:
             _log.error("unexpected error while supervising", exc_info=error)

@@ -22,7 +22,7 @@ def is_wanted(setting: str, environment: Mapping[str, str]) -> bool:
 
 def obstacle(environment: Mapping[str, str]) -> str:
     """Return why traces cannot be exported and what to do; empty if they can."""
-    if not _installed():
+    if not _is_installed():
         return (
             "exporting traces needs OpenTelemetry's packages: "
             "install the extra kafka-registrar[otel], see docs/install.md, or set traces = off"
@@ -42,7 +42,7 @@ def obstacle(environment: Mapping[str, str]) -> str:
     return ""
 
 
-def _installed() -> bool:
+def _is_installed() -> bool:
     try:
         return all(find_spec(name) is not None for name in _PACKAGES)
     except ModuleNotFoundError:  # a package above one of them

@@ -42,7 +42,7 @@ class IdCounter:
 
     def claimed(self) -> None:
         """Read the counter before the first decision. Raises :class:`Unreachable`."""
-        reserved = self._reserved()
+        reserved = self._read_reserved()
         asked = self._advance(reserved)
         if asked is None:
             return
@@ -55,20 +55,20 @@ class IdCounter:
 
     def wrote(self) -> None:
         """Move the counter if more ids were reserved, or some released; does not wait for the result."""
-        reserved, before = self._reserved(), self._reported
+        reserved, before = self._read_reserved(), self._reported
         if reserved == before:
             return
         self._reported = reserved
         asked: Future[Any] | None
         asked = self._advance(reserved) if reserved > before else self._lower(before, reserved)
         if asked is not None:
-            asked.add_done_callback(_seen)
+            asked.add_done_callback(_note_failure)
 
-    def _reserved(self) -> int:
+    def _read_reserved(self) -> int:
         with self._view() as view:
             return reserved_upto(view, DEFAULT_CONTEXT)
 
 
-def _seen(asked: Future[Any]) -> None:
+def _note_failure(asked: Future[Any]) -> None:
     if not asked.cancelled() and (error := asked.exception()) is not None:
         _log.warning("cannot move ZooKeeper's counter of ids: %s", error)

@@ -12,15 +12,15 @@ from registry.domain.admission import FairQueue
 from registry.domain.errors import TOO_LATE, UNAVAILABLE, UNEXPECTED, RegistryError
 from registry.domain.history.moment import Moment, OwnerRows
 
-from .telling import Teller
+from .reconstruction import PastReader
 
 WAITING_MAX = 32
 # Requests of one asker that may wait, for a client alone too.
 WAITING_OF_ONE_MAX = 16
-TELL_S = 10.0
+RECONSTRUCT_S = 10.0
 _log = logging.getLogger(__name__)
 
-Told = OwnerRows | RegistryError
+Reconstructed = OwnerRows | RegistryError
 
 
 class _Request(NamedTuple):
@@ -28,31 +28,34 @@ class _Request(NamedTuple):
     moment: Moment
     owners: list[bytes]
     deadline: float
-    answer: Callable[[Told], None]
+    answer: Callable[[Reconstructed], None]
 
 
 class PastThread:
-    """Answers questions about the past with ``teller``; ``soon`` runs the answers on the event loop.
+    """Answers questions about the past with ``past_reader``; ``soon`` runs the answers on the event loop.
 
-    ``tell_s``: how long a request may wait and take, in seconds; half of it if others wait meanwhile.
+    ``reconstruct_s``: how long a request may wait and take, in seconds; half of it if others wait meanwhile.
     """
 
     def __init__(
-        self, teller: Teller, soon: Callable[[Callable[[], None]], None], tell_s: float = TELL_S
+        self,
+        past_reader: PastReader,
+        soon: Callable[[Callable[[], None]], None],
+        reconstruct_s: float = RECONSTRUCT_S,
     ) -> None:
-        self._teller, self._soon, self._tell_s = teller, soon, tell_s
+        self._past_reader, self._soon, self._reconstruct_s = past_reader, soon, reconstruct_s
         self._requests: FairQueue[_Request] = FairQueue()
         self._changed = threading.Condition()  # guards the queue
         self._stopping = False
 
     def ask(
-        self, moment: Moment, owners: list[bytes], answer: Callable[[Told], None], asker: str = ""
+        self, moment: Moment, owners: list[bytes], answer: Callable[[Reconstructed], None], asker: str = ""
     ) -> None:
         """Pass the rows of owners at a moment to ``answer``, or the error. Any thread may call this.
 
         ``asker``: the principal or the network of the client that asks; each has its turns.
         """
-        request = _Request(asker, moment, owners, time.monotonic() + self._tell_s, answer)
+        request = _Request(asker, moment, owners, time.monotonic() + self._reconstruct_s, answer)
         with self._changed:
             refused = self._put(request)
             self._changed.notify()
@@ -87,8 +90,8 @@ class PastThread:
             return len(self._requests) > self._requests.count(asker)
 
     def _answer(self, request: _Request) -> None:
-        told: Told
-        half = time.monotonic() + self._tell_s / 2
+        result: Reconstructed
+        half = time.monotonic() + self._reconstruct_s / 2
 
         def hurry() -> None:
             now = time.monotonic()
@@ -99,15 +102,15 @@ class PastThread:
 
         try:
             hurry()
-            told = self._teller.tell(request.moment, request.owners, hurry)
+            result = self._past_reader.reconstruct(request.moment, request.owners, hurry)
         except RegistryError as error:
-            told = error
+            result = error
         except Exception:
             # An error with the past must not end a node that serves the present.
             if not self._stopping:
                 _log.exception("unexpected error while reconstructing past state")
-            told = UNEXPECTED()
-        self._soon(lambda: request.answer(told))
+            result = UNEXPECTED()
+        self._soon(lambda: request.answer(result))
 
     def stop(self) -> None:
         """Make :meth:`run` return after its current step."""

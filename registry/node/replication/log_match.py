@@ -68,7 +68,7 @@ class LogMatcher:
             common = common_end(log, known)
             raise ForeignLog(
                 f"the log {log.identity} ends at offset {log.end()}, but the store holds it up to "
-                f"{known.applied}: its end was cut off; {_answered(common)}",
+                f"{known.applied}: its end was cut off; {_describe_answers(common)}",
                 common=common,
             )
         divergence = log.divergence(known.lineage)
@@ -77,7 +77,7 @@ class LogMatcher:
             raise ForeignLog(
                 f"the log {log.identity} has lost records and grown again: from offset {divergence} or "
                 f"earlier on, up to {log.end()}, it lacks those that the store holds up to {known.applied}; "
-                f"{_answered(common)} To keep what the store holds, publish "
+                f"{_describe_answers(common)} To keep what the store holds, publish "
                 "it into a new topic with: registrar log reseed; to keep what the log holds, stop this node, "
                 "move its folder store away and start it again",
                 common=common,
@@ -169,7 +169,11 @@ def _another(identity: str, known: str) -> ForeignLog:
     """Return the error for a log with another identity than the one that the store was built from."""
     # The identity of a topic is the Kafka cluster's id, the topic's name and its id; see KafkaLog.
     same_cluster = "/" in known and identity.split("/", maxsplit=1)[0] == known.split("/", maxsplit=1)[0]
-    answered = _answered(0) if same_cluster else "nothing is answered from the store, and writes are refused."
+    answered = (
+        _describe_answers(0)
+        if same_cluster
+        else ("nothing is answered from the store, and writes are refused.")
+    )
     return ForeignLog(
         f"the log is {identity}, but the store was built from {known}; {answered} Bring the former topic "
         "back, or give this node another folder in the setting data, or publish the store's state into the "
@@ -178,7 +182,7 @@ def _another(identity: str, known: str) -> ForeignLog:
     )
 
 
-def _answered(common: int) -> str:
+def _describe_answers(common: int) -> str:
     """Return what is answered while the log is proven to hold the store's records before ``common``."""
     if not common:
         return "no schema is answered, because its id may mean another in the log, and writes are refused."

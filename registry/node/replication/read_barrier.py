@@ -105,7 +105,7 @@ class ReadBarrier:
                 self._on_reply(None)
             except LogError as error:
                 self._on_reply(error)
-            self._soon(self._answered, asking, end)
+            self._soon(self._answer, asking, end)
 
     def stop(self) -> None:
         """Make :meth:`run` return soon."""
@@ -113,7 +113,7 @@ class ReadBarrier:
             self._stopping = True
             self._wanted.notify()
 
-    def _answered(self, asking: asyncio.Future[bool], end: int | None) -> None:
+    def _answer(self, asking: asyncio.Future[bool], end: int | None) -> None:
         if end is None:
             asking.set_result(False)
         elif self._store.applied >= end:

@@ -215,10 +215,10 @@ class ReconnectingLog:
             except LogError as error:
                 self._wait_after(error)
                 continue
-            if self._taken(log):
+            if self._try_attach(log):
                 return
 
-    def _taken(self, log: Topic) -> bool:
+    def _try_attach(self, log: Topic) -> bool:
         """Attach ``log`` if it is the store's; return true if the search is over.
 
         A foreign log is checked repeatedly until it fails, because it may yet be seeded.
@@ -231,7 +231,7 @@ class ReconnectingLog:
                     self._wait_after(error)
                     log.query_end(self._retry_s)
                     continue
-                if self._attached(log):
+                if self._attach_found(log):
                     return True
         except StaleStore as error:
             self._say(error)
@@ -242,7 +242,7 @@ class ReconnectingLog:
         log.close()
         return False
 
-    def _attached(self, log: Topic) -> bool:
+    def _attach_found(self, log: Topic) -> bool:
         with self._changed:
             if self._closed:
                 return False

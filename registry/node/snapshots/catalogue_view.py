@@ -87,7 +87,7 @@ class Entries:
         named = _id_of(marker)
         if marker.offset > self.catalogue.marked(self.log):
             if named not in self.read():
-                self.catalogue.put(self._requested(named, marker))
+                self.catalogue.put(self._make_entry(named, marker))
             self.catalogue.mark(self.log, marker.offset)
             self.read()
         return self.seen.get(named)
@@ -96,7 +96,7 @@ class Entries:
         with self._store.view() as view:
             return newest_marker(view)
 
-    def _requested(self, id: str, marker: Marker) -> Entry:
+    def _make_entry(self, id: str, marker: Marker) -> Entry:
         try:
             uri = Location.named(self._settings.snapshots_location)
         except BadLocation as error:

@@ -90,7 +90,7 @@ class SnapshotCoordinator:
         self._submit = submit
         self._soon = soon
         self._now = now
-        self._rhythm = Schedule.parse(settings.snapshots_every)
+        self._schedule = Schedule.parse(settings.snapshots_every)
         self.entries = Entries(settings, store, log, now)
         self._build = Build(settings)
         self._calls: Queue[Callable[[], None] | None] = Queue(CALLS_MAX)
@@ -142,15 +142,15 @@ class SnapshotCoordinator:
             while not self._stopping:
                 next_tick = time.monotonic() + TICK_S
                 while (left_s := next_tick - time.monotonic()) > 0 and not self._stopping:
-                    self._guarded(lambda: self._serve_one(left_s))
+                    self._call_guarded(lambda: self._serve_one(left_s))
                 if not self._stopping:
-                    self._guarded(self._tick)
+                    self._call_guarded(self._tick)
         finally:
             with suppress(CatalogueError):
                 self._build.end(self.entries.catalogue, self._now())
             self.entries.catalogue.close()
 
-    def _guarded(self, call: Callable[[], None]) -> None:
+    def _call_guarded(self, call: Callable[[], None]) -> None:
         try:
             call()
         except Exception:
@@ -238,9 +238,11 @@ class SnapshotCoordinator:
         self._reply(pending, outcome)
 
     def _why_due(self) -> str:
-        if self._asked or not any(self._rhythm):
+        if self._asked or not any(self._schedule):
             return ""
-        return why_due(self._rhythm, self.entries.ours(), self.entries.log, self._store.applied, self._now())
+        return why_due(
+            self._schedule, self.entries.ours(), self.entries.log, self._store.applied, self._now()
+        )
 
     def _ask_if_due(self) -> None:
         why = self._why_due()

@@ -8,7 +8,7 @@ from registry.base.config.setting_types import Schedule
 from snapshots.catalogue.catalogue import Entry, newest_first
 
 
-def why_due(rhythm: Schedule, entries: Iterable[Entry], log: str, end: int, now_ms: int) -> str:
+def why_due(schedule: Schedule, entries: Iterable[Entry], log: str, end: int, now_ms: int) -> str:
     """Return why a snapshot of the log with the identity ``log`` is due, in words; empty if none is.
 
     ``end`` is the log's end. Only the newest request counts, no matter if it succeeded, so a snapshot that
@@ -19,11 +19,11 @@ def why_due(rhythm: Schedule, entries: Iterable[Entry], log: str, end: int, now_
     if end <= 0 or any(each.is_free(now_ms) or each.state == "building" for each in ours):
         return ""
     records = end - (ours[0].offset if ours else 0)
-    if rhythm.records and records >= rhythm.records:
+    if schedule.records and records >= schedule.records:
         return f"{records} records since the last one"
-    if rhythm.seconds and not ours:
+    if schedule.seconds and not ours:
         return "there is no snapshot yet"
-    if rhythm.seconds:
+    if schedule.seconds:
         seconds = (now_ms - max(each.requested_ms for each in ours)) // 1000
-        return f"{seconds} s since the last one" if seconds >= rhythm.seconds else ""
+        return f"{seconds} s since the last one" if seconds >= schedule.seconds else ""
     return ""

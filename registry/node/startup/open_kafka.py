@@ -62,7 +62,7 @@ def open_on_kafka(
 def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
     """Open the log, creating it if it is missing; retry until the brokers can be reached."""
 
-    def tell(text: str) -> None:
+    def announce(text: str) -> None:
         starting.waiting = text
         _log.warning("%s; there is no store yet, so nothing is served until then", text)
 
@@ -72,7 +72,7 @@ def _waited_for(settings: Settings, starting: StartProgress) -> KafkaLog:
             with (
                 nullcontext()
                 if starting.waiting
-                else announced_if_slow(f"waiting for Kafka at {settings.kafka}", tell)
+                else announced_if_slow(f"waiting for Kafka at {settings.kafka}", announce)
             ):
                 log = _open_log(settings, make=True)
         except Unreachable as error:
@@ -100,7 +100,7 @@ def _with_a_store_kept(
                     kept = f"{reason}. It is kept, and nothing is served until its log is attached"
                 else:
                     _log.error("%s; serving from the store meanwhile", error)
-                    return _attached(settings, None, store, error)
+                    return _attach(settings, None, store, error)
             if starting.waiting != (waiting := f"{kept}: {error}"):
                 _log.error("%s", waiting)
             starting.waiting = waiting
@@ -146,10 +146,10 @@ def _with_store(settings: Settings, loader: Loader, log: KafkaLog) -> tuple[Reco
         raise
     for message in messages:
         _log.warning("%s", message)
-    return _attached(settings, log, store)
+    return _attach(settings, log, store)
 
 
-def _attached(
+def _attach(
     settings: Settings, log: KafkaLog | None, store: Store, error: LogError | None = None
 ) -> tuple[ReconnectingLog, Store]:
     # While the log is unreachable, what was found before the last stop is still known.

@@ -56,7 +56,7 @@ class Answers:
                 self._begin_ping(pending, command.name)
             else:
                 assert isinstance(command, AskWebhooks)
-                self._reply(pending, self._described(command.name))
+                self._reply(pending, self._describe(command.name))
         except RegistryError as error:
             self._reply(pending, refused(error))
 
@@ -65,7 +65,7 @@ class Answers:
         for ping in self._pings:
             ping.cancel()
 
-    def _described(self, name: str) -> Outcome:
+    def _describe(self, name: str) -> Outcome:
         with self._store.view() as view:
             found = [each for each in stored.webhooks(view) if name in ("", each.name)]
             entities = [self._entity(each, stored.position(view, each)) for each in found]

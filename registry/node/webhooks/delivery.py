@@ -140,7 +140,7 @@ class Delivery:
             try:
                 await self._outside.post(self.webhook, event)
             except Undelivered as error:
-                await self._failed(event, error)
+                await self._handle_failure(event, error)
                 continue
             if progress.failures:
                 _log.info("webhook %s: delivered again after %d failures", name, progress.failures)
@@ -149,7 +149,7 @@ class Delivery:
             progress.last_delivered = self._outside.now()
             return
 
-    async def _failed(self, event: Event, error: Undelivered) -> None:
+    async def _handle_failure(self, event: Event, error: Undelivered) -> None:
         """Wait until the next attempt is due; for ever, if the receiver wants no more."""
         progress, name = self.progress, self.webhook.name
         progress.failed += 1
@@ -170,7 +170,7 @@ class Delivery:
         reason = "the receiver answered 410"
         _log.warning("webhook %s: disabled, because %s", self.webhook.name, reason)
         command = DisableWebhook(self.webhook.name, self.webhook.offset, reason)
-        await self._decided(command)
+        await self._decide(command)
         # The task is cancelled when the rows show that the webhook is disabled or has changed.
         await asyncio.Event().wait()
 
@@ -178,11 +178,11 @@ class Delivery:
         """Write the position, and return once it is in the log."""
         self._next_position = self.reached
         webhook = self.webhook
-        await self._decided(AdvanceWebhook(webhook.name, webhook.id, self.position, self.reached))
+        await self._decide(AdvanceWebhook(webhook.name, webhook.id, self.position, self.reached))
         # An administrator may have moved it meanwhile: then go on from there.
         self.position = self._next_position = self.reached = self._outside.position(webhook)
 
-    async def _decided(self, command: Command) -> None:
+    async def _decide(self, command: Command) -> None:
         """Have a command decided, however long that takes; both kinds may be decided twice."""
         outcome = await self._outside.decide(command)
         while not isinstance(outcome, Done):

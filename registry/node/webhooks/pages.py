@@ -74,7 +74,7 @@ class EventPages:
             advanced = self._advanced
             if offset < self._applied():
                 async with self._reading:
-                    page = self._known(offset) or await self._read(offset)
+                    page = self._cached_page(offset) or await self._read(offset)
                 if page is not None:
                     return page
                 await asyncio.sleep(AGAIN_S)
@@ -85,7 +85,7 @@ class EventPages:
         """Release the thread."""
         self._thread.shutdown(wait=False)
 
-    def _known(self, offset: int) -> Page | None:
+    def _cached_page(self, offset: int) -> Page | None:
         return next((page for page in self._pages if page.start <= offset < page.next), None)
 
     async def _read(self, offset: int) -> Page | None:

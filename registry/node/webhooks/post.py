@@ -47,18 +47,18 @@ class Post:
 
     async def event(self, webhook: Webhook, event: Event) -> None:
         """Send an event. Raises :class:`Undelivered`."""
-        await self._sent(webhook, self._messages.of(event))
+        await self._send(webhook, self._messages.of(event))
 
     async def ping(self, webhook: Webhook, chance: str) -> int:
         """Send a message that only tests the receiver; return the status. Raises :class:`Undelivered`."""
-        return await self._sent(webhook, self._messages.ping(webhook.name, chance, self._now()))
+        return await self._send(webhook, self._messages.ping(webhook.name, chance, self._now()))
 
     async def close(self) -> None:
         """Close all connections."""
         if self._client is not None:
             await self._client.close()
 
-    async def _sent(self, webhook: Webhook, message: Message) -> int:
+    async def _send(self, webhook: Webhook, message: Message) -> int:
         assert self._signer is not None
         given = headers(message, webhook, self._signer, self._now(), VERSION)
         return await self._ready_client().post(webhook.url, given, message.body)

@@ -231,10 +231,10 @@ class Decider:
         if done.brief is None:
             return Doubtful()
         seen = plain_view(view, self._cipher)
-        reply = self._attempted(repeated(seen, request.command, done.brief, request.checked), known)
+        reply = self._attempt(repeated(seen, request.command, done.brief, request.checked), known)
         return Postponed(reply) if isinstance(reply, Unanswered) else Planned(reply, 0, 0)
 
-    def _attempted(self, steps: Querying[_T], known: Facts) -> _T | Unanswered:
+    def _attempt(self, steps: Querying[_T], known: Facts) -> _T | Unanswered:
         if not self._postpones:
             return self._parser.run(steps)
         return self._parser.attempt(steps, TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
@@ -242,7 +242,7 @@ class Decider:
     def _one(
         self, view: OverlayView, request: CommandRequest, known: Facts, bytes_max: int
     ) -> Decision | Unanswered:
-        decision = self._decision(view, request, bytes_max, lambda steps: self._attempted(steps, known))
+        decision = self._decision(view, request, bytes_max, lambda steps: self._attempt(steps, known))
         if isinstance(decision, Decision) and decision.entries:
             self.rates.take(f"{request.kind}:{request.principal.name}", self._policies().writes_per_minute)
         return decision

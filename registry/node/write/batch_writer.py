@@ -140,7 +140,7 @@ class BatchWriter:
                 self._decider.ids.restore(ids)
                 return self._not_appended(batch.plans, error)
         if landed is not None:
-            return self._appended(batch, landed)
+            return self._finish_append(batch, landed)
         with _log_errors_refuse():
             newest = self._nothing_newer(base)
         return [outcomes.done(each, base) for each in batch.plans] if newest else None
@@ -228,7 +228,7 @@ class BatchWriter:
             self._reach(end)
         return end <= base
 
-    def _appended(self, batch: Batch, landed: Landed) -> list[Outcome | Postponed]:
+    def _finish_append(self, batch: Batch, landed: Landed) -> list[Outcome | Postponed]:
         """Return the outcomes of a batch whose records are in the log."""
         self._appended_at = self._clock()
         self._decider.rates.pay()

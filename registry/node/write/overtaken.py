@@ -119,7 +119,7 @@ class OvertakenBatch:
         for _ in range(ROUNDS_MAX):
             landed = self._read(base, written)
             first = landed.own[0].offset if first is None else first
-            correction = self._corrected(attempts, landed)
+            correction = self._correct(attempts, landed)
             for each in correction.attempts:
                 plans[each.at] = each.plan
                 self._changed.add(each.at)
@@ -170,7 +170,7 @@ class OvertakenBatch:
             base = fetched.next
         return _Records(own, others, own[-1].offset + 1)
 
-    def _corrected(self, attempts: list[_Attempt], landed: _Records) -> _Correction:
+    def _correct(self, attempts: list[_Attempt], landed: _Records) -> _Correction:
         """Decide the commands again over the rows with others' records; return what has to be appended."""
         correction = _Correction()
         if not landed.others:
@@ -201,7 +201,7 @@ class OvertakenBatch:
                 again = self._decide(rows, attempt)
                 attempt = replace(attempt, before=before, after=self._decider.ids.saved())  # noqa: PLW2901
             owners |= {owner(each.key) for each in _entries(again) if not _is_reservation(each)}
-            correction.attempts.append(self._added(correction, rows, attempt, again, landed.end))
+            correction.attempts.append(self._add_decision(correction, rows, attempt, again, landed.end))
         self._undo(correction, rows, stale)
         return correction
 
@@ -217,7 +217,7 @@ class OvertakenBatch:
     def _decide(self, rows: View, attempt: _Attempt) -> Decision | Refused:
         return self._decider.decide_again(rows, attempt.pending, self._log.record_bytes_max)
 
-    def _added(
+    def _add_decision(
         self,
         correction: _Correction,
         rows: OverlayView,

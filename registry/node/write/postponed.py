@@ -45,11 +45,11 @@ class PostponedCommands:
         waiting = [pending]
 
         def timed_out() -> None:
-            if taken := _popped(waiting):
+            if taken := _pop(waiting):
                 self._queue.reply(taken, [refused(UNAVAILABLE(_SLOW))])
 
         def done(outcome: Answered | RegistryError) -> None:
-            if not (taken := _popped(waiting)):
+            if not (taken := _pop(waiting)):
                 return
             if isinstance(outcome, RegistryError):
                 self._queue.reply(taken, [refused(outcome)])
@@ -66,7 +66,7 @@ class PostponedCommands:
         )
 
 
-def _popped(waiting: list[PendingCommand]) -> list[PendingCommand]:
+def _pop(waiting: list[PendingCommand]) -> list[PendingCommand]:
     """Take the command if no other thread has; ``pop`` is atomic."""
     try:
         return [waiting.pop()]

@@ -155,13 +155,15 @@ class FastPaths:
         preferences = self._preferences_of(request, client)
         if preferences is None:
             return None
-        answer = self._repeated(request, preferences)
+        answer = self._answer_repeated(request, preferences)
         if answer is None or self._barrier is None:
             return answer
         # If the rows may be stale, the application forwards the registration to the primary.
-        return _later(self._barrier, lambda fresh: self._repeated(request, preferences) if fresh else None)
+        return _later(
+            self._barrier, lambda fresh: self._answer_repeated(request, preferences) if fresh else None
+        )
 
-    def _repeated(self, request: Request, preferences: _Preferences) -> Answer | None:
+    def _answer_repeated(self, request: Request, preferences: _Preferences) -> Answer | None:
         path, _, query = request.target.partition(b"?")
         try:
             with self._rows.undoubted_view() as view:

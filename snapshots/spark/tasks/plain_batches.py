@@ -111,19 +111,19 @@ def _whole_versions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         if not len(batch):
             continue
         if held and not _goes_on(held[-1], batch):
-            yield _united(held)
+            yield _unite(held)
             held = []
         versions = batch["version"].to_numpy()
         at = int(np.flatnonzero(_begins(batch["owner"], versions))[-1])
         if versions[-1] == OTHER:
             at = len(batch)  # Records of no version need not be together.
         if at:
-            yield _united([*held, batch.slice(0, at)])
+            yield _unite([*held, batch.slice(0, at)])
             held = []
         if at < len(batch):
             held.append(_last_of_key(batch.slice(at)))
     if held:
-        yield _united(held)
+        yield _unite(held)
 
 
 def _last_of_key(version: pa.RecordBatch) -> pa.RecordBatch:
@@ -137,5 +137,5 @@ def _goes_on(before: pa.RecordBatch, after: pa.RecordBatch) -> bool:
     return all(last[name][0] == first[name][0] for name in ("owner", "version"))
 
 
-def _united(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _unite(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -91,7 +91,7 @@ def write_range(
         ahead = changes.upto(unit.high)
         first = list(islice(ahead, 1))
         if first or not _whole(unit):
-            parts += _merge(location, plan, unit, _chained(first, ahead), tally)
+            parts += _merge(location, plan, unit, _chain(first, ahead), tally)
         else:
             for part in unit.parts:
                 copy_part(location, plan.base, part, plan.id)
@@ -99,7 +99,7 @@ def write_range(
     return WrittenRange(parts, tally.dumps())
 
 
-def _chained(first: Sequence[Columns], others: Iterable[Columns]) -> Iterator[Columns]:
+def _chain(first: Sequence[Columns], others: Iterable[Columns]) -> Iterator[Columns]:
     yield from first
     yield from others
 
@@ -114,13 +114,13 @@ def _merge(
     location: Location, plan: Plan, unit: Unit, changes: Iterable[Columns], tally: Tally
 ) -> list[Part]:
     writer = ColumnWriter(lambda name, content: location.write(f"{plan.id}/{name}", content))
-    base = _clipped(location, plan, unit)
+    base = _clip(location, plan, unit)
     for rows in spliced(base, changes, tally) if unit.parts else fresh(changes):
         writer.add(rows)
     return writer.finish()
 
 
-def _clipped(location: Location, plan: Plan, unit: Unit) -> Iterator[Columns]:
+def _clip(location: Location, plan: Plan, unit: Unit) -> Iterator[Columns]:
     for part in unit.parts:
         rows = columns_of_part(location, plan.base, part)
         keys = KeysOf(rows.keys)

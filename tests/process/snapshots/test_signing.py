@@ -15,7 +15,7 @@ import pytest
 from registry.base.config.settings import Settings
 from registry.domain.rows import digest
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from registry.node.past.bases import Bases
+from registry.node.past.snapshot_rows import SnapshotRows
 from snapshots.building import builder
 from snapshots.building.task import silent
 from snapshots.catalogue.open import open_catalogue
@@ -235,7 +235,7 @@ def test_the_past_is_not_told_from_what_is_not_signed(tmp_path: Path) -> None:
     ):
         entries = list(catalogue.entries().values())
         signing = replace(known, snapshots_key=KEY)
-        bases = Bases(log, lambda: entries, lambda: manifest_keys(signing))
+        bases = SnapshotRows(log, lambda: entries, lambda: manifest_keys(signing))
         assert [each.id for each in bases.ready()] == [made.id]
         assert bases.rows(entries[0], b".\0s01\0") is None
         assert bases.ready() == []

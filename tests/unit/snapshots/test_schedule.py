@@ -13,7 +13,7 @@ HOUR_MS = 3_600_000
 
 
 @pytest.mark.parametrize(
-    ("rhythm", "entries", "end", "now", "why"),
+    ("when", "entries", "end", "now", "why"),
     [
         ("", [], 1_000_000, NOW, ""),
         ("100", [], 99, NOW, ""),
@@ -38,5 +38,5 @@ HOUR_MS = 3_600_000
          "495 records since the last one"),
     ],
 )  # fmt: skip
-def test_when_one_is_due(rhythm: str, entries: list[Entry], end: int, now: int, why: str) -> None:
-    assert why_due(Schedule.parse(rhythm), entries, LOG, end, now) == why
+def test_when_one_is_due(when: str, entries: list[Entry], end: int, now: int, why: str) -> None:
+    assert why_due(Schedule.parse(when), entries, LOG, end, now) == why

@@ -11,7 +11,7 @@ from registry.domain.rows.view import Block, Counts, Skip, View
 Row = tuple[bytes, bytes]
 
 
-class Leaps(NamedTuple):
+class Skips(NamedTuple):
     """Permission for a walk to skip whole blocks; ``count`` returns the number of the list's items in one."""
 
     skip: Skip
@@ -26,12 +26,12 @@ class Leaps(NamedTuple):
         return True
 
 
-class Leap:
+class BlockSkip:
     """A search for blocks to skip, at or after the key ``at`` and before ``end``."""
 
-    def __init__(self, leaps: Leaps, end: bytes) -> None:
+    def __init__(self, skips: Skips, end: bytes) -> None:
         self.at = b""
-        self._leaps = leaps
+        self._skips = skips
         self._end = end
 
     def over(self, view: View, start: bytes, key: bytes, *, parts: bool = False) -> bytes | None:
@@ -44,17 +44,17 @@ class Leap:
         if block is None:
             return None
         suits = start <= block.begin and block.end <= self._end and (parts or block.whole)
-        if not (suits and self._leaps.over(block)):
+        if not (suits and self._skips.over(block)):
             self.at = block.end
             return None
         return block.end
 
 
-class LeapBack:
+class BlockSkipBack:
     """The same for a walk that goes back, down to the key ``begin``."""
 
-    def __init__(self, leaps: Leaps, begin: bytes) -> None:
-        self._leaps = leaps
+    def __init__(self, skips: Skips, begin: bytes) -> None:
+        self._skips = skips
         self._begin = begin
         self._at: bytes | None = None
 
@@ -69,19 +69,20 @@ class LeapBack:
         if block is None:
             return None
         suits = self._begin <= block.begin and block.end <= end and block.whole
-        if suits and self._leaps.over(block):
+        if suits and self._skips.over(block):
             return block.begin
         self._at = block.begin
         return None
 
 
-def scan_leaping(view: View, prefix: bytes, start: bytes, leaps: Leaps | None) -> Iterator[Row | None]:
+def scan_skipping(view: View, prefix: bytes, start: bytes, skips: Skips | None) -> Iterator[Row | None]:
     """Yield the rows whose key begins with ``prefix``, from ``start`` on; ``None`` for a skipped block."""
-    leap = None if leaps is None else Leap(leaps, after(prefix))
+    block_skip = None if skips is None else BlockSkip(skips, after(prefix))
     row = view.seek(start)
     while row is not None and row[0].startswith(prefix):
         key = row[0]
-        passed = leap.over(view, start, key, parts=True) if leap is not None and key >= leap.at else None
+        tries = block_skip is not None and key >= block_skip.at
+        passed = block_skip.over(view, start, key, parts=True) if tries and block_skip else None
         yield row if passed is None else None
         start = key + b"\0" if passed is None else passed
         row = view.seek(start)

@@ -16,10 +16,10 @@ from registry.domain.history.moment import Moment
 from registry.domain.history.replay import Row, rows_of
 from registry.domain.log_format.records import Entry, Record
 from registry.log.embedded.log import EmbeddedLog
-from registry.node.past.bases import Bases
 from registry.node.past.filler import HistoryFiller
-from registry.node.past.telling import Teller
-from registry.node.past.thread import WAITING_MAX, WAITING_OF_ONE_MAX, PastThread, Told
+from registry.node.past.reconstruction import PastReader
+from registry.node.past.snapshot_rows import SnapshotRows
+from registry.node.past.thread import WAITING_MAX, WAITING_OF_ONE_MAX, PastThread, Reconstructed
 from registry.node.replication.follower import Follower
 from registry.store.lmdb import Store
 from registry.store.open import open_store
@@ -90,8 +90,8 @@ class Past:
         while self.log.compact(1 << 50, 0, retention_ms, applied=self.store.applied):
             pass
 
-    def teller(self, kind: type[Teller] = Teller) -> Teller:
-        return kind(self.log, self.store, Bases(self.log, lambda: self.snapshots), now_ms)
+    def past_reader(self, kind: type[PastReader] = PastReader) -> PastReader:
+        return kind(self.log, self.store, SnapshotRows(self.log, lambda: self.snapshots), now_ms)
 
     def owners(self) -> list[bytes]:
         return sorted({owner(each.key) for each in self.records} - {b""})
@@ -129,19 +129,19 @@ def past(tmp_path: Path) -> Iterator[Past]:
 
 def examined(past: Past, chance: random.Random) -> tuple[int, list[RegistryError]]:
     """Tell the past at random offsets; return how often it was told, and why it was not otherwise."""
-    teller, told, lost = past.teller(), 0, []
+    past_reader, told, lost = past.past_reader(), 0, []
     for _ in range(60):
         offset, packed = chance.randrange(past.log.end()), chance.choice(past.owners())
         try:
-            found = teller.tell(Moment(offset), [packed], no_hurry)
+            found = past_reader.reconstruct(Moment(offset), [packed], no_hurry)
         except RegistryError as error:
             if error.code != PAST_LOST.code:
                 raise
             lost.append(error)
             # What is said of later offsets is true.
-            oldest = int(error.message.rpartition("offset ")[2].removesuffix(" on"))
+            oldest = int(error.message.rpartition("offset: ")[2])
             assert offset < oldest < past.log.end()
-            found = teller.tell(Moment(oldest), [packed], no_hurry)
+            found = past_reader.reconstruct(Moment(oldest), [packed], no_hurry)
             assert sorted(found.rows[packed]) == past.expected(oldest, packed)
         else:
             assert found.applied == offset + 1
@@ -200,22 +200,22 @@ def test_a_subject_that_has_not_changed_is_told_whatever_the_log_has_lost(past: 
         [Entry(b'{"keytype":"CONFIG","subject":"other","magic":0}', b'{"compatibilityLevel":"NONE"}')]
     )
     past.refill()
-    found = past.teller().tell(Moment(unchanged - 1), [b".\0subject-0\0"], no_hurry)
+    found = past.past_reader().reconstruct(Moment(unchanged - 1), [b".\0subject-0\0"], no_hurry)
     assert sorted(found.rows[b".\0subject-0\0"]) == past.expected(unchanged, b".\0subject-0\0") != []
 
 
 def test_a_time_means_the_last_record_that_is_not_newer(past: Past) -> None:
     past.append(said(50, SUBJECTS))
-    teller, packed = past.teller(), b".\0subject-0\0"
+    past_reader, packed = past.past_reader(), b".\0subject-0\0"
     for offset in (0, 20, 49):
-        found = teller.tell(Moment(time_ms=FIRST_MS + offset), [packed], no_hurry)
+        found = past_reader.reconstruct(Moment(time_ms=FIRST_MS + offset), [packed], no_hurry)
         assert found.applied == offset + 1
         assert sorted(found.rows[packed]) == past.expected(offset, packed)
-    assert teller.tell(Moment(time_ms=FIRST_MS - 1), [packed], no_hurry).applied == 0
-    assert teller.tell(Moment(time_ms=now_ms()), [packed], no_hurry).applied == 50
+    assert past_reader.reconstruct(Moment(time_ms=FIRST_MS - 1), [packed], no_hurry).applied == 0
+    assert past_reader.reconstruct(Moment(time_ms=now_ms()), [packed], no_hurry).applied == 50
     for moment in (Moment(time_ms=now_ms() + 1), Moment(50)):
         with pytest.raises(RegistryError) as refused:
-            teller.tell(moment, [packed], no_hurry)
+            past_reader.reconstruct(moment, [packed], no_hurry)
         assert refused.value.status == 400
 
 
@@ -254,9 +254,9 @@ def test_a_log_with_other_records_at_the_same_offsets_tells_nothing(past: Past, 
     other = Past(tmp_path / "other")
     other.at = past.at
     other.append(said(50, 1))
-    teller = Teller(other.log, past.store, Bases(other.log, list), now_ms)
+    past_reader = PastReader(other.log, past.store, SnapshotRows(other.log, list), now_ms)
     with pytest.raises(RegistryError, match="is not the one that was applied") as refused:
-        teller.tell(Moment(20), [b".\0subject-0\0"], no_hurry)
+        past_reader.reconstruct(Moment(20), [b".\0subject-0\0"], no_hurry)
     assert refused.value.status == 503
     other.close()
 
@@ -270,14 +270,14 @@ def test_while_the_history_is_filled_the_past_is_to_be_asked_for_again(past: Pas
     while past.store.applied < past.log.end():
         past.follower.step()
     with pytest.raises(RegistryError) as refused:
-        past.teller().tell(Moment(120), [b".\0subject-0\0"], no_hurry)
+        past.past_reader().reconstruct(Moment(120), [b".\0subject-0\0"], no_hurry)
     assert (refused.value.status, refused.value.retry_after_s > 0) == (503, True)
 
 
 def test_a_thread_answers_one_after_another_and_refuses_too_many(past: Past) -> None:
     past.append(said(50, SUBJECTS))
-    told: list[Told] = []
-    thread = PastThread(past.teller(), lambda call: call())
+    told: list[Reconstructed] = []
+    thread = PastThread(past.past_reader(), lambda call: call())
     for _ in range(20):
         thread.ask(Moment(10), [b".\0subject-0\0"], told.append)
     refused = [each for each in told if isinstance(each, RegistryError)]
@@ -297,12 +297,12 @@ def test_who_asks_a_lot_leaves_the_others_their_turns(past: Past) -> None:
     refused: list[str] = []
 
     def ask(asker: str) -> None:
-        def answer(told: Told) -> None:
+        def answer(told: Reconstructed) -> None:
             (refused if isinstance(told, RegistryError) else order).append(asker)
 
         thread.ask(Moment(10), [b".\0subject-0\0"], answer, asker)
 
-    thread = PastThread(past.teller(), lambda call: call())
+    thread = PastThread(past.past_reader(), lambda call: call())
     for _ in range(WAITING_OF_ONE_MAX + 100):
         ask("crowd")
     assert refused == ["crowd"] * 100
@@ -318,17 +318,17 @@ def test_who_asks_a_lot_leaves_the_others_their_turns(past: Past) -> None:
     assert order == ["crowd", *others, "crowd"]
 
 
-class Endless(Teller):
+class Endless(PastReader):
     """Reconstructs until the time is over."""
 
-    def tell(self, moment: Moment, owners: Sequence[bytes], hurry: Callable[[], None]) -> NoReturn:
+    def reconstruct(self, moment: Moment, owners: Sequence[bytes], hurry: Callable[[], None]) -> NoReturn:
         while True:
             hurry()
 
 
 def test_a_long_read_gives_way_to_others_after_half_of_its_time(past: Past) -> None:
-    told: list[tuple[str, Told]] = []
-    thread = PastThread(past.teller(Endless), lambda call: call(), tell_s=0.2)
+    told: list[tuple[str, Reconstructed]] = []
+    thread = PastThread(past.past_reader(Endless), lambda call: call(), reconstruct_s=0.2)
     for asker in ("long", "other"):
         thread.ask(Moment(10), [], lambda each, asker=asker: told.append((asker, each)), asker)  # type: ignore[misc]
     runs = threading.Thread(target=thread.run)
@@ -344,8 +344,8 @@ def test_a_long_read_gives_way_to_others_after_half_of_its_time(past: Past) -> N
 
 def test_who_has_waited_too_long_is_not_answered_any_more(past: Past) -> None:
     past.append(said(5, SUBJECTS))
-    told: list[Told] = []
-    thread = PastThread(past.teller(), lambda call: call(), tell_s=0.0)
+    told: list[Reconstructed] = []
+    thread = PastThread(past.past_reader(), lambda call: call(), reconstruct_s=0.0)
     thread.ask(Moment(2), [b".\0subject-0\0"], told.append)
     runs = threading.Thread(target=thread.run)
     runs.start()
@@ -367,5 +367,5 @@ def test_what_left_no_trace_in_the_log_is_lost_and_not_taken_for_nothing(past: P
     past.compact(retention_ms=0)
     past.refill()
     with pytest.raises(RegistryError) as refused:
-        past.teller().tell(Moment(0), [b".\0gone\0"], no_hurry)
+        past.past_reader().reconstruct(Moment(0), [b".\0gone\0"], no_hurry)
     assert refused.value.code == PAST_LOST.code

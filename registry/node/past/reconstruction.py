@@ -1,8 +1,8 @@
-"""The rows of owners at moments in the past, told from the store, the log and snapshots.
+"""The rows of owners at moments in the past, reconstructed from the store, the log and snapshots.
 
 An owner that has not changed since has the rows that it has now. Otherwise its rows are those in the newest
 snapshot before the moment, or none if its history is known from the beginning, and the records since then,
-whose offsets the history tells. What they no longer tell is an error, never a guess.
+whose offsets are in the history. What cannot be reconstructed is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from registry.log.contract import Log, LogError
 from registry.store.lmdb import Store
 from snapshots.catalogue.catalogue import Entry
 
-from .bases import Bases
+from .snapshot_rows import SnapshotRows
 
 # What one answer may take: records of one owner, and bytes of all rows.
 ENTRIES_MAX = 20_000
@@ -35,20 +35,20 @@ _FILLING_S = 5
 _READ_RECORDS, _READ_BYTES = 64, 64 << 10
 
 
-class Teller:
-    """Tells the rows of owners at past moments; used by one thread.
+class PastReader:
+    """Reconstructs the rows of owners at past moments; used by one thread.
 
     ``now_ms`` is the wall clock. ``hurry`` is called often, and raises if it takes too long.
     """
 
-    def __init__(self, log: Log, store: Store, bases: Bases, now_ms: Callable[[], int]) -> None:
-        self._log, self._store, self._bases, self._now_ms = log, store, bases, now_ms
+    def __init__(self, log: Log, store: Store, bases: SnapshotRows, now_ms: Callable[[], int]) -> None:
+        self._log, self._store, self._snapshot_rows, self._now_ms = log, store, bases, now_ms
         self._cache = Lru[tuple[bytes, int], list[Row]](CACHE_BYTES)
 
-    def tell(self, moment: Moment, owners: Sequence[bytes], hurry: Callable[[], None]) -> OwnerRows:
+    def reconstruct(self, moment: Moment, owners: Sequence[bytes], hurry: Callable[[], None]) -> OwnerRows:
         """Return the rows of owners, packed as in row keys. Raises :class:`RegistryError`."""
         try:
-            applied = self._applied(moment)
+            applied = self._resolve_moment(moment)
             found: dict[bytes, list[Row]] = {}
             size = 0
             for owner in owners:
@@ -62,7 +62,7 @@ class Teller:
         except LogError as error:
             raise UNAVAILABLE(f"Cannot read the log to reconstruct past state: {error}") from error
 
-    def _applied(self, moment: Moment) -> int:
+    def _resolve_moment(self, moment: Moment) -> int:
         """Return the offset after the last record that counts."""
         applied = self._store.applied
         if moment.offset is None:
@@ -77,7 +77,7 @@ class Teller:
     def _contexts(self, applied: int, hurry: Callable[[], None]) -> list[Row]:
         """Return the rows of all contexts."""
         with self._store.view() as view:
-            contexts = list(islice(_contexts_in(_known(view.history())), CONTEXTS_MAX + 1))
+            contexts = list(islice(_contexts_in(_require_history(view.history())), CONTEXTS_MAX + 1))
         if len(contexts) > CONTEXTS_MAX:
             raise UNPROCESSABLE("There are too many contexts to search for that time")
         owners = (context + b"\0" for context in contexts)
@@ -87,13 +87,13 @@ class Teller:
     def _rows(self, owner: bytes, applied: int, hurry: Callable[[], None]) -> list[Row]:
         rows = self._cache.get((owner, applied))
         if rows is None:
-            rows = self._told(owner, applied, hurry)
+            rows = self._reconstruct_owner(owner, applied, hurry)
             self._cache.put((owner, applied), rows, _size(rows))
         return rows
 
-    def _told(self, owner: bytes, applied: int, hurry: Callable[[], None]) -> list[Row]:
+    def _reconstruct_owner(self, owner: bytes, applied: int, hurry: Callable[[], None]) -> list[Row]:
         with self._store.view() as view:
-            history = _known(view.history())
+            history = _require_history(view.history())
             span, newest = _whole(history), reading.newest(history, owner)
             if span.since <= applied and (newest is None or newest < applied):
                 return rows_of(view, owner)
@@ -104,18 +104,18 @@ class Teller:
             raise UNPROCESSABLE("Reconstructing that state requires too many records")
         # The owner's present rows are those of all offsets from here on.
         later = [max(span.since, 0 if newest is None else newest + 1)]
-        bases = [each for each in self._bases.ready() if each.offset >= span.since]
+        bases = [each for each in self._snapshot_rows.ready() if each.offset >= span.since]
         later += [begin for each in bases if (begin := max(each.offset, each.comparable_from)) > applied]
         begin, rows = self._base(owner, applied, bases, hurry)
         if begin < span.since:
             if filling:
                 raise UNAVAILABLE("The history of that time is still being read").retried_after(_FILLING_S)
-            raise _lost("its records were removed before this server saw them", applied, min(later))
+            raise _past_lost("its records were removed before this server saw them", applied, min(later))
         entries = [each for each in entries if each.offset >= begin]
         found = self._records(entries, hurry)
         missing = lost(entries, found)
         if missing is not None:
-            raise _lost(f"compaction has removed the record at {missing.offset}", applied, min(later))
+            raise _past_lost(f"compaction has removed the record at {missing.offset}", applied, min(later))
         return replayed(owner, rows, entries, found)
 
     def _base(
@@ -125,7 +125,7 @@ class Teller:
         for each in reversed(bases):
             if max(each.offset, each.comparable_from) <= applied:
                 hurry()
-                rows = self._bases.rows(each, owner)
+                rows = self._snapshot_rows.rows(each, owner)
                 if rows is not None:
                     return each.offset, rows
         return 0, []
@@ -157,12 +157,12 @@ class Teller:
         return found
 
 
-def _lost(why: str, applied: int, later: int) -> RegistryError:
-    """Return the error that the past cannot be told; ``later``: where the log ends at which it can."""
+def _past_lost(why: str, applied: int, later: int) -> RegistryError:
+    """Return the error of a lost past; ``later``: where the log ends at which it can be reconstructed."""
     return PAST_LOST(applied - 1, why, later - 1)
 
 
-def _known(history: History | None) -> History:
+def _require_history(history: History | None) -> History:
     assert history is not None, "the node's own store has a history"
     return history
 

@@ -1,4 +1,4 @@
-"""Rows of single owners in snapshots, from which their rows at later offsets can be told."""
+"""Rows of single owners in snapshots, from which their rows at later offsets can be reconstructed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MANIFESTS_MAX, _PARTS_MAX = 4, 12
 _log = logging.getLogger(__name__)
 
 
-class Bases:
+class SnapshotRows:
     """The snapshots of ``log`` that ``entries`` lists; used by one thread. ``keys``: of their manifests."""
 
     def __init__(
