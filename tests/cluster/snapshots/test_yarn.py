@@ -169,7 +169,7 @@ def test_the_driver_can_run_in_the_cluster(tmp_path: Path, yarn: Path, built: Se
     }
     command = [
         *(str(HOME / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"),
-        *("--jars", ",".join(map(str, connector.CONNECTOR.here()))),
+        *("--jars", ",".join(map(str, connector.jars()))),
         *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
         str(ROOT / "snapshots" / "spark" / "submit.py"),
         *("--kafka", built.kafka, "--topic", built.topic, "--data", "work"),

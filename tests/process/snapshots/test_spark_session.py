@@ -52,7 +52,7 @@ def kill(session):
 def fail(session):
     raise OSError
 
-for work in (None, None, fail, None, kill, None, None):
+for work in (None, None, fail, None, kill, None):
     try:
         with open_session(given, keep=True) as session:
             show(session)
@@ -60,9 +60,6 @@ for work in (None, None, fail, None, kill, None, None):
                 work(session)
     except Exception:
         print("failed")
-os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
-with open_session(given, keep=True) as session:
-    show(session)
 """
 
 
@@ -71,12 +68,11 @@ def test_a_kept_session_serves_the_next_build_unless_a_build_failed_or_java_was_
         [sys.executable, "-c", _KEPT], cwd=ROOT, capture_output=True, text=True, check=False, timeout=900
     )
     assert done.returncode == 0, done.stderr
-    first, second, failing, failed, renewed, killed, lost, third, fourth, last = done.stdout.splitlines()
+    first, second, failing, failed, renewed, killed, lost, last = done.stdout.splitlines()
     assert first == second == failing
     assert (failed, lost) == ("failed", "failed")
     assert renewed == killed
-    assert third == fourth
-    counts, sessions, javas = zip(*(line.split() for line in (first, renewed, third, last)), strict=True)
-    assert counts == ("3",) * 4
-    assert len({*sessions}) == 4, "a session whose build failed was ended"
-    assert (javas[0], len({*javas})) == (javas[1], 3), "Java serves on, and is replaced once it was killed"
+    counts, sessions, javas = zip(*(line.split() for line in (first, renewed, last)), strict=True)
+    assert counts == ("3",) * 3
+    assert len({*sessions}) == 3, "a session whose build failed was ended"
+    assert javas[0] == javas[1] != javas[2], "Java serves on, and is replaced once it was killed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,16 +141,35 @@ def test_the_connector_is_held_to_its_checksums(tmp_path: Path) -> None:
     ]
     for jar in found:
         (tmp_path / jar.name).write_bytes(jar.read_bytes())
-    connector.CONNECTOR.check(tmp_path)
+    known = connector.pinned("4.0.1")
+    assert known is not None
+    known.check(tmp_path)
     (tmp_path / found[0].name).write_bytes(b"other")
     with pytest.raises(NotAvailable, match=found[0].name):
-        connector.CONNECTOR.check(tmp_path)
+        known.check(tmp_path)
 
 
-def test_of_another_spark_the_connector_has_the_same_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark.__version__", "4.1.2")
+@pytest.mark.parametrize(("spark", "known"), [("4.0.5", "4.0.0"), ("4.1.4", "4.1.1")])
+def test_each_spark_has_its_connector_with_checksums(
+    spark: str, known: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = connector.pinned(spark)
+    assert found is not None
+    assert not found.cached
+    home = Path(connector.__file__).parent
+    sums = (home / f"connector-{known}.sha256").read_text().split()[1::2]
+    wanted = re.findall(r'name="([^"]+)" rev="([^"]+)"', (home / f"connector-{known}.ivy.xml").read_text())
+    assert sums == sorted(f"{name}-{version}.jar" for name, version in wanted)
+    assert f"spark-sql-kafka-0-10_2.13-{known}.jar" in sums
+
+
+def test_of_a_spark_that_is_not_known_the_connector_has_the_same_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.9.2")
     conf = session_conf(Settings(kafka="broker:9092"))
-    assert conf["spark.jars.packages"] == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.2"
+    assert conf["spark.jars.packages"] == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.9.2"
     assert "spark.jars" not in conf
 
 
