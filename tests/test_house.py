@@ -108,8 +108,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "registry.api", "registry.domain", "registry.feed", "registry.base", "snapshots.catalogue",
     ),
     "registry.forwarding": (
-        "election", "registry.domain", "registry.base", "registry.security", "registry.host.tracing.contract",
+        "election", "registry.domain", "registry.base", "registry.security",
+        "registry.host.stop_budget", "registry.host.tracing.contract",
     ),
+    "registry.host.stop_budget": (),
     "registry.host.tracing.contract": ("registry.domain",),
     # What a host starts, and the parts of its processes that are made from settings.
     "registry.host": (

@@ -32,6 +32,7 @@ from registry.domain.commands import (
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES, outcome_unknown
 from registry.domain.pending_command import PendingCommand
+from registry.host.stop_budget import FORWARDING_S
 from registry.host.tracing.contract import NO_TRACING, Tracing
 
 from .authentication import Signings
@@ -45,9 +46,7 @@ if TYPE_CHECKING:
 
 # Seconds that a former primary may take to answer commands that were sent to it.
 RETIRE_S = 0.3
-# Seconds in which commands in progress are answered when the node stops.
-STOP_S = 0.2
-# The same where only the connection to the primary is replaced.
+# Seconds in which commands in progress are answered if only the connection to the primary is replaced.
 RECONNECT_S = 10.0
 _PAUSES_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 # With less time remaining nothing is sent, because the outcome would most likely be unknown.
@@ -150,7 +149,7 @@ class Forwarding:
             await client.retire(0)
         self._changed.set()
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=STOP_S)
+            await asyncio.wait(self._tasks, timeout=FORWARDING_S)
         for task in self._tasks:
             task.cancel()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from typing import TYPE_CHECKING
 
+from registry.audit.log import AuditLog
 from registry.base.config.settings import Settings
 from registry.domain.queries.association_rules import ASSOCIATION_RULES
 from registry.domain.queries.scope import Defaults
@@ -72,6 +74,12 @@ def tracing(settings: Settings, process: str) -> Tracing:
     except ValueError as error:
         _log.error("traces are not exported: %s; correct the variables that begin with OTEL_", error)
         return NO_TRACING
+
+
+async def hand_over(audit: AuditLog | None, traced: Tracing, grace_s: float) -> None:
+    """Write the audit entries and export the traces of a process that ends, for up to ``grace_s`` seconds."""
+    closing = [traced.close(grace_s), *(() if audit is None else (audit.close(grace_s),))]
+    await asyncio.gather(*closing)
 
 
 def words(listed: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from election.contract import Election, Identity
 from registry.base.config.settings import Settings
 from registry.base.observe.pulse import Pauses
+from registry.host import stop_budget
 from registry.log.contract import Log
 from registry.store.lmdb import Store
 
@@ -22,9 +23,6 @@ from .replication.follower import Follower
 from .replication.loop import FollowLoop
 from .write.loop import RENEW_S, WriteLoop
 from .write.writer import Writer
-
-# Timeout for leaving the election.
-RESIGN_S = 1.0
 
 
 class Candidate:
@@ -121,12 +119,12 @@ class Candidate:
         if self._standalone or self.role_holder.role.leaving:
             return
         self.role_holder.left()
-        self.election_thread.resign(RESIGN_S)
+        self.election_thread.resign(stop_budget.RESIGN_S)
 
     def stop(self) -> None:
         """Leave the election, and stop the writer once the commands that wait are decided. Blocks."""
         self.resign()
-        self.election_thread.close(RESIGN_S / 2)
+        self.election_thread.close(stop_budget.ELECTION_S)
         self.write_loop.stop()
 
     def _make_election(self) -> Election:

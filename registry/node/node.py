@@ -23,6 +23,7 @@ from registry.domain.log_format.records import Record
 from registry.domain.pending_command import PendingCommand
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.sensitive_metadata import NOT_CONFIGURED, has_encoded
+from registry.host import stop_budget
 from registry.host.tracing.contract import NO_TRACING, Tracing
 from registry.host.wiring import certificate_gauges, defaults, destinations, file_checks
 from registry.log.contract import Log
@@ -54,7 +55,6 @@ from .write.writer import Writer, Writing
 if TYPE_CHECKING:
     from registry.encoder.ciphers import NodeCipher
 
-STOP_S = 1.0  # Seconds for a thread's last step.
 _log = logging.getLogger(__name__)
 
 
@@ -236,14 +236,14 @@ class Node:
         self.candidate.stop()
         self.snapshots.stop()
         self.webhooks.stop()
-        self._threads.join(("write",), STOP_S)
+        self._threads.join(("write",), stop_budget.WRITER_S)
         self.pool.close()
         for part in (self.following, self.read_barrier, self.maintenance, self.past):
             part.stop()
         if not self.standalone:
             self.log.close()  # Interrupts threads that still wait for the log.
         names = ("write", "follow", "maintenance", "confirm", "snapshots", "webhooks", "past")
-        self._threads.join(names, STOP_S)
+        self._threads.join(names, stop_budget.THREADS_S)
         self.feed.close()
         self.follower.close()
         self.store.close()

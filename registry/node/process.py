@@ -15,8 +15,9 @@ from registry.audit.log import open_audit_log
 from registry.base.config.settings import Settings
 from registry.base.processes.parent_channel import REFUSED, Parent
 from registry.base.processes.sockets import ListenError
+from registry.host import stop_budget
 from registry.host.tracing.contract import Tracing
-from registry.host.wiring import tracing
+from registry.host.wiring import hand_over, tracing
 from registry.log.contract import LogError
 from registry.security.policies_file import PoliciesFile
 from registry.security.watched_file import FileError
@@ -36,20 +37,6 @@ from .status import status
 if TYPE_CHECKING:
     from registry.forwarding.peers import Peers
 
-# Time for requests in progress when the process stops.
-STOP_SERVING_S = 3.0
-# Time that commands may wait for the log after a stop is requested. Shorter than STOP_SERVING_S, so that the
-# replies still reach the clients.
-GIVE_UP_S = 1.8
-# Time for audit entries that wait for their destination when the process stops.
-STOP_AUDIT_S = 0.5
-# The same for traces.
-STOP_TRACES_S = 0.5
-# Time for opening log and store to end if the process is stopped meanwhile.
-STOP_OPENING_S = 1.0
-# Time for requests of peers in progress when the process stops. The node has resigned by then, so no new
-# requests arrive.
-STOP_PEERS_S = 0.5
 _log = logging.getLogger(__name__)
 
 
@@ -66,8 +53,8 @@ async def run(parent: Parent, opening: Opening) -> int:
     try:
         return await NodeProcess(parent, opening, governance, traced).run()
     finally:
-        await governance.close(STOP_AUDIT_S)
-        await traced.close(STOP_TRACES_S)
+        await governance.close()
+        await hand_over(governance.audit, traced, stop_budget.NODE_SINKS_S)
 
 
 class Governance:
@@ -79,24 +66,22 @@ class Governance:
         Raises :class:`FileError`.
         """
         self.policies = PoliciesFile(settings.policies)
-        self._audit = open_audit_log(settings)
+        self.audit = open_audit_log(settings)
         watched = [self.policies.watch()]
-        if self._audit is not None:
-            watched.append(FileChanges(settings, self._audit).watch())
+        if self.audit is not None:
+            watched.append(FileChanges(settings, self.audit).watch())
         self._watching = [asyncio.create_task(each) for each in watched]
 
     @property
     def audit_lost(self) -> int:
         """Number of audit entries of this process that could not be written."""
-        return 0 if self._audit is None else self._audit.lost
+        return 0 if self.audit is None else self.audit.lost
 
-    async def close(self, grace_s: float) -> None:
-        """Stop watching, and write the audit entries that wait, for up to ``grace_s`` seconds."""
+    async def close(self) -> None:
+        """Stop watching; the audit log is left to the caller."""
         for each in self._watching:
             each.cancel()
         await asyncio.gather(*self._watching, return_exceptions=True)
-        if self._audit is not None:
-            await self._audit.close(grace_s)
 
 
 class NodeProcess:
@@ -259,11 +244,12 @@ class NodeServer:
         """Answer what was asked, then stop the node."""
         self._give_up_soon()
         await asyncio.to_thread(self._node.resign)
-        await self._ipc.drained(STOP_SERVING_S)
+        # There are readers only if the node has failed, or has lost its parent.
+        await self._ipc.drained(stop_budget.REQUESTS_S)
         self._service.stop()
         self._ipc.stop()
         if self._peers is not None:
-            await self._peers.stop(STOP_PEERS_S)
+            await self._peers.stop(stop_budget.PEERS_S)
         await asyncio.to_thread(self._node.stop)
 
     def _give_up_soon(self) -> None:
@@ -272,14 +258,14 @@ class NodeServer:
 
     async def _give_up(self) -> None:
         """Answer the commands that the log has not answered in time."""
-        await asyncio.sleep(GIVE_UP_S)
+        await asyncio.sleep(stop_budget.GIVE_UP_S)
         await self._router.give_up()
 
 
 async def _abandon(opening: Opening, opened: asyncio.Future[Opened]) -> None:
     """Stop the opening of log and store as far as possible, and close them if they are open."""
     opening.starting.stop()
-    await asyncio.wait((opened,), timeout=STOP_OPENING_S)
+    await asyncio.wait((opened,), timeout=stop_budget.OPENING_S)
     if opened.done() and opened.exception() is None:
         for each in reversed(opened.result()):
             each.close()

@@ -24,6 +24,7 @@ from registry.base.processes.parent_channel import REFUSED, Parent, started_by_p
 from registry.base.processes.sockets import ListenError, listen_on_all
 from registry.encoder.open import reader_cipher
 from registry.feed.hub import Hub
+from registry.host import stop_budget
 from registry.host.public_server import (
     api_settings,
     configured_gate,
@@ -35,7 +36,7 @@ from registry.host.public_server import (
     server_tls,
     start_listening,
 )
-from registry.host.wiring import tracing
+from registry.host.wiring import hand_over, tracing
 from registry.security.policies_file import PoliciesFile
 from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
@@ -44,9 +45,6 @@ from .backend import ReaderBackend
 from .fast_path.dispatch import FastPaths
 from .node_client import NodeClient
 
-STOP_SERVING_S = 2.5
-STOP_AUDIT_S = 1.0
-STOP_TRACES_S = 1.0
 NODE_WAIT_S = 10.0  # Seconds that a call waits for a node that is down: a little longer than a restart takes.
 NODE_FIRST_WAIT_S = 2.0  # Seconds that a starting reader waits for its node before it listens.
 REPORT_EVERY_S = 1.0
@@ -138,10 +136,8 @@ class Reader:
     async def stop(self) -> None:
         """Answer the requests in progress, then hand over what they left to the audit log and the node."""
         self._hub.stop()
-        await self._server.stop(STOP_SERVING_S)
-        if self._audit is not None:
-            await self._audit.close(STOP_AUDIT_S)
-        await self._tracing.close(STOP_TRACES_S)
+        await self._server.stop(stop_budget.REQUESTS_S)
+        await hand_over(self._audit, self._tracing, stop_budget.READER_SINKS_S)
         for task in self._background:
             task.cancel()
         self._backend.node.report(self._tally())

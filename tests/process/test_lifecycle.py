@@ -16,16 +16,13 @@ import pytest
 
 from deploy.local.process import freeze
 from registry.base.config.loading import Settings
-from registry.host.supervisor import supervisor
 from registry.host.supervisor.announcement import banner
-from registry.node import process as node_process
-from registry.reader import main as reader_run
 from registry.store import layout
 from registry.ui import files
 from tests.process.raw import RawClient, get, post
 from tests.support.running import PATIENT, Registry, free_port, until
 
-# Less than a request may take to arrive, and more than five seconds, for a busy machine.
+# Less than a request may take to arrive, and more than a stop takes though one hangs, for a busy machine.
 STOP_S = 9.0
 # For tests that a machine can spoil by freezing for seconds, but hardly every time.
 TRIES = 3
@@ -77,14 +74,6 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
     yield running
     if running.process.poll() is None:
         running.kill()
-
-
-def test_the_times_that_parts_have_to_stop_are_together_less_than_five_seconds() -> None:
-    all_s = supervisor.STOP_READERS_S + supervisor.STOP_NODE_S
-    assert all_s < 5
-    assert reader_run.STOP_SERVING_S < supervisor.STOP_READERS_S
-    assert node_process.STOP_SERVING_S < all_s
-    assert node_process.GIVE_UP_S < reader_run.STOP_SERVING_S
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

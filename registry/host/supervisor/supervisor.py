@@ -12,13 +12,11 @@ from pathlib import Path
 
 from registry.base.config.settings import Settings
 from registry.base.processes.parent_channel import REFUSED
+from registry.host import stop_budget
 
 from .announcement import announce
 from .child import Child, SpawnFailed
 
-# Together less than the five seconds in which everything has to stop.
-STOP_READERS_S = 3.0
-STOP_NODE_S = 1.7
 # Pauses before a restart, by the number of failures in a row; a child that ran for long has none.
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0)
 _STEADY_S = 30.0
@@ -125,8 +123,10 @@ class Supervisor:
         The node resigns as primary at once, so that writes do not wait until it has stopped.
         """
         self._node.send(resign=True)
-        await self._end(self._readers, STOP_READERS_S)
-        await self._end([self._node], STOP_NODE_S)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + stop_budget.STOP_S
+        await self._end(self._readers, stop_budget.READERS_S)
+        await self._end([self._node], end - loop.time())
 
     async def _end(self, children: Iterable[Child], timeout_s: float) -> None:
         keepers = []

@@ -7,8 +7,6 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from fcntl import F_SETPIPE_SZ, fcntl
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +17,7 @@ from confluent_kafka import Consumer
 
 from deploy.local.broker import Broker
 from tests.support.kafka_topics import make_topic
+from tests.support.narrow_pipe import drain, narrow_pipe
 from tests.support.running import PATIENT, Registry, until
 
 HOSTILE = ['x","event":"file', "\u2028{}\u2029", 'x\n{"event":"request"}\x1b[2J']
@@ -175,24 +174,9 @@ def records(address: str, topic: str, count: int) -> list[bytes]:
     return found
 
 
-def _pipe(path: Path) -> int:
-    """Make a named pipe that holds three long entries; return its reading end, from which nothing is read."""
-    os.mkfifo(path)
-    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    fcntl(reading, F_SETPIPE_SZ, 4096)
-    return reading
-
-
-def _drain(reading: int) -> int:
-    """Read what a pipe holds; return the number of lines."""
-    with suppress(BlockingIOError):
-        return os.read(reading, 1 << 20).count(b"\n")
-    return 0
-
-
 @pytest.mark.logs_errors("has not taken an entry of the audit log")
 def test_a_destination_that_hangs_stops_no_writes(tmp_path: Path) -> None:
-    reading = _pipe(tmp_path / "audit")
+    reading = narrow_pipe(tmp_path / "audit")
     registry = Registry(tmp_path / "data", "--readers", "1", "--audit-log", str(tmp_path / "audit"))
     try:
         registry.wait()
@@ -203,7 +187,7 @@ def test_a_destination_that_hangs_stops_no_writes(tmp_path: Path) -> None:
 
         def written() -> bool:
             nonlocal lines
-            lines += _drain(reading)
+            lines += drain(reading).count(b"\n")
             return lines >= 20
 
         until(written, 30, "the entries that waited")
@@ -215,7 +199,7 @@ def test_a_destination_that_hangs_stops_no_writes(tmp_path: Path) -> None:
 
 
 def test_a_destination_that_is_required_and_hangs_stops_writes(tmp_path: Path) -> None:
-    reading = _pipe(tmp_path / "audit")
+    reading = narrow_pipe(tmp_path / "audit")
     required = ("--audit-log", str(tmp_path / "audit"), "--audit-required", "true")
     registry = Registry(tmp_path / "data", "--readers", "1", *required)
     try:
@@ -236,7 +220,12 @@ def test_a_destination_that_is_required_and_hangs_stops_writes(tmp_path: Path) -
 
             until(hangs, 30, "the pipe to be full")
             assert not writing.done()
-            until(lambda: _drain(reading) >= 0 and writing.done(), 30, "the writes to be answered")
+
+            def answered() -> bool:
+                drain(reading)
+                return writing.done()
+
+            until(answered, 30, "the writes to be answered")
             writing.result()
         assert registry.stop() == 0
     finally:

@@ -66,7 +66,7 @@ def test_the_end_of_watching_is_no_error(
 
     async def main() -> None:
         governance = Governance(Settings(policies=str(policies), audit_log=audit_log))
-        await governance.close(1.0)
+        await governance.close()
 
     asyncio.run(main())
     gc.collect()  # an error that nobody has seen is logged with its future
