@@ -17,7 +17,7 @@ from registry.domain.log_format.records import config_key
 from registry.domain.model import Subject
 from registry.log.contract import Log
 from tests.process.node.stations import on_kafka
-from tests.support.kafka_topics import delete_topic, make_topic
+from tests.support.kafka_topics import delete_topic, make_topic, set_of_topic
 from tests.support.listening import Listener, Listeners
 from tests.support.running import ROOT, Registry, until
 
@@ -283,7 +283,9 @@ def test_a_store_that_was_away_while_deletions_were_forgotten_is_built_anew(
 def test_what_the_topic_has_compacted_away_is_known_by_the_history_and_not_guessed(
     own: Broker, tmp_path: Path
 ) -> None:
-    topic = make_topic(own.address, {**FORGETFUL, "delete.retention.ms": "86400000"})
+    # Nothing is compacted before what was written has been read, however long that takes.
+    kept = {each: FORGETFUL[each] for each in ("segment.ms", "min.cleanable.dirty.ratio")}
+    topic = make_topic(own.address, kept)
     registry = start(own, tmp_path / "data", topic).wait()
     try:
         unchanged = _offset(register(registry, "unchanged"))
@@ -291,6 +293,9 @@ def test_what_the_topic_has_compacted_away_is_known_by_the_history_and_not_guess
             _offset(_set_level(registry, "s", level)) for level in ("FULL", "NONE", "FULL")
         )
         assert get(registry, f"/config/s?atOffset={first}").json() == {"compatibilityLevel": "FULL"}
+
+        for each in ("min.compaction.lag.ms", "max.compaction.lag.ms"):
+            set_of_topic(own.address, topic, each, FORGETFUL[each])
 
         with closing(on_kafka(own.address, topic)) as log:
 
@@ -301,7 +306,7 @@ def test_what_the_topic_has_compacted_away_is_known_by_the_history_and_not_guess
             until(compacted, WAIT_S, "the topic to be compacted")
         gone = get(registry, f"/config/s?atOffset={second}").json()
         assert gone["error_code"] == 41081
-        assert gone["message"].endswith(f"from offset {third} on")
+        assert gone["message"].endswith(f"Earliest available offset: {third}")
         assert get(registry, f"/config/s?atOffset={third}").json() == {"compatibilityLevel": "FULL"}
         assert get(registry, f"/subjects/unchanged/versions?atOffset={unchanged}").json() == [1]
         told = get(registry, "/subjects/s/history").json()
