@@ -16,7 +16,7 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.process import outputs
 from deploy.local.zookeeper import ZooKeeper
-from tests.support.process_logs import CHECKED, ProcessLogs, unexpected
+from tests.support.process_logs import ProcessLogs, unexpected
 from tests.support.running import Registry, Served, free_port, until
 
 # The tests start hundreds of Python processes. Where this variable is set, as in many images, each of them
@@ -62,7 +62,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     finally:
         found = _logs.new_errors([*outputs])
     patterns = [each for marker in item.iter_markers("logs_errors") for each in marker.args]
-    if item.nodeid.startswith(CHECKED) and (errors := unexpected(found, patterns)):
+    if errors := unexpected(found, patterns):
         pytest.fail("a process logged what the test did not ask for:\n" + "\n".join(errors), pytrace=False)
 
 

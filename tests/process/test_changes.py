@@ -71,6 +71,7 @@ def pages(client: httpx.Client, url: str, query: str = "") -> list[int]:
         after = page["next"]
 
 
+@pytest.mark.logs_errors(r"ended \(SIGKILL\)")
 def test_listeners_that_resume_miss_and_repeat_nothing_when_processes_are_killed(registry: Registry) -> None:
     everything = [Listener([registry.port]) for _ in range(LISTENERS)]
     some = [Listener([registry.port], SOME) for _ in range(20)]

@@ -85,6 +85,7 @@ def victims(registry: Registry, what: str) -> list[int]:
 EITHER = [pytest.param(each, marks=pytest.mark.long) for each in ("node", "reader")]
 
 
+@pytest.mark.logs_errors(r"ended \(SIGKILL\)")
 @pytest.mark.parametrize("what", [*EITHER, "both", "all"])
 def test_acknowledged_writes_outlive_kills(tmp_path: Path, what: str) -> None:
     chance = random.Random(what)

@@ -189,6 +189,7 @@ def register(registry: Registry) -> httpx.Response:
     return httpx.post(url, json={"schema": '"string"'}, timeout=PATIENT).raise_for_status()
 
 
+@pytest.mark.logs_errors(r"ended \(SIGKILL\)")
 def test_dead_children_are_started_again(registry: Registry) -> None:
     before = children(registry)
     for pid in before:
@@ -299,6 +300,7 @@ def test_an_address_of_another_machine_refuses_the_start(tmp_path: Path) -> None
     assert "cannot listen on 192.0.2.1" in refused.output
 
 
+@pytest.mark.logs_errors(r"ended \(exit code 9\)")
 def test_a_child_that_never_serves_is_not_started_for_ever(tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "uvloop.py").write_text("raise SystemExit(9)")

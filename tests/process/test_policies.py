@@ -51,6 +51,7 @@ def answers(registry: Registry, status: int) -> None:
     until(lambda: register(registry, "orders-value", '"int"').status_code == status, 30, f"status {status}")
 
 
+@pytest.mark.logs_errors("not TOML")
 def test_a_changed_file_applies_without_a_restart_and_a_broken_one_changes_nothing(
     registry: Registry,
 ) -> None:

@@ -62,6 +62,7 @@ def test_a_child_that_may_not_be_executed_ends_the_parent_with_a_message(interpr
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.logs_errors(r"ended \(SIGKILL\)", "may not be executed; restarting")
 def test_a_child_that_cannot_be_started_again_for_a_while_is_told_and_comes_back(interpreter: Path) -> None:
     with node_run_by(interpreter) as node:
         (reader,) = (pid for pid in node.processes() if b"registry.reader.main" in command_line(pid))
@@ -106,6 +107,7 @@ def test_variables_that_are_no_settings_are_told_once(lines: list[dict[str, Any]
     assert told["message"].endswith(": REGISTRAR_1_PORT, REGISTRAR_METRICS_SERVICE_HOST")
 
 
+@pytest.mark.logs_errors("cannot use the folder")
 def test_a_refusal_is_json_too(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     flags = ("--log-format", "json", "--data", str(tmp_path / "file" / "data"))

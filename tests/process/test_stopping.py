@@ -27,6 +27,7 @@ TRIES = 3
 SUBJECTS = [f"{'s' * 1000}{number}" for number in range(12)]
 
 
+@pytest.mark.logs_errors("cannot query Kafka for the end", "the log (is|was) closed")
 def test_writes_that_wait_for_a_log_that_stands_still_are_answered_before_the_node_ends(
     kafka: Broker, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def test_what_was_traced_is_exported_before_a_registry_has_stopped(tmp_path: Pat
     assert "traces may be lost" not in node.output, node.output
 
 
+@pytest.mark.logs_errors("traces may be lost")
 @pytest.mark.parametrize("collector", [pytest.param("gone", marks=pytest.mark.long), "silent"])
 def test_a_dead_collector_harms_nothing(tmp_path: Path, collector: str) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:

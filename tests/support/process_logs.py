@@ -10,11 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-# The folders whose tests are checked. Those of the others do not say yet which errors they ask for.
-CHECKED = (
-    *("tests/api/", "tests/clients/", "tests/cluster/", "tests/console/", "tests/contract/", "tests/faults/"),
-    *("tests/fuzz/", "tests/process/forwarding/", "tests/process/security/"),
-)
 # The beginning of a line in either format of log lines (registry/base/observe/logs.py), and its level.
 _LINE = re.compile(r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (\w+) |\{"ts":"[^"]*","level":"(\w+)"')
 _TRACEBACK = "Traceback (most recent call last)"

@@ -234,6 +234,7 @@ def filling(registry: Registry, subject: str) -> bool:
     return bool(history(registry, subject)["filling"])
 
 
+@pytest.mark.logs_errors("its rows do not match the stored digest", r"the node ended \(exit code 1\)")
 def test_rows_that_turn_out_wrong_are_made_anew_without_their_snapshot(data: Path, filled: Filled) -> None:
     (older, newest), wanted = filled
     wrong = newest._replace(digest=(newest.digest + 1) % digest.MODULUS)
@@ -311,6 +312,7 @@ def test_a_node_that_loads_is_alive_and_tells_how_far_it_is(data: Path, filled: 
         registry.stop()
 
 
+@pytest.mark.logs_errors(r"the node ended \(SIGKILL\)")
 def test_a_node_that_is_killed_while_it_loads_takes_the_loading_with_it(data: Path, filled: Filled) -> None:
     (_, newest), wanted = filled
     slow = Slow(data / "snapshots" / newest.id / newest.parts[0].name)
