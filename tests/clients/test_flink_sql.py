@@ -11,8 +11,9 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from deploy.local.broker import Broker
 from deploy.local.jars import java
-from tests.clients.integrations import BROKER, JAVA, JVM, REGISTRY, class_path, shown, write
-from tests.clients.secured import STORE_PASSWORD, WRITER, Secured
+from tests.clients import integrations
+from tests.clients.integrations import BROKER, JAVA, JVM, REGISTRY, WAYS, class_path, shown, write
+from tests.clients.secured import Secured
 from tests.support.running import Served
 
 pytestmark = pytest.mark.long
@@ -55,16 +56,11 @@ def test_writes_under_a_schema_that_is_there(
         assert client.get_versions(f"{topic}-value") == [1]
 
 
-def test_logs_in(kafka: Broker, secured: Secured, topic: str, tmp_path: Path) -> None:
-    login = {
-        "https://registry.example:8443": secured.url,
-        "/etc/flink/ca.p12": secured.java_stores()["schema.registry.ssl.truststore.location"],
-        "changeit": STORE_PASSWORD,
-        "flink:secret": WRITER,
-    }
+@pytest.mark.parametrize("way", WAYS)
+def test_logs_in(kafka: Broker, secured: Secured, topic: str, tmp_path: Path, way: str) -> None:
     own = {
         BROKER: kafka.address,
-        _URL: shown("flink/secured.sql", login),
+        _URL: integrations.secured("flink/secured.sql", way, secured),
         "'topic' = 'payments'": f"'topic' = '{topic}'",
     }
     assert run(write(tmp_path, "flink/payments.sql", own), rows=2) == _ROWS

@@ -21,8 +21,9 @@ import pytest
 from deploy.local.broker import Broker
 from deploy.local.jars import java
 from deploy.local.process import START_TIMEOUT_S, Process, free_port, listens
-from tests.clients.integrations import BROKER, JVM, REGISTRY, class_path, shown, tool_jars, write
-from tests.clients.secured import STORE_PASSWORD, WRITER, Secured
+from tests.clients import integrations
+from tests.clients.integrations import BROKER, JVM, REGISTRY, WAYS, class_path, tool_jars, write
+from tests.clients.secured import WRITER, Secured
 from tests.support.running import PATIENT, ROOT, Served, until
 
 pytestmark = pytest.mark.long
@@ -96,23 +97,12 @@ def test_confluents_converter_writes_and_reads_avro(
     assert httpx.get(f"{registry.url}/subjects/{topic}-value/versions/latest").json()["schema"] == '"string"'
 
 
-@pytest.mark.parametrize("way", ["password", "certificate"])
+@pytest.mark.parametrize("way", WAYS)
 def test_the_converter_logs_in(
     kafka: Broker, secured: Secured, plugins: Path, topic: str, tmp_path: Path, way: str
 ) -> None:
-    stores = secured.java_stores("walter")
-    own = {
-        "https://registry.example:8443": secured.url,
-        "/etc/connect/ca.p12": stores["schema.registry.ssl.truststore.location"],
-        "changeit": STORE_PASSWORD,
-        "connect:secret": WRITER,
-    }
-    lines = shown("connect/secured.properties", own).splitlines()
-    if way == "certificate":
-        client = {"/etc/connect/client.p12": stores["schema.registry.ssl.keystore.location"]}
-        lines = [line for line in lines if "basic.auth" not in line]
-        lines += shown("connect/certificate.properties", client).splitlines()
-    copied(tmp_path, kafka, topic, [worker_file(tmp_path, kafka, plugins, "\n".join(lines))])
+    lines = integrations.secured("connect/secured.properties", way, secured)
+    copied(tmp_path, kafka, topic, [worker_file(tmp_path, kafka, plugins, lines)])
     versions = f"{secured.url}/subjects/{topic}-value/versions"
     trusted = ssl.create_default_context(cafile=secured.ca)
     name, password = WRITER.split(":")
