@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 _SAFE = "!#$%&'()*+,/:;=?@[]^`{|}~-._\\"  # everything that a request target may hold
 
 
-class Rows(NamedTuple):
+class VisibleRows(NamedTuple):
     """The rows from which a request is answered."""
 
     view: Callable[[], AbstractContextManager[View]]
@@ -43,10 +43,10 @@ class Lists:
         self._slicing = slicing
         self._turn = asyncio.Lock()
         self._positions = PositionCache()
-        self._all = Rows(backend.view)
+        self._all = VisibleRows(backend.view)
 
     async def answer(
-        self, listing: Listing[Any], path: bytes, query: bytes, rows: Rows | None = None
+        self, listing: Listing[Any], path: bytes, query: bytes, rows: VisibleRows | None = None
     ) -> Answer:
         """Return an answer that begins within milliseconds.
 
@@ -72,7 +72,7 @@ class Lists:
         rest = self._rest(walk, listing.tail, begun=bool(parts))
         return Answer(body, headers=headers, rest=rest)
 
-    async def run(self, search: Callable[[View], Search[_T]], source: Rows | None = None) -> _T:
+    async def run(self, search: Callable[[View], Search[_T]], source: VisibleRows | None = None) -> _T:
         """Return the result of a search; other requests are served between its slices.
 
         ``source``: the rows, by default all.
@@ -86,7 +86,7 @@ class Lists:
                 found = self._advance(source, rows, steps)
         return found[0]
 
-    def _advance(self, source: Rows, rows: MovingView, steps: Search[_T]) -> tuple[_T] | None:
+    def _advance(self, source: VisibleRows, rows: MovingView, steps: Search[_T]) -> tuple[_T] | None:
         """Search for the duration of one slice; return the result in a tuple if the search is complete."""
         until = time.perf_counter() + self._slicing.slice_s
         with source.view() as view:
@@ -136,7 +136,7 @@ class _Walk:
     def __init__(
         self,
         listing: Listing[Any],
-        source: Rows,
+        source: VisibleRows,
         backend: Backend,
         positions: PositionCache,
         slicing: Slicing,

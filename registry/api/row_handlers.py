@@ -29,7 +29,7 @@ from registry.security.authorization.permitted_view import spans_of
 
 from .answers import Answer
 from .backend import ApiSettings, Backend
-from .list_slices import Lists, Rows
+from .list_slices import Lists, VisibleRows
 from .listing import Listing
 from .operations import Call, Computation, Freshness, Operation, PendingSearch, Result, Write
 from .past import PastRows
@@ -163,15 +163,15 @@ class RowHandlers:
         check_subject(operation.permission, call.access, call.requested_subject, call.subject)
         return operation.handler(call, view)
 
-    def rows(self, operation: Operation, call: Call) -> Rows:
+    def rows(self, operation: Operation, call: Call) -> VisibleRows:
         """Return the rows that an operation sees."""
         if operation.freshness is Freshness.NEVER:
             return _NOTHING
         view = self._backend.view if call.past is None else call.past.view
         access = call.sender.access
         if operation.sees_all or access.everywhere(Permission.READ):
-            return Rows(view)
-        return Rows(partial(_readable, view, access), spans_of(access).key)
+            return VisibleRows(view)
+        return VisibleRows(partial(_readable, view, access), spans_of(access).key)
 
     def _with_subject(self, call: Call, view: View) -> Call:
         name = call.path.get("subject")
@@ -214,7 +214,7 @@ def _no_rows() -> AbstractContextManager[View]:
     return nullcontext(_NO_ROWS)
 
 
-_NOTHING = Rows(_no_rows)
+_NOTHING = VisibleRows(_no_rows)
 
 
 @contextmanager

@@ -110,7 +110,7 @@ class Reader:
 
     def _fast_paths(self, settings: Settings, api: ApiSettings) -> FastPaths:
         return FastPaths(
-            self._backend,
+            self._backend.undoubted_view,
             cache_max_age_s=api.cache_max_age_s,
             barrier=self._backend.barrier if api.cluster else None,
             local_reads=api.local_reads,

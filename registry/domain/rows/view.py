@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager
 from operator import add
 from typing import NamedTuple, Protocol
 
@@ -107,6 +108,19 @@ class View(Protocol):
 
     def history(self) -> History | None:
         """Return the history of the same moment; ``None`` if there is none with these rows."""
+        ...
+
+
+class Rows(Protocol):
+    """Rows that change as records are applied."""
+
+    @property
+    def applied(self) -> int:
+        """Offset of the next record to apply."""
+        ...
+
+    def view(self) -> AbstractContextManager[View]:
+        """Open a view of the rows as they are now."""
         ...
 
 

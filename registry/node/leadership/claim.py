@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 import msgspec
 
 from registry.domain.log_format.records import BARRIER, BARRIER_KEY, Entry, Record
 from registry.domain.rows import layout
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Rows, View
 from registry.log.contract import Claim, Fenced, Log
 
 # Timeout of a query for the log's end, in seconds.
@@ -38,14 +37,6 @@ class Barrier(msgspec.Struct, frozen=True):
     def claim(self) -> Claim:
         """The claim under which the barrier was appended."""
         return Claim(self.producer, self.epoch)
-
-
-class Rows(Protocol):
-    """The committed rows."""
-
-    def view(self) -> AbstractContextManager[View]:
-        """Open a view of the rows."""
-        ...
 
 
 _decode = msgspec.json.Decoder(Barrier).decode

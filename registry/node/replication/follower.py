@@ -13,7 +13,7 @@ from typing import NamedTuple
 from registry.domain.log_format.records import BARRIER_KEY, Record
 from registry.log.contract import Fetched, Log
 from registry.node.leadership.claim import Barrier, newest_barrier, read_barrier
-from registry.store.folding.log_fold import FAR_BEHIND, RECORDS_MAX, LogFold, Rows
+from registry.store.folding.log_fold import FAR_BEHIND, RECORDS_MAX, FoldedRows, LogFold
 
 from .dedup import DedupCache
 
@@ -45,7 +45,7 @@ class Follower:
     def __init__(
         self,
         log: Log,
-        store: Rows,
+        store: FoldedRows,
         *,
         far_behind: int | None = FAR_BEHIND,
         history: bool = False,

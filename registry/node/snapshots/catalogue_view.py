@@ -9,7 +9,7 @@ from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Sample
 from registry.domain.decide.snapshots import Marker, newest_marker
 from registry.domain.errors import SNAPSHOT_BUSY, SNAPSHOT_NOT_FOUND
-from registry.node.write.batch_writer import Rows
+from registry.domain.rows.view import Rows
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
 from snapshots.catalogue.open import open_catalogue
 from snapshots.catalogue.open_location import manifest_keys

@@ -30,7 +30,7 @@ from registry.domain.commands import (
 )
 from registry.domain.errors import TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
-from registry.node.write.batch_writer import Rows
+from registry.domain.rows.view import Rows
 from snapshots.catalogue.builders import has_ended
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
 

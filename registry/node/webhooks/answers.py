@@ -22,7 +22,7 @@ from registry.domain.errors import (
 from registry.domain.log_format.webhook_values import Webhook
 from registry.domain.pending_command import PendingCommand
 from registry.domain.queries import webhooks as stored
-from registry.node.write.batch_writer import Rows
+from registry.domain.rows.view import Rows
 from registry.webhooks.retries import Undelivered
 
 from .deliveries import Deliveries

@@ -21,7 +21,7 @@ from registry.domain.events.event import Event
 from registry.domain.log_format.webhook_values import Webhook
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
 from registry.domain.queries import webhooks as stored
-from registry.node.write.batch_writer import Rows
+from registry.domain.rows.view import Rows
 from registry.webhooks.destinations import Destinations
 
 from .answers import Answers

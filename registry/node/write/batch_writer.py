@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Protocol
+from contextlib import contextmanager
 
 from registry.base.observe.logs import Throttled
 from registry.domain.commands import Outcome, refused
 from registry.domain.errors import STORE_FAILED
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.domain.pending_command import PendingCommand
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Rows, View
 from registry.host.tracing.contract import NO_TRACING, Tracing
 from registry.log.contract import Fenced, Log, LogError, OutcomeUnknown, RecordTooLarge, Unreachable
 from registry.node.leadership.claim import newest_barrier
@@ -35,19 +34,6 @@ ASK_S = 5.0
 LOOK_S = 0.25
 _log = logging.getLogger(__name__)
 _failures = Throttled(_log)
-
-
-class Rows(Protocol):
-    """The part of a store that the writer needs."""
-
-    @property
-    def applied(self) -> int:
-        """Offset of the next record to apply."""
-        ...
-
-    def view(self) -> AbstractContextManager[View]:
-        """Open a view of the committed rows."""
-        ...
 
 
 class BatchWriter:

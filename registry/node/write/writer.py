@@ -23,13 +23,14 @@ from registry.domain.pending_command import PendingCommand
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.sensitive_metadata import Cipher
+from registry.domain.rows.view import Rows
 from registry.host.tracing.contract import NO_TRACING, Tracing
 from registry.log.contract import Fenced, Log, RecordTooLarge, Unreachable
 from registry.node.replication.dedup import DedupCache
 from registry.store.layout import StoreError
 
 from .batch import Decider, Postponed
-from .batch_writer import BatchWriter, Rows
+from .batch_writer import BatchWriter
 from .postponed import PostponedCommands, Workers
 from .queue import CallLater, Deliver, Queue
 

@@ -12,7 +12,7 @@ import logging
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from registry.api.answers import STANDARD_HEADERS
 from registry.api.browsers import FROM_PAGES, HOST, PageGuard
@@ -57,20 +57,12 @@ class _Preferences(NamedTuple):
     access: Access = FULL_ACCESS  # of the principal
 
 
-class Rows(Protocol):
-    """Source of the store's rows."""
-
-    def undoubted_view(self) -> AbstractContextManager[AppliedView]:
-        """Return the rows at one moment. Raises 503, for instance if the log is not known to be theirs."""
-        ...
-
-
 class FastPaths:
     """Answers a request at once or later, or returns ``None`` to leave it to the application."""
 
     def __init__(
         self,
-        rows: Rows,
+        view: Callable[[], AbstractContextManager[AppliedView]],
         *,
         cache_max_age_s: int,
         barrier: ReadBarrier | None = None,
@@ -80,12 +72,14 @@ class FastPaths:
         extra: ResponseHeaders | None = None,
         gate: Gate = OPEN_GATE,
     ) -> None:
-        """``barrier``: only in a cluster. ``guard``: requests that it refuses are left to the application.
+        """``view`` returns the rows at one moment, or raises 503, for instance if the log may not be theirs.
+
+        ``barrier``: only in a cluster. ``guard``: requests that it refuses are left to the application.
 
         ``registrations``: answer repeated registrations. ``extra``: headers of every answer. ``gate``:
         requests whose credentials it does not know are left to the application.
         """
-        self._rows = rows
+        self._view = view
         self._barrier = barrier
         self._local_reads = local_reads
         self._guard = guard or PageGuard()
@@ -122,7 +116,7 @@ class FastPaths:
             return None
         path, _, query = request.target.partition(b"?")
         try:
-            with self._rows.undoubted_view() as view:
+            with self._view() as view:
                 body, applied = schema_by_id(view, path, query), view.applied()
         except RegistryError:
             return None
@@ -143,7 +137,7 @@ class FastPaths:
 
     def _latest(self, request: Request, preferences: _Preferences, *, fresh: bool) -> Answer | None:
         try:
-            with self._rows.undoubted_view() as view:
+            with self._view() as view:
                 body = latest_version(view, request.target, b"", preferences.access)
                 applied = view.applied()
         except RegistryError:
@@ -166,7 +160,7 @@ class FastPaths:
     def _answer_repeated(self, request: Request, preferences: _Preferences) -> Answer | None:
         path, _, query = request.target.partition(b"?")
         try:
-            with self._rows.undoubted_view() as view:
+            with self._view() as view:
                 body = repeated_registration(
                     view, path, query, request.body, self._bodies, preferences.access
                 )

@@ -8,7 +8,6 @@ offset. If the store is far behind, folding and committing run at the same time 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from registry.domain.fold.fold import apply
@@ -16,7 +15,7 @@ from registry.domain.history.entries import Slice, slice_of
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Record
 from registry.domain.rows.memory_views import OverlayView
-from registry.domain.rows.view import View
+from registry.domain.rows.view import Rows
 from registry.log.contract import Fetched
 from registry.store.layout import StoreError
 from registry.store.lmdb import Store
@@ -42,21 +41,12 @@ class ReadableLog(Protocol):
         ...
 
 
-class Rows(Protocol):
-    """The part of a store that a fold needs."""
-
-    @property
-    def applied(self) -> int:
-        """Offset of the next record to apply."""
-        ...
+class FoldedRows(Rows, Protocol):
+    """The rows of a log, to which a fold adds what comes next."""
 
     @property
     def lineage(self) -> Lineage:
         """Lineage of the log up to ``applied``."""
-        ...
-
-    def view(self) -> AbstractContextManager[View]:
-        """Open a view of the committed rows."""
         ...
 
     def commit(
@@ -90,7 +80,7 @@ class LogFold:
     def __init__(
         self,
         log: ReadableLog,
-        store: Rows,
+        store: FoldedRows,
         *,
         far_behind: int | None = FAR_BEHIND,
         history: bool = False,
