@@ -9,7 +9,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from registry.domain.commands import Command, Outcome
+from registry.domain.commands import Outcome, Submitted
 from registry.domain.errors import INCOMPATIBLE, RegistryError
 from registry.domain.history.moment import Moment, OwnerRows
 from registry.domain.log_format.lineage import Mismatch
@@ -156,8 +156,8 @@ class Backend(Protocol):
         """The finding that the log is not the one of the rows, as of the newest view; ``None``: it is."""
         ...
 
-    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
-        """Have the primary decide ``command``; return once its effect is visible here."""
+    async def submit(self, command: Submitted, origin: Origin = NO_ORIGIN) -> Outcome:
+        """Have the primary decide or answer ``command``; return once its effect is visible here."""
         ...
 
     async def confirm(self) -> bool:

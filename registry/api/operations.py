@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from registry.domain import errors
-from registry.domain.commands import Command
+from registry.domain.commands import Command, Submitted
 from registry.domain.errors import ErrorKind
 from registry.domain.model import Subject
 from registry.domain.parsing.memory import SchemaMemory
@@ -79,7 +79,7 @@ class PendingSearch(Generic[_T]):
 class Write(NamedTuple):
     """A command, and what is done to the answer if it is executed: headers to add, and the rest."""
 
-    command: Command
+    command: Submitted
     headers: tuple[Header, ...]
     finished: Callable[[Answer], Answer] = lambda answer: answer
     # The request as the handler saw it, if the operation has further headers.

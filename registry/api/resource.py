@@ -11,7 +11,7 @@ import orjson
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from registry.domain.commands import Command, Deferred, Done, Forgotten, NotPrimary, Refused, Unknown
+from registry.domain.commands import Deferred, Done, Forgotten, NotPrimary, Refused, Submitted, Unknown
 from registry.domain.errors import (
     BAD_REQUEST,
     INCOMPATIBLE,
@@ -175,7 +175,7 @@ class Resource:
             return result._replace(status=304, body=b"")
         return result
 
-    async def _submit(self, command: Command, status: int, origin: Origin, access: Access) -> Answer:
+    async def _submit(self, command: Submitted, status: int, origin: Origin, access: Access) -> Answer:
         try:
             # The backend keeps the time limit, and knows better what became of the command.
             async with asyncio.timeout(self._settings.request_timeout_s + BACKEND_SPARE_S):

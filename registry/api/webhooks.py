@@ -16,6 +16,7 @@ from registry.domain.commands import (
     DeleteWebhook,
     MoveWebhook,
     PingWebhook,
+    PrimaryQuery,
     PutWebhook,
     RotateWebhook,
     WebhookCommand,
@@ -93,8 +94,8 @@ def ping_webhook(call: Call, view: View) -> Write:
     return _answer_with(PingWebhook(call.path["webhook"]))
 
 
-def _answer_with(command: WebhookCommand, finished: Callable[[bytes], bytes] = bytes) -> Write:
-    """Return the command, whose reply ``finished`` completes."""
+def _answer_with(command: WebhookCommand | PrimaryQuery, finished: Callable[[bytes], bytes] = bytes) -> Write:
+    """Return the command or query, whose reply ``finished`` completes."""
     return Write(command, _NO_STORE, lambda answer: answer._replace(body=finished(answer.body)))
 
 

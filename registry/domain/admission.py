@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from .commands import Command
+from .commands import Submitted
 from .principal import CheckedNames
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ _SHARE_OF_SMALL = 4
 _VALUE_BYTES = 64
 
 
-def size_of(command: Command, checked: CheckedNames | None = None) -> int:
+def size_of(command: Submitted, checked: CheckedNames | None = None) -> int:
     """Return roughly how much memory a command takes; at least as much as its text has bytes in UTF-8."""
     size = 0
     rest: list[Any] = [command, checked]

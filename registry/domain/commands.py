@@ -289,28 +289,19 @@ class DisableWebhook(_Command, frozen=True, tag="DisableWebhook"):
 
 
 class AskWebhooks(_Command, frozen=True, tag="AskWebhooks"):
-    """Return the webhooks and the state of their deliveries, which only the primary knows; writes nothing."""
+    """A query for the webhooks and the state of their deliveries, which only the primary knows."""
 
     # Empty: all of them.
     name: str = ""
 
 
 class PingWebhook(_Command, frozen=True, tag="PingWebhook"):
-    """Send a test event to a webhook and return what came back; writes nothing."""
+    """A query for what a webhook's receiver answers to a test event."""
 
     name: str
 
 
-WebhookCommand = (
-    PutWebhook
-    | DeleteWebhook
-    | RotateWebhook
-    | MoveWebhook
-    | AdvanceWebhook
-    | DisableWebhook
-    | AskWebhooks
-    | PingWebhook
-)
+WebhookCommand = PutWebhook | DeleteWebhook | RotateWebhook | MoveWebhook | AdvanceWebhook | DisableWebhook
 Command = (
     Register
     | TagVersion
@@ -328,6 +319,9 @@ Command = (
     | ChangeAssociations
     | WebhookCommand
 )
+# Queries that only the primary answers. They write nothing, but travel as commands do.
+PrimaryQuery = AskWebhooks | PingWebhook
+Submitted = Command | PrimaryQuery
 
 
 class IdempotencyKey(msgspec.Struct, frozen=True):
@@ -396,7 +390,7 @@ def refused(error: RegistryError) -> Refused:
     return Refused(error.code, error.message, error.retry_after_s, error.passages)
 
 
-def repeatable(command: Command) -> bool:
+def repeatable(command: Submitted) -> bool:
     """Return true if the command is idempotent and can be retried without an idempotency key."""
     if isinstance(command, Register):
         return command.version != -1 and not command.changes_tags

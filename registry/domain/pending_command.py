@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from .admission import size_of
-from .commands import Command, IdempotencyKey, Outcome
+from .commands import IdempotencyKey, Outcome, Submitted
 from .parsing.schema_queries import Facts
 from .principal import ANONYMOUS, CheckedNames, Principal
 
@@ -21,7 +21,7 @@ class CommandRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     (``tests/unit/forwarding/test_wire_tags.py`` holds the bytes).
     """
 
-    command: Command
+    command: Submitted
     # Seconds that the sender still waits for the reply.
     remaining_s: float
     # ``X-Request-ID`` of the client's request.
@@ -90,7 +90,7 @@ class PendingCommand:
         self.size = self.size or size_of(self.request.command, self.request.checked)
 
     @property
-    def command(self) -> Command:
+    def command(self) -> Submitted:
         """The command itself."""
         return self.request.command
 

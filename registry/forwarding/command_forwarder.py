@@ -18,7 +18,6 @@ from election.contract import Identity
 from registry.domain.admission import Room
 from registry.domain.commands import (
     IDEMPOTENCY_KEY_BYTES,
-    Command,
     Deferred,
     Done,
     Forgotten,
@@ -26,6 +25,7 @@ from registry.domain.commands import (
     NotPrimary,
     Outcome,
     Refused,
+    Submitted,
     Unknown,
     refused,
     repeatable,
@@ -281,7 +281,7 @@ class Doubt:
         """True if an earlier attempt may have executed the command."""
         return self.unknown is not None
 
-    def weigh(self, command: Command, reply: Reply) -> Outcome | None:
+    def weigh(self, command: Submitted, reply: Reply) -> Outcome | None:
         """Return the outcome to reply with; ``None``: retry."""
         outcome = reply.outcome
         match outcome:

@@ -24,7 +24,6 @@ from election.contract import Identity
 from registry.domain.commands import (
     Associate,
     ChangeAssociations,
-    Command,
     DeleteConfig,
     DeleteContext,
     DeleteMode,
@@ -34,12 +33,14 @@ from registry.domain.commands import (
     Done,
     NotPrimary,
     Outcome,
+    PrimaryQuery,
     PutConfig,
     PutMode,
     Refused,
     Register,
     ReleaseIds,
     RequestSnapshot,
+    Submitted,
     TagVersion,
     Unknown,
     WebhookCommand,
@@ -67,7 +68,7 @@ _NO_WEBHOOKS = "This node cannot ask the primary about webhooks; send the reques
 _NOT_FORWARDED: dict[type, str] = {
     RequestSnapshot: "The primary is not a Registrar node; use registrar snapshot build, which needs no node",
     ReleaseIds: "This node cannot ask the primary to release ids; send the request to the primary itself",
-    **dict.fromkeys(get_args(WebhookCommand), _NO_WEBHOOKS),
+    **dict.fromkeys(get_args(WebhookCommand | PrimaryQuery), _NO_WEBHOOKS),
 }
 
 
@@ -156,7 +157,7 @@ class ConfluentClient:
         self._pool.shutdown(wait=False)
 
 
-def plain_request(command: Command) -> PlainRequest:
+def plain_request(command: Submitted) -> PlainRequest:
     """Return the request for ``command``; those of :data:`_NOT_FORWARDED` have none."""
     match command:
         case Register(subject=subject):

@@ -18,7 +18,7 @@ from election.contract import Identity
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Processes
 from registry.base.observe.pulse import Pulse
-from registry.domain.commands import AskWebhooks, PingWebhook, RequestSnapshot
+from registry.domain.commands import PrimaryQuery, RequestSnapshot
 from registry.domain.log_format.records import Record
 from registry.domain.pending_command import PendingCommand
 from registry.domain.policies import NO_POLICIES, Policies
@@ -261,7 +261,7 @@ class Node:
         """
         if isinstance(pending.command, RequestSnapshot):
             self.snapshots.request(pending)
-        elif isinstance(pending.command, AskWebhooks | PingWebhook):
+        elif isinstance(pending.command, PrimaryQuery):
             self.webhooks.request(pending)
         else:
             self.writer.submit(pending)

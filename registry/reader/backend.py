@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from registry.api.backend import A, NodeQuery, NodeStatus, R
 from registry.api.node_queries import EVENTS, PAST, STATUS, EventsFrom, OwnersAt
-from registry.domain.commands import Command, Outcome
+from registry.domain.commands import Outcome, Submitted
 from registry.domain.errors import NOT_OF_THE_LOG, NOT_STARTED, UNAVAILABLE, RegistryError
 from registry.domain.history.moment import Moment, OwnerRows, plain_owners
 from registry.domain.log_format.lineage import Mismatch
@@ -92,7 +92,7 @@ class ReaderBackend:
             raise NOT_OF_THE_LOG(self.mismatch.reason)
         return view
 
-    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
+    async def submit(self, command: Submitted, origin: Origin = NO_ORIGIN) -> Outcome:
         """Have the primary decide; the rows show the effect afterwards, because the node shares its store."""
         return await self.node.submit(command, origin)
 

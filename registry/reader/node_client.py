@@ -25,10 +25,10 @@ from registry.base.observe.metrics import Tally
 from registry.domain.admission import Room, is_large, size_of
 from registry.domain.commands import (
     IDEMPOTENCY_KEY_BYTES,
-    Command,
     IdempotencyKey,
     Outcome,
     Refused,
+    Submitted,
     repeatable,
 )
 from registry.domain.errors import (
@@ -136,7 +136,7 @@ class NodeClient:
         if self._keeper is not None:  # otherwise this side has closed it
             _log.warning("the connection to the node is broken")
 
-    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
+    async def submit(self, command: Submitted, origin: Origin = NO_ORIGIN) -> Outcome:
         """Return the node's outcome. Raises 50002, 50003 or 503."""
         deadline = self._loop.time() + self._timeout_s
         size = size_of(command, origin.checked)

@@ -10,14 +10,12 @@ from msgspec.structs import replace
 from registry.domain import errors
 from registry.domain.commands import (
     AdvanceWebhook,
-    AskWebhooks,
-    Command,
     DeleteWebhook,
     DisableWebhook,
     MoveWebhook,
-    PingWebhook,
     PutWebhook,
     RotateWebhook,
+    Submitted,
     WebhookCommand,
 )
 from registry.domain.events.event import Kind
@@ -58,12 +56,9 @@ def decide_webhook(view: View, command: WebhookCommand) -> Decision:
             return _advance(view, command)
         case DisableWebhook():
             return _disable(view, command)
-        case AskWebhooks() | PingWebhook():
-            # The primary answers these before its writer sees them, unless it has just become primary.
-            raise errors.NO_PRIMARY()
 
 
-def check_start(command: Command, end: int) -> None:
+def check_start(command: Submitted, end: int) -> None:
     """Raise 400 if a webhook would begin beyond ``end``, where the log ends, and be silent until then."""
     if isinstance(command, PutWebhook):
         name, offset = "from", command.start

@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanKind
 from registry.api.app import details_of
 from registry.api.backend import Backend
 from registry.base.observe.metrics import PROBED
-from registry.domain.commands import Command, Outcome
+from registry.domain.commands import Outcome, Submitted
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.http1.answers import Answer, Answered, Later
 from registry.http1.request import Client, Request
@@ -108,7 +108,7 @@ class TracedBackend:
         self._backend = backend
         self._spans = spans
 
-    async def submit(self, command: Command, origin: Origin = NO_ORIGIN) -> Outcome:
+    async def submit(self, command: Submitted, origin: Origin = NO_ORIGIN) -> Outcome:
         """Have the primary decide a command."""
         return await self._backend.submit(
             command, origin._replace(trace=traceparent_of(trace.get_current_span()))

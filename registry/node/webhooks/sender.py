@@ -94,7 +94,7 @@ class WebhookSender:
                 loop.call_soon_threadsafe(self._changed.set)
 
     def request(self, pending: PendingCommand) -> None:
-        """Answer :class:`AskWebhooks` or :class:`PingWebhook`, if this node is primary."""
+        """Answer a :data:`PrimaryQuery`, if this node is primary."""
         loop = self._loop
         if loop is None or not self._primary:
             self._reply(pending, NotPrimary())

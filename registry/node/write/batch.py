@@ -11,16 +11,23 @@ from typing import NamedTuple, TypeVar
 from registry.domain.commands import (
     Associate,
     ChangeAssociations,
-    Command,
     Forgotten,
     IdempotencyKey,
+    PrimaryQuery,
     Refused,
+    Submitted,
     refused,
 )
 from registry.domain.decide import Decision, decide, repeated
 from registry.domain.decide.ids import Ids, Span
 from registry.domain.decide.webhooks import check_start
-from registry.domain.errors import ASSOCIATION_INVALID, SCHEMA_TOO_LARGE, UNEXPECTED, RegistryError
+from registry.domain.errors import (
+    ASSOCIATION_INVALID,
+    NO_PRIMARY,
+    SCHEMA_TOO_LARGE,
+    UNEXPECTED,
+    RegistryError,
+)
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.idempotency import pack_header
 from registry.domain.log_format.principals import PRINCIPAL_ROOM_BYTES, requested_by
@@ -230,8 +237,10 @@ class Decider:
             return None if self._memory.knows(idempotency_key) else Forgotten()
         if done.brief is None:
             return Doubtful()
-        seen = plain_view(view, self._cipher)
-        reply = self._attempt(repeated(seen, request.command, done.brief, request.checked), known)
+        seen, command = plain_view(view, self._cipher), request.command
+        if isinstance(command, PrimaryQuery):  # as below
+            raise NO_PRIMARY()
+        reply = self._attempt(repeated(seen, command, done.brief, request.checked), known)
         return Postponed(reply) if isinstance(reply, Unanswered) else Planned(reply, 0, 0)
 
     def _attempt(self, steps: Querying[_T], known: Facts) -> _T | Unanswered:
@@ -255,6 +264,8 @@ class Decider:
         run: Callable[[Querying[Decision]], Decision | Unanswered],
     ) -> Decision | Unanswered:
         command, policies, defaults = request.command, self._policies(), self._defaults
+        if isinstance(command, PrimaryQuery):  # never given to the writer, see Node.submit
+            raise NO_PRIMARY()
         if policies is not NO_POLICIES:
             defaults = replace(defaults, policies=policies, principal=request.principal, kind=request.kind)
         if request.checked is not None:
@@ -283,7 +294,7 @@ class Decider:
         return decision
 
     def _command_header(
-        self, idempotency_key: IdempotencyKey, command: Command, decision: Decision, bytes_max: int
+        self, idempotency_key: IdempotencyKey, command: Submitted, decision: Decision, bytes_max: int
     ) -> bytes:
         brief = decision.reply if decision.brief is None else decision.brief
         last = decision.entries[-1] if decision.entries else Entry(NOOP_KEY, None)

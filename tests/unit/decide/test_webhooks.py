@@ -9,7 +9,6 @@ import pytest
 
 from registry.domain.commands import (
     AdvanceWebhook,
-    AskWebhooks,
     DeleteWebhook,
     DisableWebhook,
     MoveWebhook,
@@ -150,10 +149,6 @@ def test_unknown_kinds_and_long_prefixes_are_refused() -> None:
     small = SmallRegistry()
     assert small.refusal(put(kinds=["made_up"]))[1].startswith("Invalid webhook: 'made_up' is no kind")
     assert small.refusal(put(subject_prefix="x" * 1001))[0] == 42282
-
-
-def test_questions_are_not_decided_by_the_writer() -> None:
-    assert SmallRegistry().refusal(AskWebhooks())[0] == 50004
 
 
 def test_records_of_webhooks_are_no_ops_for_other_registries() -> None:

@@ -12,14 +12,14 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from registry.domain.commands import Command, Outcome
+from registry.domain.commands import Outcome, Submitted
 from registry.forwarding.messages import Batch, Outcomes, PeerStatus, encode
 from tests.support.running import ROOT
 from tests.unit.forwarding.wire_samples import COMMANDS, MESSAGES, OUTCOMES
 
 GOLDEN: dict[str, str] = json.loads((ROOT / "tests" / "corpus" / "wire.json").read_text("utf-8"))
 KINDS: dict[str, Any] = {
-    "command": Command, "outcome": Outcome, "batch": Batch, "outcomes": Outcomes, "standing": PeerStatus
+    "command": Submitted, "outcome": Outcome, "batch": Batch, "outcomes": Outcomes, "standing": PeerStatus
 }  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def test_messages_of_other_versions_are_read(name: str) -> None:
 
 
 def test_every_kind_of_command_and_outcome_is_held() -> None:
-    assert {type(each) for each in COMMANDS} == set(get_args(Command))
+    assert {type(each) for each in COMMANDS} == set(get_args(Submitted))
     assert {type(each) for each in OUTCOMES} == set(get_args(Outcome))
 
 
