@@ -529,6 +529,26 @@ STILTED = re.compile(
     r"|of its own accord)\b",
     re.IGNORECASE,
 )
+# A dialect of this project that its readers had to learn. Say report, log, show or reconstruct instead of
+# tell; ignore for heed, options for manner, schedule for rhythm, filter for sight, skip for leap, continue
+# for go on, restore for bring back. Guarded in identifiers, in texts that people read, and in the docs.
+DIALECT_NAMES = re.compile(
+    r"(^|_)(tell|tells|told|telling|teller|heed|heeds|heeded|manner|manners|rhythm|rhythms|sight|leap|leaps"
+    r"|leaping|troubled)(_|$)"
+)
+DIALECT_TEXTS = re.compile(
+    r"\b(tell|tells|told|telling|heed(s|ed|ing)?|rhythms?|is well|whose data|consequences first"
+    r"|deleted softly|softly deleted|bring(s|ing)? back|brought back|goes? on|stands? against|of which"
+    r"|holds? what|likewise|as many as possible|a line each|one a line)\b",
+    re.IGNORECASE,
+)
+# A private function has a verb if it does something, and a noun or is_…, has_… if it answers.
+PARTICIPLE = re.compile(
+    r"_((?!(need|feed|seed|speed|embed|exceed|proceed|reseed)$)[a-z]+ed|begun|bound|broken|brought|built|caught"
+    r"|chosen|done|drawn|found|forgotten|given|gone|got|grown|heard|held|hidden|kept|known|laid|led|left|lost"
+    r"|made|meant|met|paid|proven|said|seen|sent|shown|sold|sought|spent|spoken|stuck|taken|thought|told|torn"
+    r"|understood|won|worn|written)"
+)
 # A docstring names a thing or says what a function does; these words begin a question or a clause.
 CLAUSE = re.compile(r"(What|Whether|Who|Whose|Of|How|See)\b")
 
@@ -544,6 +564,49 @@ def pages() -> list[Path]:
 def test_words_are_plain(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     found = {number: match[0] for number, line in enumerate(lines, 1) if (match := STILTED.search(line))}
+    assert not found
+
+
+@for_each(modules(*PACKAGES, "bench", "deploy"))
+def test_names_and_texts_use_the_words_of_the_field(path: Path) -> None:
+    docstrings = set()
+    for node in nodes_of(path):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            docstrings.add(first.value if isinstance(first, ast.Expr) else None)
+    nodes = (node for node in nodes_of(path) if node not in docstrings)
+    assert not [(getattr(node, "lineno", 0), fault) for node in nodes if (fault := _fault(node))]
+
+
+def _fault(node: ast.AST) -> str:
+    """Return the name or word of a node that is not one of the field; nothing if there is none."""
+    if isinstance(node, ast.Constant):
+        is_text = isinstance(node.value, str) and " " in node.value
+        match = DIALECT_TEXTS.search(str(node.value)) if is_text else None
+        return match[0] if match else ""
+    name = _name_given(node)
+    is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return name if DIALECT_NAMES.search(parts) or (is_function and PARTICIPLE.fullmatch(name)) else ""
+
+
+def _name_given(node: ast.AST) -> str:
+    """Return the name that a node gives to a function, class, parameter, variable or attribute, if any."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return node.id if isinstance(node, ast.Name) else node.attr
+    return ""
+
+
+@for_each(pages())
+def test_docs_use_the_words_of_the_field(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = {
+        number: match[0] for number, line in enumerate(lines, 1) if (match := DIALECT_TEXTS.search(line))
+    }
     assert not found
 
 

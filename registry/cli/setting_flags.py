@@ -133,7 +133,7 @@ def _file_options() -> list[SectionOption]:
             rare=True,
             type=path,
             metavar="FILE.properties",
-            help='Settings of Confluent\'s Schema Registry, of which "registrar config map" prints the '
-            f"counterparts here [environment: {PROPERTIES_VARIABLE}].",
+            help='Settings of Confluent\'s Schema Registry; "registrar config map" prints their '
+            f"counterparts [environment: {PROPERTIES_VARIABLE}].",
         ),
     ]

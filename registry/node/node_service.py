@@ -136,7 +136,7 @@ class NodeSession:
         match message:
             case Submit(number, request, forwarded, in_doubt):
                 deadline = self._service.loop.time() + request.remaining_s
-                reply = partial(self._decided, number)
+                reply = partial(self._send_outcome, number)
                 self._service.submit(PendingCommand(request, deadline, reply, forwarded, in_doubt))
             case Confirm(number, offset):
                 self._begin(self._confirm(number, offset))
@@ -182,7 +182,7 @@ class NodeSession:
         if self._node.started and not self.sent.started:
             self.send_state()
 
-    def _decided(self, number: int, outcome: Outcome) -> None:
+    def _send_outcome(self, number: int, outcome: Outcome) -> None:
         # The replies of a batch arrive one after another; send them together.
         self._replies.append(Decided(number, outcome))
         if len(self._replies) == 1:

@@ -145,7 +145,7 @@ class NodeClient:
 
         def message(number: int) -> Submit:
             request = CommandRequest(
-                command, self._left(deadline), origin.request_id, idempotency_key, origin.principal,
+                command, self._remaining_s(deadline), origin.request_id, idempotency_key, origin.principal,
                 origin.trace, origin.checked, origin.kind,
             )  # fmt: skip
             return Submit(number, request, origin.forwarded, in_doubt=lost is not None)
@@ -173,7 +173,7 @@ class NodeClient:
         """Return true if the node refused after checking that no earlier attempt was executed."""
         return self._repeats and not str(outcome.code).startswith("5")
 
-    def _left(self, deadline: float) -> float:
+    def _remaining_s(self, deadline: float) -> float:
         """Return the node's time limit: less than the caller waits, so that the outcome arrives in time."""
         left = deadline - self._loop.time()
         return left - min(_MARGIN_S, left / 10)

@@ -167,11 +167,11 @@ def next_block(view: View, keys: Iterator[bytes], size: int) -> Step:
         counted = view.block(begin)
         if counted is not None:
             return Step(None, counted.end)
-        return _counted(view, prefix, begin, key + b"\0", BUDGET * size)
+        return _count_range(view, prefix, begin, key + b"\0", BUDGET * size)
     return Step(None, None)
 
 
-def _counted(view: View, prefix: bytes, begin: bytes, end: bytes, budget: int) -> Step:
+def _count_range(view: View, prefix: bytes, begin: bytes, end: bytes, budget: int) -> Step:
     """Count the rows from ``begin`` up to ``end``, up to the next counted block or to one that takes long."""
     live, items, steps = 0, 0, iter(range(budget))
     for key, _ in scan(view, prefix, begin):

@@ -64,7 +64,7 @@ def _let_others_go_before(nice: int) -> None:
 def answered(asked: WorkRequest, parser: Parser) -> WorkResult:
     """Answer a query with the schemas that ``parser`` remembers or parses."""
     try:
-        with _bound(asked.wall_s, signal.ITIMER_REAL, signal.SIGALRM, _LateError):
+        with _limit_time(asked.wall_s, signal.ITIMER_REAL, signal.SIGALRM, _LateError):
             return _answer(asked, parser)
     except _LateError:
         signal.setitimer(signal.ITIMER_PROF, 0)  # if raised while that timer was disarmed
@@ -128,11 +128,11 @@ def _read(source: Source, parser: Parser) -> Callable[[], Schema]:
 
 
 def _working(seconds: float) -> AbstractContextManager[None]:
-    return _bound(seconds, signal.ITIMER_PROF, signal.SIGPROF, _TooLongError)
+    return _limit_time(seconds, signal.ITIMER_PROF, signal.SIGPROF, _TooLongError)
 
 
 @contextmanager
-def _bound(seconds: float, timer: int, number: int, raised: type[BaseException]) -> Iterator[None]:
+def _limit_time(seconds: float, timer: int, number: int, raised: type[BaseException]) -> Iterator[None]:
     def over(number: int, frame: FrameType | None) -> None:
         raise raised
 

@@ -100,26 +100,26 @@ class _Job:
         task = self._task
         log = records_of(self._session, task)
         places = places_for(self._partitions)
-        bundles = records.bundled(log, self._shared(places))
+        bundles = records.bundled(log, self._broadcast(places))
         if task.base:
             owners = self._owners(log)
             if len(owners) > OWNERS_MAX:
                 return _Job(self._session, replace(task, base=None, size=None), self._progress).run()
             bundles = bundles.unionByName(self._base_rows(owners, task.base, places))
-        with self._folded(records.ordered(bundles, self._partitions)) as (folded, found):
+        with self._fold(records.ordered(bundles, self._partitions)) as (folded, found):
             written = self._write(folded, self._plan(found), found)
         self._verify(written)
         # Asking for the end proves that the log is still the one that was opened.
         task.source.end()
         return publish(task.location, with_keyset(task, task.about(ENGINE), written), written)
 
-    def _shared(self, value: T) -> Broadcast[T]:
+    def _broadcast(self, value: T) -> Broadcast[T]:
         """Return a value that executors get once, rather than with each task."""
         self._broadcasts.append(self._context.broadcast(value))
         return self._broadcasts[-1]
 
     @contextmanager
-    def _folded(self, bundles: DataFrame) -> Iterator[tuple[DataFrame, list[SummaryMessage]]]:
+    def _fold(self, bundles: DataFrame) -> Iterator[tuple[DataFrame, list[SummaryMessage]]]:
         """Fold the records, and keep the chunks for the block; yield them, and a summary of each task.
 
         A chunk that is lost is not folded again, because the log may have been compacted since: the job that
@@ -129,7 +129,7 @@ class _Job:
         level = StorageLevel.DISK_ONLY if here else StorageLevel.DISK_ONLY_2
         before = set(_kept_by(self._context))
         try:
-            with self._reported(FOLDING):
+            with self._report_step(FOLDING):
                 folded = bundles.mapInArrow(fold_bundles, chunks.FOLDED).localCheckpoint(storageLevel=level)
                 found = folded.where("summary is not null").select("summary").collect()
             yield folded.where("summary is null"), [decode(bytes(each.summary)) for each in found]
@@ -141,7 +141,7 @@ class _Job:
 
     def _owners(self, log: DataFrame) -> list[bytes]:
         """Return the owners of the records, sorted; more than :data:`OWNERS_MAX` if there are too many."""
-        with self._reported(FINDING):
+        with self._report_step(FINDING):
             if self._found:
                 return self._found.result()
             return records.find_owners_by_spark(log, self._partitions, OWNERS_MAX)
@@ -152,7 +152,7 @@ class _Job:
         tasks = min(len(parts), 4 * self._context.defaultParallelism)
         numbers = self._session.range(0, len(parts), 1, max(1, tasks))
         wanted = BaseQuery(self._task.location.uri, base.id, tuple(parts), tuple(owners), places)
-        return numbers.mapInArrow(partial(pick, self._shared(wanted)), BUNDLES)
+        return numbers.mapInArrow(partial(pick, self._broadcast(wanted)), BUNDLES)
 
     def _plan(self, found: list[SummaryMessage]) -> writing.Plan:
         task = self._task
@@ -161,8 +161,8 @@ class _Job:
         return writing.Plan(task.location.uri, task.id, base, ranges)
 
     def _write(self, folded: DataFrame, plan: writing.Plan, found: list[SummaryMessage]) -> WrittenRows:
-        with self._reported(WRITING):
-            write = partial(writing.write, self._shared(plan))
+        with self._report_step(WRITING):
+            write = partial(writing.write, self._broadcast(plan))
             answers = [
                 writing.decode(bytes(each.answer))
                 for each in self._pieces(folded, plan).mapInArrow(write, writing.FIELDS).collect()
@@ -182,7 +182,7 @@ class _Job:
         Raises :class:`..task.WrongRows`.
         """
         task, held = self._task, list[WrittenRows]()
-        with self._reported(VERIFYING):
+        with self._report_step(VERIFYING):
             if written.parts:
                 files = self._session.createDataFrame(verifying.parts_table(written.parts))
                 tally = partial(verifying.tally_files, task.location.uri, task.id)
@@ -199,7 +199,7 @@ class _Job:
         """Return the chunks, cut where ranges begin, with those of a range in order and in one partition."""
         count = len(plan.ranges)
         lows, places = [units[0].low for units in plan.ranges], places_for(count)
-        cut = partial(chunks.cut, self._shared(chunks.Cuts(lows, places)))
+        cut = partial(chunks.cut, self._broadcast(chunks.Cuts(lows, places)))
         found = folded.select("first", "last", "data").mapInArrow(cut, chunks.PIECES)
         # A range without changes is written too.
         # From Python rows, Spark would start Python workers once more.
@@ -212,7 +212,7 @@ class _Job:
         return lines.select("range", "first", "data")
 
     @contextmanager
-    def _reported(self, step: str) -> Iterator[None]:
+    def _report_step(self, step: str) -> Iterator[None]:
         name = f"{step} of snapshot {self._task.id}"
         with report_progress(self._context, step, name, self._progress):
             yield
@@ -259,7 +259,7 @@ def report_progress(context: SparkContext, step: str, group: str, progress: Prog
     context.setJobGroup(group, step, interruptOnCancel=True)
     over = threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         try:
             while not over.wait(_EVERY_S):
                 done, total = _tasks(context, group)
@@ -270,7 +270,7 @@ def report_progress(context: SparkContext, step: str, group: str, progress: Prog
         finally:
             _disconnect(context)
 
-    thread = threading.Thread(target=tell, name="report_progress", daemon=True)
+    thread = threading.Thread(target=report, name="report_progress", daemon=True)
     thread.start()
     finished = False
     try:

@@ -28,13 +28,13 @@ def spark_hash(numbers: Any) -> Any:
     halves = numbers.astype("<i8").view("<u4").reshape(-1, 2)
     state: Any = np.full(len(numbers), _SEED, np.uint32)
     for half in (halves[:, 0], halves[:, 1]):
-        mixed = _rotated(half * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-        state = _rotated(state ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+        mixed = _rotate(half * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+        state = _rotate(state ^ mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
     state ^= np.uint32(8)
     state = (state ^ (state >> 16)) * np.uint32(0x85EBCA6B)
     state = (state ^ (state >> 13)) * np.uint32(0xC2B2AE35)
     return (state ^ (state >> 16)).view(np.int32)
 
 
-def _rotated(words: Any, bits: int) -> Any:
+def _rotate(words: Any, bits: int) -> Any:
     return (words << bits) | (words >> (32 - bits))

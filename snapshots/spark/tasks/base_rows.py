@@ -43,10 +43,10 @@ class BaseQuery(NamedTuple):
 
 def pick(shared: Shared[BaseQuery], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn numbers of parts into bundles of their rows that belong to the owners."""
-    return bundled(_picked(shared.value, batches), shared.value.places)
+    return bundled(_pick(shared.value, batches), shared.value.places)
 
 
-def _picked(wanted: BaseQuery, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pick(wanted: BaseQuery, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     location = Location.parse(wanted.uri)
     for batch in batches:
         for number in batch.column(0).to_pylist():

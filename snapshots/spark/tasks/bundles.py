@@ -53,16 +53,16 @@ def bundled(batches: Iterable[pa.RecordBatch], places: Sequence[int]) -> Iterato
     for batch in batches:
         if not len(batch):
             continue
-        waiting.append(_ranked(batch))
+        waiting.append(_rank(batch))
         size += _size(waiting[-1])
         if size >= SORTED_BYTES:
-            yield from _bundles(_sorted(waiting), places)
+            yield from _bundles(_sort(waiting), places)
             waiting, size = [], 0
     if waiting:
-        yield from _bundles(_sorted(waiting), places)
+        yield from _bundles(_sort(waiting), places)
 
 
-def _ranked(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _rank(batch: pa.RecordBatch) -> pa.RecordBatch:
     hashes = np.array([xxh3_64_intdigest(owner) for owner in batch["owner"].to_pylist()], ">u8")
     tails = np.empty(len(batch), _TAIL)
     tails["version"] = batch["version"].to_numpy()
@@ -76,7 +76,7 @@ def _size(batch: pa.RecordBatch) -> int:
     return lengths + _RECORD_BYTES * len(batch)
 
 
-def _sorted(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _sort(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     return whole.take(pc.sort_indices(whole[_RANK]))
 
@@ -93,13 +93,13 @@ def _bundles(run: pa.RecordBatch, places: Sequence[int]) -> Iterator[pa.RecordBa
         while begun < end:
             done = int(ends[begun - 1]) if begun else 0
             upto = min(int(np.searchsorted(ends, done + BUNDLE_BYTES)) + 1, end)
-            columns = [[place], [ranks[begun]], [_packed(run.slice(begun, upto - begun))]]
+            columns = [[place], [ranks[begun]], [_pack(run.slice(begun, upto - begun))]]
             arrays = [pa.array(column, kind) for column, kind in zip(columns, _BUNDLES.types, strict=True)]
             yield pa.record_batch(arrays, schema=_BUNDLES)
             begun = upto
 
 
-def _packed(records: pa.RecordBatch) -> bytes:
+def _pack(records: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_stream(sink, _RANKED, options=options) as writer:
@@ -108,7 +108,7 @@ def _packed(records: pa.RecordBatch) -> bytes:
     return data
 
 
-def _unpacked(data: bytes) -> pa.RecordBatch:
+def _unpack(data: bytes) -> pa.RecordBatch:
     try:
         with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
             batch = reader.read_next_batch()
@@ -123,28 +123,28 @@ def records(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     Only bundles that overlap at one record, and a few more, are held in memory. Raises :class:`BadChunk`.
     """
-    for run in _merged(batches):
+    for run in _merge(batches):
         for begin in range(0, len(run), HANDED_ON):
-            yield _unranked(run.slice(begin, HANDED_ON))
+            yield _unrank(run.slice(begin, HANDED_ON))
 
 
-def _merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     added = 0
     for batch in batches:
         for first, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if added >= _MERGE_BYTES:
-                run = _sorted(held)
+                run = _sort(held)
                 upto = bisect_left(KeysOf(run[_RANK]), first)
                 yield run.slice(0, upto)
                 held, added = [run.slice(upto)], 0
-            held.append(_unpacked(data))
+            held.append(_unpack(data))
             added += _size(held[-1])
     if held:
-        yield _sorted(held)
+        yield _sort(held)
 
 
-def _unranked(run: pa.RecordBatch) -> pa.RecordBatch:
+def _unrank(run: pa.RecordBatch) -> pa.RecordBatch:
     """Return records with the columns of :mod:`.owned_records`."""
     ranks = run[_RANK]
     tails = _fixed_items(pc.binary_slice(ranks, -_TAIL.itemsize), _TAIL)

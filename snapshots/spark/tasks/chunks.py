@@ -71,7 +71,7 @@ def chunks_of(run: Columns, summary: FoldSummary) -> Iterator[Chunk]:
         upto = min(int(np.searchsorted(ends, done + CHUNK_BYTES)) + 1, len(keys))
         first, last = keys[begun], keys[upto - 1]
         summary.weigh(first, int(ends[upto - 1]) - done)
-        yield Chunk(first, last, _packed(columns.slice(begun, upto)))
+        yield Chunk(first, last, _pack(columns.slice(begun, upto)))
         begun, done = upto, int(ends[upto - 1])
 
 
@@ -114,11 +114,11 @@ def _pieces(chunk: Chunk, lows: Sequence[bytes]) -> Iterator[tuple[int, Chunk]]:
     for number in range(at, end):
         upto = len(keys) if number + 1 == end else bisect_left(keys, lows[number + 1], begin)
         if upto > begin:
-            yield number, Chunk(keys[begin], keys[upto - 1], _packed(columns.slice(begin, upto)))
+            yield number, Chunk(keys[begin], keys[upto - 1], _pack(columns.slice(begin, upto)))
         begin = upto
 
 
-def _packed(columns: Columns) -> bytes:
+def _pack(columns: Columns) -> bytes:
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_stream(sink, _CHANGE, options=options) as writer:

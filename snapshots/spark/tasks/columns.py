@@ -199,7 +199,7 @@ def _some(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 def columns_of_part(location: Location, id: str, part: Part) -> Columns:
     """Return the rows of a part. Raises as :func:`snapshots.format.stored.read_part`."""
-    return _checked(part, read_columns, read_part(location, id, part))
+    return _check_part(part, read_columns, read_part(location, id, part))
 
 
 def keys_of_part(
@@ -207,10 +207,10 @@ def keys_of_part(
 ) -> tuple[pa.BinaryArray, Callable[[], pa.BinaryArray]]:
     """Return the keys of a part, and a function that decompresses the values. Both raise likewise."""
     content = read_part(location, id, part)
-    return _checked(part, read_keys, content), lambda: _checked(part, read_columns, content).values
+    return _check_part(part, read_keys, content), lambda: _check_part(part, read_columns, content).values
 
 
-def _checked(part: Part, reader: Callable[[bytes], _T], content: bytes) -> _T:
+def _check_part(part: Part, reader: Callable[[bytes], _T], content: bytes) -> _T:
     try:
         return reader(content)
     except BadPart as error:

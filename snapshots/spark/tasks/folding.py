@@ -111,7 +111,7 @@ class _Fold:
                 return
         base, own = _sorted_apart(begun)
         if base:
-            yield from _columns(_folded(own, DictView(base)))
+            yield from _columns(_fold(own, DictView(base)))
             return
         self._waiting += own
         self._size += size
@@ -120,7 +120,7 @@ class _Fold:
 
     def finish(self) -> Iterator[Columns]:
         """Fold the records that wait."""
-        changes = _folded(self._waiting, _EMPTY)
+        changes = _fold(self._waiting, _EMPTY)
         self._waiting, self._size = [], 0
         yield from _columns(changes)
 
@@ -134,7 +134,7 @@ def _by_version(records: Iterator[OwnedRecord]) -> Iterator[Columns]:
             yield from _columns(held)
         else:
             base, own = _sorted_apart(_last_of_keys(group))
-            changes = _folded([*own, *marks.records], DictView([*marks.rows, *base]))
+            changes = _fold([*own, *marks.records], DictView([*marks.rows, *base]))
             yield from _columns({key: value for key, value in changes.items() if key not in held})
 
 
@@ -191,7 +191,7 @@ def _sorted_apart(group: Iterable[OwnedRecord]) -> tuple[list[tuple[bytes, bytes
     return base, own
 
 
-def _folded(records: list[Record], base: DictView) -> Changes:
+def _fold(records: list[Record], base: DictView) -> Changes:
     """Return the changes of records to rows."""
     records.sort(key=_OFFSET)
     changes: Changes = {}

@@ -71,9 +71,9 @@ def rows_of(records: PlainVersions) -> tuple[Columns | None, list[int]]:
         names, versions, offsets, times, content, np.array(ids), kinds, np.array(deleted), schemas
     )
     return united([
-        Columns(_joined(layout.GUID + CONTEXT, fixed(content), ends), fixed(number)),
-        Columns(_joined(layout.ID + CONTEXT, fixed(places), ends), _empty(len(ids))),
-        Columns(_joined(layout.VERSION + CONTEXT, ends), values),
+        Columns(_join(layout.GUID + CONTEXT, fixed(content), ends), fixed(number)),
+        Columns(_join(layout.ID + CONTEXT, fixed(places), ends), _empty(len(ids))),
+        Columns(_join(layout.VERSION + CONTEXT, ends), values),
     ]), odd  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def _values(
     )  # fmt: skip
 
 
-def _joined(prefix: bytes, *columns: pa.BinaryArray) -> pa.BinaryArray:
+def _join(prefix: bytes, *columns: pa.BinaryArray) -> pa.BinaryArray:
     return pc.binary_join_element_wise(_scalar(prefix), *columns, _scalar(b""))
 
 

@@ -49,15 +49,15 @@ class FoldSummary:
         """Add the bytes of a chunk that begins with the key."""
         self._samples.append((key, size))
         if len(self._samples) >= 64 * SAMPLES_MAX:
-            self._samples = list(_thinned(self._samples))
+            self._samples = list(_thin(self._samples))
 
     def dumps(self) -> bytes:
         """Return the summary, for :data:`decode`."""
-        samples = list(_thinned(self._samples))
+        samples = list(_thin(self._samples))
         return _encode(SummaryMessage(self._begins, self._gone, samples, self.tally.message()))
 
 
-def _thinned(samples: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+def _thin(samples: Iterable[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
     """Yield at most :data:`SAMPLES_MAX` samples in key order, of about equal size or a single one each."""
     samples = sorted(samples)
     share = sum(size for _, size in samples) / SAMPLES_MAX
