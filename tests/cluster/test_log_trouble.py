@@ -179,7 +179,8 @@ def test_a_topic_that_was_deleted_is_told_and_not_taken_for_another(own: Broker,
         registry.stop()
 
 
-@pytest.mark.parametrize("kind", ["another cluster", "embedded"])
+# In make test, tests/process/node/test_log_match.py compares stores with other embedded logs.
+@pytest.mark.parametrize("kind", ["another cluster", pytest.param("embedded", marks=pytest.mark.long)])
 def test_a_data_folder_of_another_log_is_not_served_until_its_own_is_back(
     own: Broker, kafka: Broker, tmp_path: Path, kind: str
 ) -> None:

@@ -76,6 +76,14 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
         running.kill()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """Run one registry for tests that leave it as it is."""
+    running = Registry(tmp_path_factory.mktemp("shared") / "data", "--readers", "2").wait()
+    yield running
+    assert running.stop() == 0, running.output
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_one_signal_stops_all_in_time(registry: Registry, number: signal.Signals) -> None:
     pids = children(registry)
@@ -227,19 +235,19 @@ def test_readers_serve_what_they_have_while_the_node_is_away(registry: Registry)
     assert registry.stop() == 0
 
 
-def test_a_taken_port_refuses_the_start(tmp_path: Path, registry: Registry) -> None:
-    second = Registry(tmp_path / "other", "--readers", "2", port=registry.port)
+def test_a_taken_port_refuses_the_start(tmp_path: Path, shared: Registry) -> None:
+    second = Registry(tmp_path / "other", "--readers", "2", port=shared.port)
     assert second.process.wait(20) == 1
-    assert f"cannot listen on 127.0.0.1:{registry.port}" in second.output
+    assert f"cannot listen on 127.0.0.1:{shared.port}" in second.output
     assert "Traceback" not in second.output
 
 
-def test_a_folder_in_use_refuses_the_start(registry: Registry) -> None:
-    second = Registry(registry.data, "--readers", "1")
+def test_a_folder_in_use_refuses_the_start(shared: Registry) -> None:
+    second = Registry(shared.data, "--readers", "1")
     assert second.process.wait(20) == 1
     assert "is open for writing by process" in second.output
     assert "Traceback" not in second.output
-    assert registry.ready()
+    assert shared.ready()
 
 
 def test_a_folder_that_is_none_refuses_the_start(tmp_path: Path) -> None:
@@ -250,10 +258,10 @@ def test_a_folder_that_is_none_refuses_the_start(tmp_path: Path) -> None:
     assert "Traceback" not in refused.output
 
 
-def test_the_start_says_where_and_how_to_begin(registry: Registry) -> None:
-    until(lambda: "Register a first schema" in registry.output, 30, "the banner")
-    assert registry.url in registry.output
-    assert f"{registry.url}/subjects/first-value/versions" in registry.output
+def test_the_start_says_where_and_how_to_begin(shared: Registry) -> None:
+    until(lambda: "Register a first schema" in shared.output, 30, "the banner")
+    assert shared.url in shared.output
+    assert f"{shared.url}/subjects/first-value/versions" in shared.output
 
 
 @pytest.mark.parametrize(
@@ -285,9 +293,9 @@ def test_the_examples_at_the_start_have_what_a_client_needs(
     assert "/ui" not in banner(Settings(**options), console=False)  # type: ignore[arg-type]
 
 
-def test_a_console_that_was_not_bundled_is_not_announced(registry: Registry, tmp_path: Path) -> None:
-    until(lambda: "Register a first schema" in registry.output, 30, "the banner")
-    assert (f"\n  console   {registry.url}/ui\n" in registry.output) == files.is_complete()
+def test_a_console_that_was_not_bundled_is_not_announced(shared: Registry, tmp_path: Path) -> None:
+    until(lambda: "Register a first schema" in shared.output, 30, "the banner")
+    assert (f"\n  console   {shared.url}/ui\n" in shared.output) == files.is_complete()
     for each in files.BUNDLES:
         assert not files.is_complete(tmp_path)
         (tmp_path / each).write_text("")

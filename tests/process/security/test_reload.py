@@ -22,7 +22,7 @@ SECRET = "$argon2id$v=19$m=16,t=1,p=1$c2FsdHNhbHQ$apN7z2gpbX5hR28gblEBdA"
 RULE = '[[allow]]\nprincipal = {}\nrole = "developer"\nsubjects = "*"\n'
 # New connections, so many that hardly all reach the same reader.
 CONNECTIONS = 8
-ROUNDS = 3
+ROUNDS = 2
 TIMEOUT_S = 60.0
 REFUSED_WITHIN_S = 5.0
 CHECKS = 2
