@@ -40,28 +40,29 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff unit docs site bench bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff unit docs site
+.PHONY: bench bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 .PHONY: kerberos node-and-npm
 
 help:
-	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]   set up and serve'
-	@echo 'make console                                                    bundle the libraries of the console'
-	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]   run a cluster on this machine'
-	@echo 'make test  [TESTS="tests/unit -x"]                              set up, check and test'
-	@echo 'make test-long                                                  the long tests'
-	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                              tests of the log and of faults on older Kafka brokers'
-	@echo 'make lint                                                       ruff and mypy'
-	@echo 'make bench                                                      measure (needs wrk and nginx)'
-	@echo 'make bench-report [ARGS="--only load,cluster"]                    measure, and write the figures into bench/RESULTS.md'
-	@echo 'make bench-start [ARGS="--spark"]                                measure start times, with and without snapshots'
-	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]              measure how cost grows with the number of schemas'
-	@echo 'make bench-hostile [ARGS="--seconds 5"]                           measure memory and latency under hostile clients'
-	@echo 'make soak [ROUNDS=20 MINUTES=60]                                random faults, then load without faults'
-	@echo 'make docs                                                       rewrite the generated parts of the docs'
-	@echo 'make screenshots                                                take the pictures of the console in the docs again'
-	@echo 'make site                                                       build the docs as a website, in site/'
-	@echo 'make lock                                                       upgrade the pinned requirements'
-	@echo 'make clean                                                      remove everything installed and built'
+	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]  set up and serve'
+	@echo 'make console                                             bundle the libraries of the console'
+	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]  run a cluster on this machine'
+	@echo 'make test [TESTS="tests/unit -x"]                        set up, check and test'
+	@echo 'make test-long                                           the long tests'
+	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                      tests of the log and of faults on older Kafka brokers'
+	@echo 'make lint                                                ruff and mypy'
+	@echo 'make bench                                               measure (needs wrk and nginx)'
+	@echo 'make bench-report [ARGS="--only load,cluster"]           measure, and write the figures into bench/RESULTS.md'
+	@echo 'make bench-start [ARGS="--spark"]                        measure start times, with and without snapshots'
+	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]      measure how cost grows with the number of schemas'
+	@echo 'make bench-hostile [ARGS="--seconds 5"]                  measure memory and latency under hostile clients'
+	@echo 'make soak [ROUNDS=20 MINUTES=60]                         random faults, then load without faults'
+	@echo 'make docs                                                rewrite the generated parts of the docs'
+	@echo 'make screenshots                                         take the pictures of the console in the docs again'
+	@echo 'make site                                                build the docs as a website, in site/'
+	@echo 'make lock                                                upgrade the pinned requirements'
+	@echo 'make clean                                               remove everything installed and built'
 
 serve: $(VENV)/run.stamp console-if-possible
 	@exec $(BIN)/registrar serve $(FLAGS)
@@ -112,7 +113,8 @@ test-ages: tools $(VENV)/dev.stamp
 # Random faults on a real cluster, simulated histories, and load without faults: nothing lost, no false alarm.
 soak: tools $(VENV)/dev.stamp
 	$(BIN)/python -m tests.simulation --rounds $(HISTORIES)
-	$(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/faults -m "" --fault-rounds $(ROUNDS) --fault-minutes $(MINUTES) $(TESTS)
+	$(BIN)/python -m pytest -s -o faulthandler_timeout=0 tests/faults -m "" \
+	  --fault-rounds $(ROUNDS) --fault-minutes $(MINUTES) $(TESTS)
 
 bench: $(VENV)/dev.stamp java
 	@for tool in wrk nginx; do command -v $$tool >/dev/null || \
@@ -127,7 +129,8 @@ bench: $(VENV)/dev.stamp java
 	@echo; echo 'A cluster of three nodes on one broker'
 	$(BIN)/python bench/cluster.py
 
-# All benchmarks, in a calm hour: some two hours. Writes their output with machine, date and commit into bench/RESULTS.md.
+# All benchmarks, in a calm hour: some two hours. Writes their output with machine, date and commit into
+# bench/RESULTS.md.
 bench-report: $(VENV)/dev.stamp java
 	$(BIN)/python bench/report.py $(ARGS)
 
@@ -152,7 +155,8 @@ bench-hostile: $(VENV)/dev.stamp
 tools: java node-and-npm
 	@command -v curl >/dev/null || \
 	  { echo 'make test needs curl: install the package curl (apt-get install curl)'; exit 1; }
-	@for browser in chromium-headless-shell chromium chromium-browser google-chrome; do command -v $$browser >/dev/null && exit; done; \
+	@for browser in chromium-headless-shell chromium chromium-browser google-chrome; do \
+	  command -v $$browser >/dev/null && exit; done; \
 	  echo 'make test needs Chromium: install the package chromium (apt-get install chromium)'; exit 1
 	@command -v promtool >/dev/null || \
 	  { echo 'make test needs promtool: it is in the package prometheus, whose server need not run' \
@@ -237,4 +241,5 @@ lock: $(VENV)/dev.stamp
 	$(LOCK) $(UPGRADE) --extra otel --constraint requirements-dev.txt -o requirements-otel.txt pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(JS)/node_modules $(UI)/node_modules $(UI)/static/vendor* .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info build dist
+	rm -rf $(VENV) $(JS)/node_modules $(UI)/node_modules $(UI)/static/vendor* .mypy_cache .ruff_cache .pytest_cache \
+	  .hypothesis *.egg-info build dist

@@ -610,6 +610,45 @@ def test_docs_use_the_words_of_the_field(path: Path) -> None:
     assert not found
 
 
+LINE_MAX = 120
+# Of scripts only comments are looked at: in their templates of HTML, white space is content.
+SCRIPT_COMMENT = re.compile(r"\s*(//|/\*| \*)")
+
+
+def texts() -> list[Path]:
+    """Return the files whose lines people read. Ruff measures Python's; Go's templates cannot be wrapped."""
+    patterns = {
+        ".": ("Makefile", "*.toml", "*.yml", ".ci/run"),
+        "deploy": ("**/*.yaml", "**/Dockerfile*", "**/*.toml"),
+        "registry/ui/static": ("**/*.css", "**/*.html", "**/*.js"),
+    }
+    found = [ROOT.joinpath(folder).glob(pattern) for folder, each in patterns.items() for pattern in each]
+    return sorted(
+        path
+        for path in {*pages()}.union(*found)
+        if not {"templates", "conversations"} & {*path.parts} and not path.name.startswith("vendor")
+    )
+
+
+def lines_that_wrap(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines that the language lets one wrap: not tables and blocks of Markdown."""
+    in_block = False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        begins = line.lstrip()
+        in_block ^= path.suffix == ".md" and begins.startswith("```")
+        if path.suffix == ".md" and (in_block or begins.startswith("|")):
+            continue
+        if path.suffix == ".js" and not SCRIPT_COMMENT.match(line):
+            continue
+        yield number, line
+
+
+@for_each(texts())
+def test_lines_fit_a_screen(path: Path) -> None:
+    long = [number for number, line in lines_that_wrap(path) if len(line) > LINE_MAX]
+    assert not long, f"lines {long} have more than {LINE_MAX} columns"
+
+
 @pytest.mark.parametrize("folder", [*PACKAGES, "bench", "deploy", "tests"])
 def test_docstrings_begin_with_a_verb_or_a_noun(folder: str) -> None:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -25,7 +25,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Set the function that returns the value of the Authorization header, or null; it may wait until the user has signed in. */
+/**
+ * Set the function that returns the value of the Authorization header, or null; it may wait until the user has signed
+ * in.
+ */
 export function authorizeWith(source) {
   authorization = source;
 }
@@ -40,7 +43,9 @@ export function isWriting() {
   return writing > 0;
 }
 
-/** The end of the log, as far as this page has seen it: by its first answer, its own writes and the feed; null: not yet. */
+/**
+ * The end of the log, as far as this page has seen it: by its first answer, its own writes and the feed; null: not yet.
+ */
 export function seenOffset() {
   return seen;
 }

@@ -18,8 +18,8 @@ export function to(first, ...values) {
 }
 
 /**
- * Go to a page. replace: without an entry in the history, for what changes as one types; it does nothing if the user has
- * just left the page.
+ * Go to a page. replace: without an entry in the history, for what changes as one types; it does nothing if the user
+ * has just left the page.
  */
 export function navigate(target, { replace = false } = {}) {
   if (`#${target}` === location.hash || (replace && location.hash !== shown)) return;
@@ -29,8 +29,8 @@ export function navigate(target, { replace = false } = {}) {
 }
 
 /**
- * The current page among routes: { route, params, query, path }; route is undefined for an unknown address, and start is
- * the path of the page without one. Only the shell knows the routes: they load the pages, which import this module.
+ * The current page among routes: { route, params, query, path }; route is undefined for an unknown address, and start
+ * is the path of the page without one. Only the shell knows the routes: they load the pages, which import this module.
  */
 export function useLocation(routes, start) {
   const [found, setFound] = useState(() => parsed(routes, start));

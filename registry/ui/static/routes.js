@@ -1,8 +1,8 @@
 // The routes table: every page of the console. The first match counts, so fixed segments come before parameters.
 //
 // path: what follows the "#"; ":name" is a parameter. view: loads a module whose default export is the component, which
-// gets { params, query }. title: of the page, a text or a function of params. nav: its name in the navigation, if it has
-// a place there; key: the letter that opens it after "g". styles: a style sheet that only this view needs.
+// gets { params, query }. title: of the page, a text or a function of params. nav: its name in the navigation, if it
+// has a place there; key: the letter that opens it after "g". styles: a style sheet that only this view needs.
 
 export const ROUTES = [
   { path: "/subjects", view: () => import("./subjects/view.js"), styles: "subjects/subjects.css", title: "Subjects", nav: "Subjects", key: "s" },

@@ -16,7 +16,10 @@ export function lagOf(nodes) {
   return (node) => Math.max(0, end - node.applied);
 }
 
-/** A function of a node: "equal" or "different" digests among the nodes at its offset, "unknown" if it is alone there, null if it is the only node. */
+/**
+ * A function of a node: "equal" or "different" digests among the nodes at its offset, "unknown" if it is alone there,
+ * null if it is the only node.
+ */
 export function digestsOf(nodes) {
   const found = new Map();
   for (const node of nodes) {

@@ -6,7 +6,8 @@ const OVERSCAN = 8;
 /**
  * count: number of rows. row(index): its cells, as elements with role="gridcell". head: the header row's cells.
  * current: index of the chosen row, or -1; onCurrent(index) and onOpen(index) are called by pointer.
- * onVisible(first, end) tells which rows are shown. rowHeight in pixels. When the order changes, the first row is shown.
+ * onVisible(first, end) tells which rows are shown. rowHeight in pixels. When the order changes, the first row is
+ * shown.
  */
 export function VirtualList({ label, count, rowHeight, row, head, current = -1, onCurrent, onOpen, onVisible, rowKey, order }) {
   const scroller = useRef();

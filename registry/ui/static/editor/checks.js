@@ -1,4 +1,5 @@
-// Checks a draft: if it is a schema, which lint rules it breaks, and at which levels it could follow a subject's versions.
+// Checks a draft: if it is a schema, which lint rules it breaks, and at which levels it could follow a subject's
+// versions.
 import { get, path, send } from "../api.js";
 import { LEVELS } from "../schema/changes.js";
 import { subjectOf } from "../schema/reading.js";

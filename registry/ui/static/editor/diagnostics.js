@@ -4,7 +4,10 @@ import { placeIn, reasonOf } from "./reason.js";
 
 const MARKS_MAX = 200;
 
-/** Returns marks `{ from, to, severity, message }` for the lint result and the changes at the chosen level; json: of a text in JSON. */
+/**
+ * Returns marks `{ from, to, severity, message }` for the lint result and the changes at the chosen level; json: of a
+ * text in JSON.
+ */
 export function marksOf({ lint, changes }, text, tree, json) {
   const marks = [];
   if (lint && !lint.valid) marks.push(invalid(lint.message, text, tree));

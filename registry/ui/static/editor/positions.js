@@ -1,7 +1,7 @@
 // Finds the parts of a schema's text that findings are about.
 //
-// The registry names parts by path: a JSON pointer into an Avro or JSON schema, field numbers in Protobuf. The text in the
-// editor need not be laid out as the registry stores it, so lines are found here.
+// The registry names parts by path: a JSON pointer into an Avro or JSON schema, field numbers in Protobuf. The text in
+// the editor need not be laid out as the registry stores it, so lines are found here.
 
 const SEGMENTS_MAX = 200;
 

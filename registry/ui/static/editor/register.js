@@ -5,7 +5,9 @@ import { Failure, Notice } from "../components/notice.js";
 import { VersionLink } from "../schema/version-link.js";
 import { reasonOf } from "./reason.js";
 
-/** draft: what `check` takes; reason: why the user may not write, empty if they may; ready: false while it is not valid. */
+/**
+ * draft: what `check` takes; reason: why the user may not write, empty if they may; ready: false while it is not valid.
+ */
 export function Register({ draft, reason, ready, compatible, level, onDone }) {
   const [normalize, setNormalize] = useState(false);
   const [state, setState] = useState({});

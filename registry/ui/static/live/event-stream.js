@@ -1,6 +1,8 @@
 // Server-sent events (the WHATWG's HTML standard, 9.2), as far as the feed uses them.
 
-/** A function that takes pieces of a stream and returns what they complete: { events, position: the last id or null }. */
+/**
+ * A function that takes pieces of a stream and returns what they complete: { events, position: the last id or null }.
+ */
 export function parser() {
   let rest = "";
   let data = [];

@@ -30,8 +30,8 @@ export function follow() {
 }
 
 /**
- * Call listener with each batch of events, in the order of the log. null instead of an array: anything may have changed,
- * because events were missed or there is no feed. Returns a function that ends this.
+ * Call listener with each batch of events, in the order of the log. null instead of an array: anything may have
+ * changed, because events were missed or there is no feed. Returns a function that ends this.
  */
 export function onChanges(listener) {
   listeners.add(listener);
@@ -73,7 +73,9 @@ export function useReload(concerns, reload) {
   });
 }
 
-/** The state of the subscription: { connection: "live", "polling", "connecting" or "off", position: the last offset }. */
+/**
+ * The state of the subscription: { connection: "live", "polling", "connecting" or "off", position: the last offset }.
+ */
 export function useFeed() {
   const [found, setFound] = useState(state);
   useEffect(() => {

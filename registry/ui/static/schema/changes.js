@@ -44,7 +44,9 @@ export function harmful(changes) {
   return changes.filter((each) => !each.compatible).length;
 }
 
-/** Returns words for a type of finding: READER_FIELD_MISSING_DEFAULT_VALUE becomes "reader field missing default value". */
+/**
+ * Returns words for a type of finding: READER_FIELD_MISSING_DEFAULT_VALUE becomes "reader field missing default value".
+ */
 export function worded(type) {
   return type.toLowerCase().replaceAll("_", " ");
 }

@@ -9,7 +9,10 @@ import { getAt } from "./moment.js";
 const ASSOCIATIONS_MAX = 200;
 const RULES = { migrationRules: "Migration rules", domainRules: "Domain rules", encodingRules: "Encoding rules" };
 
-/** at: the offset as of which the version is shown, if any; then without associations, of which only the present is told. */
+/**
+ * at: the offset as of which the version is shown, if any; then without associations, of which only the present is
+ * told.
+ */
 export function Details({ version, at }) {
   const { subject, version: number, metadata, ruleSet } = version;
   return html`

@@ -32,7 +32,9 @@ function Verdict({ compatible, note }) {
   return compatible ? html`<${Badge} tone="good">✓ compatible<//>` : html`<${Badge} tone="bad">✗ incompatible<//>`;
 }
 
-/** changes: as `united` returns them; none: what to say if there is none. onGo(change), if given, leads to its place. */
+/**
+ * changes: as `united` returns them; none: what to say if there is none. onGo(change), if given, leads to its place.
+ */
 export function Changes({ changes, none, onGo }) {
   const [most, setMost] = useState(SHOWN);
   if (!changes.length) return html`<p>${none}</p>`;

@@ -7,7 +7,8 @@ const ROW = HEIGHT + 14;
 const MARGIN = 12;
 
 /**
- * Returns `width`, `height`, `boxes` (a place for each node, in the given order) and `lines` (an SVG path for each edge).
+ * Returns `width`, `height`, `boxes` (a place for each node, in the given order) and `lines` (an SVG path for each
+ * edge).
  *
  * `nodes`: each with a `depth`, negative for referrers, 0 for the schema itself. `edges`: pairs of indexes, from the
  * schema that refers to the one that it refers to.

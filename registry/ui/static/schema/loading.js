@@ -5,7 +5,8 @@ import { Failure } from "../components/notice.js";
 /**
  * Calls `load(signal)` again whenever `deps` (plain values) change.
  *
- * Returns `{ value, error, reload }`; both are undefined while it loads. A reload keeps the value until there is another.
+ * Returns `{ value, error, reload }`; both are undefined while it loads. A reload keeps the value until there is
+ * another.
  */
 export function useLoaded(load, deps) {
   const key = JSON.stringify(deps);

@@ -1,4 +1,5 @@
-// Config and mode of a subject, a context or the top level: what is in force, where it comes from, and how to change it.
+// Config and mode of a subject, a context or the top level: what is in force, where it comes from, and how to change
+// it.
 import { html, useState } from "../vendor.js";
 import { get, path, send } from "../api.js";
 import { Badge } from "../components/badge.js";

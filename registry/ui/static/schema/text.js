@@ -19,7 +19,9 @@ const FORMS = {
   resolved: { label: "Resolved", about: "With all references inlined." },
 };
 
-/** version: the entity of the API; form: a key of FORMS; onForm(form); at: the offset as of which it is shown, if any. */
+/**
+ * version: the entity of the API; form: a key of FORMS; onForm(form); at: the offset as of which it is shown, if any.
+ */
 export function VersionText({ version, form, onForm, at }) {
   const { subject, version: number } = version;
   const { name, resolves } = formatOf(version);

@@ -2,7 +2,9 @@
 import { html, useId } from "../vendor.js";
 import { usePermitted } from "./permitted.js";
 
-/** needs: an operation; refusal: what usePermitted returned, if not on everything. Other properties are the button's. */
+/**
+ * needs: an operation; refusal: what usePermitted returned, if not on everything. Other properties are the button's.
+ */
 export function GuardedButton({ needs, refusal, children, disabled, ...button }) {
   const everywhere = usePermitted();
   const reason = (refusal ?? everywhere)(needs);

@@ -1,6 +1,7 @@
 // OpenID Connect: the authorization code flow with PKCE, for a public client, against any issuer.
 //
-// What has to outlive the redirect (state, nonce, code verifier) is in this tab's sessionStorage until the page is back.
+// What has to outlive the redirect (state, nonce, code verifier) is in this tab's sessionStorage until the page is
+// back.
 
 const PENDING = "registrar.oidc";
 const TIMEOUT_MS = 10_000;

@@ -4,8 +4,8 @@ import { useLoaded } from "../schema/loading.js";
 import { useSession } from "./session.js";
 
 /**
- * Returns `refusal(operation)`: why the user may not do it to a subject or a context (":.ctx:", empty: the top level), or
- * without one to everything. It is empty if that is permitted, and null while it is not known.
+ * Returns `refusal(operation)`: why the user may not do it to a subject or a context (":.ctx:", empty: the top level),
+ * or without one to everything. It is empty if that is permitted, and null while it is not known.
  */
 export function usePermitted(subject) {
   const { me } = useSession();

@@ -40,7 +40,10 @@ export class Details {
     if (this.#wanted.length && !this.error) this.#soon();
   }
 
-  /** Fetch the details of these names again when they are wanted, because they have changed; until then the old are shown. */
+  /**
+   * Fetch the details of these names again when they are wanted, because they have changed; until then the old are
+   * shown.
+   */
   renew(names) {
     for (const name of names) if (this.#known.has(name)) this.#old.add(name);
     this.#changed();

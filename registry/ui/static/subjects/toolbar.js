@@ -6,7 +6,10 @@ import { formats } from "../formats.js";
 const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"];
 const CONTEXTS_MAX = 1000;
 
-/** state: the filters in force; change(part) changes some. search: a ref to the search field. onEnter, onDown: keys in it. */
+/**
+ * state: the filters in force; change(part) changes some. search: a ref to the search field. onEnter, onDown: keys in
+ * it.
+ */
 export function Toolbar({ state, change, search, onEnter, onDown, children }) {
   const [contexts, setContexts] = useState([]);
   const [open, setOpen] = useState(false); // on narrow screens; wide ones always show the filters

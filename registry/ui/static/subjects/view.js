@@ -76,8 +76,8 @@ function enough(list, end, text = "") {
 }
 
 /**
- * The list and its details; both are new when a filter changes, or the user asks again. In another order the list is new;
- * the one before is shown until it has begun, so that the page does not flicker and the focus stays.
+ * The list and its details; both are new when a filter changes, or the user asks again. In another order the list is
+ * new; the one before is shown until it has begun, so that the page does not flicker and the focus stays.
  */
 function useList(state, filter, attempt) {
   const [, changed] = useReducer((count) => count + 1, 0);
