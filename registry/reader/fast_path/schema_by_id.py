@@ -2,7 +2,8 @@
 
 A case is plain if the answer is the body of one row: the id exists in the default context, nothing is
 soft-deleted, no other format is requested, and ``subject``, if present, is the only subject with the id. All
-others are left to the application, which would give the same answers in plain cases too.
+others are left to the application, which would give the same answers in plain cases too. Remembering where
+the rows of an id are saves 1.5 µs when warm, for 300 bytes each, and every write empties it: not worth it.
 """
 
 from __future__ import annotations
