@@ -59,7 +59,7 @@ def test_serve_passes_address_and_folder_on(path: Path) -> None:
     )
 
 
-def test_help_tells_the_targets(path: Path) -> None:
+def test_help_lists_the_targets(path: Path) -> None:
     printed = make(path, "help").stdout
     assert "make serve" in printed
     assert "make test" in printed
@@ -82,7 +82,7 @@ def test_an_older_python_is_passed_over(path: Path, clone: Path) -> None:
     )
 
 
-def test_what_the_tests_need_is_told_one_by_one(path: Path) -> None:
+def test_what_the_tests_need_is_reported_one_by_one(path: Path) -> None:
     works = "exit 0"
     for name, script in (
         ("java", JAVA),
@@ -113,7 +113,7 @@ def test_the_checks_hold_where_the_tests_run(path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo java 11.0.1 2018-10-16", "echo java 21-odd 2023"])
-def test_an_old_java_is_told(path: Path, script: str) -> None:
+def test_an_old_java_is_reported(path: Path, script: str) -> None:
     program(path, "java", script)
     done = make(path, "cluster")
     assert done.returncode != 0
@@ -149,7 +149,7 @@ def test_what_runs_a_cluster_imports_only_what_a_node_needs() -> None:
     assert set(done.stdout.split()) - {"__main__"} == {"deploy", "snapshots"}
 
 
-def test_an_old_node_is_told(path: Path) -> None:
+def test_an_old_node_is_reported(path: Path) -> None:
     program(path, "java", JAVA)
     program(path, "curl", "exit 0")
     program(path, "node", "exit 1")

@@ -60,7 +60,8 @@ class NewStore:
         self._pending = self._rows_added = 0
         try:
             # The file "current" makes creation atomic, so pages need to reach the disk only once, at the end.
-            # No writable map: its page faults cost twice what the copies do, and a full disk would kill the process.
+            # No writable map: its page faults cost twice what the copies do, and a full disk would kill the
+            # process.
             self._env = lmdb.open(
                 str(folder), map_size=map_bytes, max_dbs=layout.TABLES, mode=0o700,
                 max_readers=layout.READERS_MAX, sync=False, metasync=False, readahead=False,

@@ -149,8 +149,8 @@ def _check_keys(keys: pa.BinaryArray, previous: bytes) -> bytes:
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[Row]:
     """Return the rows of a batch."""
-    # Twice as fast with the garbage collector off; rows have no cycles. Slicing the buffers in Python takes three
-    # times as long.
+    # Twice as fast with the garbage collector off; rows have no cycles. Slicing the buffers in Python takes
+    # three times as long.
     return zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
 
 

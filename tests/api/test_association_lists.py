@@ -67,7 +67,7 @@ class TestLists:
         assert api.get("/associations/subjects/s?lifecycle=NONE").status == 404
         assert api.get("/associations/subjects/s?offset=-1").error[:2] == (422, 422)
 
-    def test_an_association_is_told_in_confluents_order(self, api: Api) -> None:
+    def test_an_association_is_reported_in_confluents_order(self, api: Api) -> None:
         (found,) = api.get("/associations/resources/3").json
         assert list(found) == [
             "subject", "guid", "resourceName", "resourceNamespace", "resourceId", "resourceType",

@@ -203,7 +203,7 @@ class TestRequests:
         assert refused(api, lambda: post(api, strong(""), query="?dryRun=true")) == (42201, "Empty schema")
         assert api.register("u", '"long"') == 3
 
-    def test_an_incompatible_schema_is_told_by_its_messages_alone(self, api: Api) -> None:
+    def test_an_incompatible_schema_is_reported_by_its_messages_alone(self, api: Api) -> None:
         post(api, strong())
         refusal = refused(api, lambda: put(api, strong(R_OTHER)))
         assert refusal[0] == 40901

@@ -215,7 +215,7 @@ def test_what_cannot_be_read_is_recorded_without_names(body: Any) -> None:
     assert [each.target for each in entries] == [{}]
 
 
-def test_only_who_was_admitted_is_told_apart() -> None:
+def test_only_who_was_admitted_is_distinguished() -> None:
     api, entries = audited()
     with api:
         api.get("/subjects", authorization="Basic wrong")

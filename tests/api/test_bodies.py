@@ -102,13 +102,13 @@ def test_references_metadata_and_rules_are_read() -> None:
     assert found.rule_set == RuleSet(domain_rules=[rule])
 
 
-def test_a_config_patch_tells_absent_from_null() -> None:
+def test_a_config_patch_distinguishes_absent_from_null() -> None:
     body = b'{"compatibility":"full","alias":null,"normalize":"true","compatibilityLevel":"NONE","other":1}'
     assert config_patch(body) == {"compatibilityLevel": "full", "alias": None, "normalize": True}
     assert config_patch(b"{}") == {}
 
 
-def test_a_mode_request_tells_absent_from_null() -> None:
+def test_a_mode_request_distinguishes_absent_from_null() -> None:
     assert mode_request(b'{"mode":"readonly"}') == (True, "readonly")
     assert mode_request(b'{"mode":null}') == (True, None)
     assert mode_request(b"{}") == (False, None)

@@ -139,7 +139,7 @@ def test_an_offset_beyond_the_end_is_refused_only_after_the_log_was_asked(api: A
     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
 
 
-def test_deleted_records_are_told_with_the_oldest_offset(api: Api) -> None:
+def test_deleted_records_are_reported_with_the_oldest_offset(api: Api) -> None:
     api.backend.deleted_before = 3
     message = (
         "The records after offset 0 are no longer in the log; the oldest one left has offset 3, so "

@@ -202,7 +202,7 @@ def test_the_answer_to_a_batch_names_no_other_subjects_of_the_resource(api: Perm
         assert sorted(each["subject"] for each in listed) == sorted(wanted)
 
 
-def test_lint_does_not_tell_the_target_of_an_alias(api: PermittingApi) -> None:
+def test_lint_does_not_report_the_target_of_an_alias(api: PermittingApi) -> None:
     reply = api.request(
         "POST", "/schemas/lint?subject=a-alias", SCHEMA, {"content-type": "application/json"}, user="alice"
     )

@@ -26,7 +26,7 @@ def test_against_the_latest_one_and_all(two: Api) -> None:
     assert two.backend.submitted[2:] == []
 
 
-def test_the_reasons_are_told(two: Api) -> None:
+def test_the_reasons_are_reported(two: Api) -> None:
     url = "/compatibility/subjects/s/versions/1?verbose=true"
     assert two.post(url, {"schema": A}).json == {
         "is_compatible": True, "messages": [], "changes": [],

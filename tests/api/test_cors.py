@@ -29,7 +29,7 @@ def test_pages_of_an_allowed_origin_may_read_answers_and_own_headers(origins, al
             assert "x-registry-offset" in reply.headers["access-control-expose-headers"]
 
 
-def test_other_origins_may_not_and_caches_are_told_so() -> None:
+def test_other_origins_may_not_and_caches_learn_that() -> None:
     with Api(settings=ApiSettings(cors_origins=(UI,))) as api:
         for headers in ({"origin": "https://evil.example"}, {}):
             reply = api.get("/subjects", **headers)

@@ -40,7 +40,7 @@ ADDED = {
 }
 
 
-def test_a_verbose_check_tells_every_change(registered: Api) -> None:
+def test_a_verbose_check_reports_every_change(registered: Api) -> None:
     for target in (CHECK, f"{CHECK}/latest", f"{CHECK}/1"):
         found = registered.post(f"{target}?verbose=true", {"schema": person(NAME, AGE)}).json
         assert list(found) == ["is_compatible", "messages", "changes"]
@@ -48,7 +48,7 @@ def test_a_verbose_check_tells_every_change(registered: Api) -> None:
         assert len(found["messages"]) == 4
 
 
-def test_changes_without_harm_are_told_too(registered: Api) -> None:
+def test_changes_without_harm_are_reported_too(registered: Api) -> None:
     renamed = person(NAME, {**AGE, "default": 0})  # type: ignore[dict-item]
     found = registered.post(f"{CHECK}?verbose=true", {"schema": renamed}).json
     assert (found["is_compatible"], found["messages"]) == (True, [])
@@ -59,13 +59,13 @@ def test_changes_without_harm_are_told_too(registered: Api) -> None:
     }  # fmt: skip
 
 
-def test_only_a_verbose_check_tells_changes(registered: Api) -> None:
+def test_only_a_verbose_check_reports_changes(registered: Api) -> None:
     body = {"schema": person(NAME, AGE)}
     assert registered.post(CHECK, body).body == b'{"is_compatible":false}'
     assert list(registered.post("/subjects/s/versions", body).json) == ["error_code", "message"]
 
 
-def test_both_halves_of_a_full_level_are_told_apart(registered: Api) -> None:
+def test_both_halves_of_a_full_level_are_distinguished(registered: Api) -> None:
     registered.put("/config/s", {"compatibility": "FULL_TRANSITIVE"})
     found = registered.post(f"{CHECK}?verbose=true", {"schema": person(AGE)}).json["changes"]
     harmful = [each for each in found if not each["compatible"]]
@@ -253,7 +253,7 @@ class TestLenient:
 
     JSON = Requests("JSON")
 
-    def test_by_default_it_is_refused_and_the_way_out_is_told(self, api: Api) -> None:
+    def test_by_default_it_is_refused_and_the_way_out_is_reported(self, api: Api) -> None:
         self.JSON.register(api, "s", json.dumps(FEW))
         refused = api.post("/subjects/s/versions", self.JSON.body(json.dumps(MORE)))
         assert refused.error[:2] == (409, 40901)

@@ -61,7 +61,7 @@ def tells(reply: Reply) -> bool:
 
 @pytest.mark.parametrize("mismatch", [NOTHING, ELSEWHERE], ids=["nothing proven", "another cluster"])
 @pytest.mark.parametrize("operation", ANSWERED, ids=lambda each: f"{each.method} {each.path}")
-def test_no_operation_tells_a_schema_that_the_log_is_not_proven_to_hold(
+def test_no_operation_reports_a_schema_that_the_log_is_not_proven_to_hold(
     api: Api, operation: Operation, mismatch: Mismatch
 ) -> None:
     known = guid(api)

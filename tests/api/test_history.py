@@ -22,7 +22,7 @@ def kinds(api: Any, subject: str, query: str = "") -> list[str]:
     return [each["kind"] for each in history(api, subject, query)["events"]]
 
 
-def test_a_history_tells_the_newest_event_first_with_what_its_record_says(api: Api) -> None:
+def test_a_history_reports_the_newest_event_first_with_what_its_record_says(api: Api) -> None:
     api.register("orders", record("R", "a"))
     api.register("other", record("R", "a"))
     api.put("/config/orders", {"compatibility": "FULL"})

@@ -32,7 +32,7 @@ def test_the_texts_that_would_be_stored_are_returned_and_nothing_is_registered(a
     assert api.get("/subjects").json == []
 
 
-def test_broken_rules_of_the_subject_are_told_with_their_severity_and_fix() -> None:
+def test_broken_rules_of_the_subject_are_reported_with_their_severity_and_fix() -> None:
     with Api(settings=ApiSettings(policies=lambda: POLICIES)) as api:
         schema = record("R", "orderId")
         findings = lint(api, schema, "s").json["findings"]

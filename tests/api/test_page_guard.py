@@ -70,7 +70,7 @@ def test_other_hosts_are_refused_where_some_are_allowed() -> None:
             assert "allowed_hosts" in message
 
 
-def test_a_loopback_listener_allows_loopback_names_unless_told_otherwise() -> None:
+def test_a_loopback_listener_allows_loopback_names_by_default() -> None:
     guard = PageGuard(hosts_of((), ["127.0.0.7"], "http://registrar-1:8081"))
     for host in (b"localhost:8081", b"127.0.0.1", b"127.0.0.7:1", b"[::1]:8081", b"registrar-1:8081"):
         assert guard.allows_host(host)

@@ -187,7 +187,7 @@ def test_a_permitted_reader_sees_the_same_past() -> None:
                 assert shown(api.request("GET", there, user="reads")) == shown(api.get(there)), there
 
 
-def test_a_server_without_history_tells_no_past() -> None:
+def test_a_server_without_history_has_no_past() -> None:
     with Api(settings=ApiSettings(history=False)) as api:
         api.register("orders", record("R", "a"))
         assert api.get("/subjects/orders/versions?atOffset=0").status == 501
@@ -204,7 +204,7 @@ def test_the_past_may_be_cached_if_it_is_named_by_offset() -> None:
             assert "max-age" not in reply.headers.get("cache-control", "")
 
 
-def test_a_cluster_confirms_before_it_tells_the_past() -> None:
+def test_a_cluster_confirms_before_it_reads_the_past() -> None:
     with Api(settings=ApiSettings(cluster=True)) as api:
         api.register("orders", record("R", "a"))
         end = len(api.backend.log) - 1

@@ -220,7 +220,7 @@ def test_an_alias_needs_the_permission_on_itself_and_on_its_target() -> None:
             assert own.request(method, target, body, user="bob").status == 200
 
 
-def test_a_refused_change_of_a_resource_does_not_tell_the_subjects_of_its_associations(
+def test_a_refused_change_of_a_resource_does_not_report_the_subjects_of_its_associations(
     api: PermittingApi,
 ) -> None:
     for method, body in (

@@ -182,7 +182,7 @@ def test_checks_and_registrations_agree(api: Api, level: str) -> None:
     ]
 
 
-def test_both_directions_are_told_old_reader_first(api: Api) -> None:
+def test_both_directions_are_reported_old_reader_first(api: Api) -> None:
     api.put("/config/s", {"compatibility": "FULL"})
     register(api, "s", USER)
 

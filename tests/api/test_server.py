@@ -101,7 +101,7 @@ def test_quarantine_lists_what_could_not_be_read(api: Api) -> None:
     assert [each["offset"] for each in api.get("/quarantine").json] == [1]
 
 
-def test_quarantine_tells_of_ids_that_stand_for_two_contents_when_asked(api: Api) -> None:
+def test_quarantine_reports_ids_that_stand_for_two_contents_when_asked(api: Api) -> None:
     bound = [
         ("a", 1, '"int"'),
         ("b", 1, '"int"'),

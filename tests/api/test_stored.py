@@ -7,7 +7,7 @@ from urllib.parse import quote
 from tests.api.driver import Api
 
 
-def test_each_is_told_as_its_own_resource_tells_it(api: Api) -> None:
+def test_each_is_reported_as_its_own_resource_reports_it(api: Api) -> None:
     assert api.get("/admin/configs").json == []
     assert api.get("/admin/modes").json == []
     api.put("/config", {"compatibility": "NONE"})

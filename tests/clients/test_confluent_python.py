@@ -168,7 +168,7 @@ def test_full_response_carries_guid_and_version(client: _Blocking, topic: str) -
     assert answer.schema_id == client.get_latest_version(topic).schema_id
 
 
-def test_what_is_missing_is_told_with_confluents_codes(client: _Blocking, topic: str) -> None:
+def test_what_is_missing_is_reported_with_confluents_codes(client: _Blocking, topic: str) -> None:
     assert refused(lambda: client.get_latest_version(topic)) == (404, 40401)
     assert refused(lambda: client.get_schema(2_000_000_000)) == (404, 40403)
     assert refused(lambda: client.lookup_schema(topic, Schema(USER_TEXT))) == (404, 40401)

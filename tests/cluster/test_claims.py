@@ -183,7 +183,7 @@ def test_an_idle_primary_renews_its_fence(node: Made) -> None:
         first.writer.renew()
 
 
-def test_what_waits_when_writing_ends_is_told_at_once(node: Made) -> None:
+def test_what_waits_when_writing_ends_is_reported_at_once(node: Made) -> None:
     first = node("first", queue_max=2)
     first.submit(register("before it is primary"))
     assert first.outcomes == [NotPrimary()]

@@ -205,7 +205,7 @@ def test_request_ids_reach_the_primary(cluster: Cluster) -> None:
     assert "request a-request-like-no-other" in primary.output
 
 
-def test_a_confluent_node_that_takes_a_secondary_for_the_primary_is_told_to_ask_again(
+def test_a_confluent_node_that_takes_a_secondary_for_the_primary_is_asked_to_ask_again(
     cluster: Cluster,
 ) -> None:
     for node in cluster.secondaries():

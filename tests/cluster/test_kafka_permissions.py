@@ -58,7 +58,7 @@ def test_a_node_that_may_not_claim_the_log_serves_and_says_what_it_lacks(
         until(lambda: node.role == "primary", 60, "it to lead once it is allowed to")
 
 
-def test_a_node_with_the_told_permissions_makes_its_topics_leads_and_writes(
+def test_a_node_with_the_documented_permissions_makes_its_topics_leads_and_writes(
     guarded: tuple[Broker, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     broker, users = guarded

@@ -117,7 +117,7 @@ def test_heartbeats_go_on_while_schemas_are_compared(cluster: Cluster) -> None:
     assert 'registrar_event_loop_lag_seconds{loop="election"}' in told
 
 
-def test_every_node_tells_how_many_it_knows(cluster: Cluster) -> None:
+def test_every_node_reports_how_many_it_knows(cluster: Cluster) -> None:
     def known(node: Node) -> str:
         lines = node.ask("/metrics")[1].decode().splitlines()
         return next((line for line in lines if line.startswith("registrar_nodes ")), "")

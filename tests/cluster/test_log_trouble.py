@@ -140,7 +140,7 @@ def _answers(registry: Registry, path: str) -> bool:
         return False
 
 
-def test_a_topic_that_was_deleted_is_told_and_not_taken_for_another(own: Broker, tmp_path: Path) -> None:
+def test_a_topic_that_was_deleted_is_reported_and_not_taken_for_another(own: Broker, tmp_path: Path) -> None:
     topic = make_topic(own.address)
     registry = start(own, tmp_path / "data", topic).wait()
     try:

@@ -15,7 +15,7 @@ import httpx
 from tests.support.running import ROOT, until
 
 
-def test_urls_answer_a_killed_node_is_told_and_brought_back_and_ctrl_c_stops_all(tmp_path: Path) -> None:
+def test_urls_answer_a_killed_node_is_reported_and_brought_back_and_ctrl_c_stops_all(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "deploy.local.cluster", "--nodes", "2", "--election", "zookeeper"]
     settings = ["--queue-max", "700", "--confirm-timeout-s", "10"]
     told = tmp_path / "told.txt"

@@ -54,7 +54,9 @@ def user(name: str, node: Node) -> httpx.Client:
     return httpx.Client(base_url=node.url, auth=(name.encode(), b"secret"), timeout=PATIENT)
 
 
-def test_a_change_made_through_any_node_is_told_with_its_principal_by_every_other(cluster: Cluster) -> None:
+def test_a_change_made_through_any_node_is_reported_with_its_principal_by_every_other(
+    cluster: Cluster
+) -> None:
     primary = cluster.primary()
     second, third = (node for node in cluster.nodes if node is not primary)
     with Receiver() as receiver, user("root", primary) as root, user("zoë", second) as zoe:

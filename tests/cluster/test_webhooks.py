@@ -40,7 +40,7 @@ def cluster(kafka: Broker, tmp_path: Path) -> Iterator[Cluster]:
         found.stop()
 
 
-def test_pages_tell_from_where_a_log_has_lost_its_head(kafka: Broker) -> None:
+def test_pages_report_from_where_a_log_has_lost_its_head(kafka: Broker) -> None:
     topic = make_topic(kafka.address, {"cleanup.policy": "compact,delete"})
     options = TopicOptions(allow_delete_policy=True)
     log = KafkaLog(

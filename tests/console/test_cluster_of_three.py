@@ -78,7 +78,7 @@ def test_one_page_shows_all_nodes_whichever_of_them_answers(opened: Opened, clus
     check_accessible(page)
 
 
-def test_the_page_tells_of_a_killed_primary_and_goes_on(
+def test_the_page_reports_a_killed_primary_and_continues(
     opened: Opened, watch: Watch, cluster: Cluster
 ) -> None:
     watch.allow(BROKEN)

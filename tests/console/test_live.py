@@ -56,7 +56,7 @@ def test_what_changes_before_the_first_connection_is_shown(browser, watch: Watch
     page.context.close()
 
 
-def test_a_subject_that_is_registered_while_the_list_loads_is_told(
+def test_a_subject_that_is_registered_while_the_list_loads_is_reported(
     browser, watch: Watch, served: Place
 ) -> None:
     register(served.url, "listed")

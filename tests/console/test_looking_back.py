@@ -193,7 +193,7 @@ def test_then_and_now_are_compared(opened: Open) -> None:
     expect(page.get_by_role("region", name="Changes")).to_contain_text("removed")
 
 
-def test_what_the_log_no_longer_tells_is_said_with_the_oldest_moment(opened: Open, watch: Watch) -> None:
+def test_what_the_log_no_longer_reports_is_said_with_the_oldest_moment(opened: Open, watch: Watch) -> None:
     watch.allow(r"status of 410")
     page = opened("/subjects/lost?at=0")
     notice = page.get_by_role("status").filter(
@@ -206,7 +206,7 @@ def test_what_the_log_no_longer_tells_is_said_with_the_oldest_moment(opened: Ope
     expect(version_links(page)).to_have_text(["Version 1"])
 
 
-def test_a_subject_and_a_version_that_did_not_exist_then_are_told(opened: Open, watch: Watch) -> None:
+def test_a_subject_and_a_version_that_did_not_exist_then_are_reported(opened: Open, watch: Watch) -> None:
     watch.allow(r"status of 404")
     page = opened("/subjects/orders?at=1")
     expect(page.get_by_role("heading", name="It did not exist at that time")).to_be_visible()

@@ -59,7 +59,7 @@ def test_a_guid_is_found_under_all_its_ids(opened) -> None:
     expect(page.get_by_role("region", name="Id 7 in .europe")).to_contain_text("copy")
 
 
-def test_what_is_not_there_and_what_is_no_id_are_told(opened, watch) -> None:
+def test_what_is_not_there_and_what_is_no_id_are_reported(opened, watch) -> None:
     watch.allow("Failed to load resource: the server responded with a status of 404")
     page = opened("/lookup?id=4711")
     expect(page.get_by_text("Nothing has the id 4711")).to_be_visible()

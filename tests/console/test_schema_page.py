@@ -238,7 +238,9 @@ def test_associations_are_shown(filled: httpx.Client, opened: Open) -> None:
     expect(row.get_by_role("cell")).to_have_text(["orders", "cluster", "topic value", "WEAK"])
 
 
-def test_the_level_is_set_and_inherited_and_its_origin_is_told(filled: httpx.Client, opened: Open) -> None:
+def test_the_level_is_set_and_inherited_and_its_origin_is_reported(
+    filled: httpx.Client, opened: Open
+) -> None:
     page = opened("/subjects/same-value?view=settings")
     level = page.locator("section").filter(has_text="Compatibility level of")
     expect(level.locator("li.current")).to_contain_text("the server's setting compatibility (BACKWARD)")
@@ -274,7 +276,7 @@ def test_a_refused_change_says_why_in_its_place(filled: httpx.Client, opened: Op
     expect(mode.get_by_role("alert")).to_contain_text("42205")
 
 
-def test_a_version_is_deleted_after_its_consequences_are_told_and_brought_back(
+def test_a_version_is_deleted_after_its_consequences_are_reported_and_brought_back(
     filled: httpx.Client, opened: Open
 ) -> None:
     register(filled, "brief-value", '"int"')
@@ -294,7 +296,7 @@ def test_a_version_is_deleted_after_its_consequences_are_told_and_brought_back(
     assert filled.get("/subjects/brief-value/versions").json() == [1, 3]
 
 
-def test_a_permanent_deletion_wants_the_name_and_tells_which_ids_vanish(
+def test_a_permanent_deletion_wants_the_name_and_reports_which_ids_vanish(
     filled: httpx.Client, opened: Open
 ) -> None:
     found = register(filled, "gone-value", record("Gone"))
@@ -352,7 +354,7 @@ def test_large_schemas_are_shown_without_colours_and_the_page_stays_responsive(
     expect(page.get_by_text("No part of the schema has a tag.")).to_be_visible()
 
 
-def test_a_subject_that_does_not_exist_is_told(opened: Open, watch: Watch) -> None:
+def test_a_subject_that_does_not_exist_is_reported(opened: Open, watch: Watch) -> None:
     watch.allow("404")
     page = opened("/subjects/none")
     expect(page.get_by_role("alert")).to_contain_text("Not found")

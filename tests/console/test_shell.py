@@ -67,7 +67,7 @@ def test_the_help_lists_the_keys_and_closes(opened) -> None:
     expect(page).to_have_title("Look up an id · Registrar")
 
 
-def test_an_address_that_does_not_exist_is_told(opened) -> None:
+def test_an_address_that_does_not_exist_is_reported(opened) -> None:
     page = opened("/nothing/here")
     expect(page.get_by_role("alert")).to_contain_text("Page not found")
 

@@ -83,7 +83,7 @@ def test_a_password_is_asked_for_before_anything_is_refused_and_the_page_then_go
     expect(dialog).to_be_visible()
 
 
-def test_a_wrong_password_is_told_and_can_be_corrected(opened: Opened, watch: Watch) -> None:
+def test_a_wrong_password_is_reported_and_can_be_corrected(opened: Opened, watch: Watch) -> None:
     watch.allow(UNAUTHORIZED)
     page = opened()
     sign_in(page, "bob", "guess")
@@ -169,7 +169,7 @@ def test_an_expired_session_asks_again_and_the_page_goes_on(opened: Opened, issu
     signed_in(page, "carol")
 
 
-def test_a_refusal_of_the_issuer_is_told(opened: Opened) -> None:
+def test_a_refusal_of_the_issuer_is_reported(opened: Opened) -> None:
     page = opened()
     at_issuer(page, "")
     expect(page.get_by_role("alert")).to_contain_text("The issuer refused: Nobody signed in")

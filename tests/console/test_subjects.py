@@ -276,7 +276,7 @@ def fail(route: Route, status: int | None, body: object) -> None:
         route.fulfill(status=status, json=body)
 
 
-def test_a_failure_is_told_and_can_be_retried(subjects, watch) -> None:
+def test_a_failure_is_reported_and_can_be_retried(subjects, watch) -> None:
     watch.allow("Failed to load resource")
     page = subjects()
     failing = re.compile(r"/subjects\?")

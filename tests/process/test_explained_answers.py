@@ -32,7 +32,7 @@ def test_a_verdict_for_people_comes_through_every_server(served: Registry) -> No
         assert levels["BACKWARD"] == {"compatible": True, "messages": []}
 
 
-def test_a_registration_is_told_what_it_repeats(served: Registry) -> None:
+def test_a_registration_reports_what_it_repeats(served: Registry) -> None:
     with httpx.Client(base_url=served.url, timeout=30) as client:
         target = "/subjects/repeated/versions"
         texts = ('{"type":"string","title":"t"}', '{"title":"t","type":"string"}')

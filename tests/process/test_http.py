@@ -190,7 +190,7 @@ def test_head_has_the_headers_of_get(client: RawClient) -> None:
     assert client.send(get("/schemas/types")).reply().status == 200
 
 
-def test_head_tells_no_length_of_a_stream(client: RawClient) -> None:
+def test_head_reports_no_length_of_a_stream(client: RawClient) -> None:
     request = get("/changes", "Accept: text/event-stream").replace(b"GET", b"HEAD")
     reply = client.send(request).reply(bodiless=True)
     assert reply.headers["content-type"] == "text/event-stream; charset=utf-8"

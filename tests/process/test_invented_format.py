@@ -112,7 +112,7 @@ class Formats(HTMLParser):
 
 
 @pytest.mark.skipif(not is_complete(), reason="the console's libraries are not bundled")
-def test_the_console_is_told_about_it(url: str) -> None:
+def test_the_console_reports_it(url: str) -> None:
     page = Formats()
     page.feed(httpx.get(f"{url}/ui/").text)
     assert json.loads(page.said)[-1] == {

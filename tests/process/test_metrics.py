@@ -71,7 +71,7 @@ def test_requests_of_all_processes_are_counted(new: Registry) -> None:
     until(all_counted, 60, "the counts of both readers")
 
 
-def test_the_state_of_log_and_store_is_told(new: Registry) -> None:
+def test_the_state_of_log_and_store_is_reported(new: Registry) -> None:
     register(new, "a")
     register(new, "b")
     httpx.delete(f"{new.url}/subjects/b", timeout=PATIENT).raise_for_status()
@@ -157,7 +157,7 @@ def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:
         registry.stop()
 
 
-def test_a_node_that_does_not_answer_is_told(tmp_path: Path) -> None:
+def test_a_node_that_does_not_answer_is_reported(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data", "--readers", "1").wait()
     (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.main")
     freeze(node)
@@ -172,5 +172,5 @@ def test_a_node_that_does_not_answer_is_told(tmp_path: Path) -> None:
     assert registry.stop() == 0
 
 
-def test_log_lines_tell_a_start(registry: Registry) -> None:
+def test_log_lines_report_a_start(registry: Registry) -> None:
     assert re.search(r"info +node +log and store opened in [\d.]+ s: log at 0, store at 0", registry.output)

@@ -47,18 +47,18 @@ def refusal(node: Registry) -> str:
         node.kill()
 
 
-def test_a_folder_of_a_cluster_without_its_brokers_is_told(sound: Registry) -> None:
+def test_a_folder_of_a_cluster_without_its_brokers_is_reported(sound: Registry) -> None:
     assert sound.stop() == 0
     said = refusal(Registry(sound.data, "--readers", "1"))
     assert "was built from the topic mistakes-" in said
     assert "give kafka = HOST:PORT" in said
 
 
-def test_a_second_node_in_a_folder_is_told(sound: Registry, flags: tuple[str, ...]) -> None:
+def test_a_second_node_in_a_folder_is_reported(sound: Registry, flags: tuple[str, ...]) -> None:
     assert "give each node its own folder (data)" in refusal(Registry(sound.data, *flags))
 
 
-def test_a_peer_port_that_is_taken_is_told(flags: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_peer_port_that_is_taken_is_reported(flags: tuple[str, ...], tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -67,7 +67,7 @@ def test_a_peer_port_that_is_taken_is_told(flags: tuple[str, ...], tmp_path: Pat
     assert said == f"cannot serve peers at {address}: Address already in use; see peer_listen\n"
 
 
-def test_an_address_that_another_node_had_first_is_told_and_that_node_stays_across_a_restart(
+def test_an_address_that_another_node_had_first_is_reported_and_that_node_stays_across_a_restart(
     flags: tuple[str, ...], tmp_path: Path
 ) -> None:
     address = f"http://127.0.0.1:{free_port()}"
@@ -95,7 +95,7 @@ def test_an_address_that_another_node_had_first_is_told_and_that_node_stays_acro
         until(lambda: rightful.role == "primary", ENDED_S, "the first to write again")
 
 
-def test_tls_with_a_listener_without_it_is_told(kafka: Broker) -> None:
+def test_tls_with_a_listener_without_it_is_reported(kafka: Broker) -> None:
     with pytest.raises(Unreachable, match="see kafka_security_protocol"):
         KafkaLog(
             Security(security_protocol="SSL"), kafka.address, "schemas",

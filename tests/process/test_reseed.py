@@ -243,7 +243,7 @@ def killed_at_the_first_progress(command: list[str]) -> None:
                 break
 
 
-def test_a_record_that_the_topic_does_not_take_is_told_before_anything_is_written(
+def test_a_record_that_the_topic_does_not_take_is_reported_before_anything_is_written(
     kafka: Broker, topic: str, tmp_path: Path
 ) -> None:
     subject = Subject(".", "large")

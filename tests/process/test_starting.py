@@ -63,7 +63,9 @@ def test_a_child_that_may_not_be_executed_ends_the_parent_with_a_message(interpr
 
 
 @pytest.mark.logs_errors(r"ended \(SIGKILL\)", "may not be executed; restarting")
-def test_a_child_that_cannot_be_started_again_for_a_while_is_told_and_comes_back(interpreter: Path) -> None:
+def test_a_child_that_cannot_be_started_again_for_a_while_is_reported_and_comes_back(
+    interpreter: Path
+) -> None:
     with node_run_by(interpreter) as node:
         (reader,) = (pid for pid in node.processes() if b"registry.reader.main" in command_line(pid))
         interpreter.chmod(0o644)
@@ -97,12 +99,12 @@ def test_logs_in_json_are_json_from_start_to_end(lines: list[dict[str, Any]]) ->
     assert {line["process"] for line in lines} >= {"parent", "node"}
 
 
-def test_the_end_is_told_in_one_line(lines: list[dict[str, Any]]) -> None:
+def test_the_end_is_reported_in_one_line(lines: list[dict[str, Any]]) -> None:
     assert [line["process"] for line in lines if line["message"] == "stopped"] == ["parent"]
     assert lines[-1]["message"] == "stopped"
 
 
-def test_variables_that_are_no_settings_are_told_once(lines: list[dict[str, Any]]) -> None:
+def test_variables_that_are_no_settings_are_reported_once(lines: list[dict[str, Any]]) -> None:
     (told,) = (line for line in lines if "ignored environment variables" in line["message"])
     assert told["message"].endswith(": REGISTRAR_1_PORT, REGISTRAR_METRICS_SERVICE_HOST")
 

@@ -58,21 +58,21 @@ def told_by(command: str, flags: tuple[str, ...], announced_if_slow: str, folder
         ("serve --readers 0", "waiting for Kafka at {}; there is no store yet, so nothing is served"),
     ],
 )
-def test_that_kafka_is_waited_for_is_told(
+def test_that_kafka_is_waited_for_is_reported(
     command: str, announced_if_slow: str, silent: str, tmp_path: Path
 ) -> None:
     told_by(command, ("--kafka", silent), announced_if_slow.format(silent), tmp_path)
 
 
 @pytest.mark.parametrize("command", ["snapshot list", "snapshot restore"])
-def test_that_an_object_store_is_waited_for_is_told(command: str, silent: str, tmp_path: Path) -> None:
+def test_that_an_object_store_is_waited_for_is_reported(command: str, silent: str, tmp_path: Path) -> None:
     location = f"s3://bucket/x?region=eu&scheme=http&endpoint_override={silent}"
     announced_if_slow = "registrar: waiting for the snapshots in s3://bucket/x"
     told_by(command, ("--snapshots", location), announced_if_slow, tmp_path)
 
 
 @pytest.mark.long
-def test_that_the_keyset_is_waited_for_is_told(
+def test_that_the_keyset_is_waited_for_is_reported(
     silent: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A node with a store waits for its log, and then for the keyset on the same brokers."""
@@ -84,5 +84,5 @@ def test_that_the_keyset_is_waited_for_is_told(
     assert f"waiting for the keyset of sensitive metadata in _schema_encoders at {silent}" in caplog.text
 
 
-def test_it_is_told_in_the_first_second() -> None:
+def test_it_is_reported_in_the_first_second() -> None:
     assert waiting.ANNOUNCE_AFTER_S < 1

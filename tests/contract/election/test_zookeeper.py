@@ -50,7 +50,7 @@ async def connected(authority: Authority, auth: str = "") -> AsyncIterator[Conne
         await connection.close()
 
 
-def test_that_servers_are_waited_for_is_told_before_they_count_as_unreachable() -> None:
+def test_that_servers_are_waited_for_is_reported_before_they_count_as_unreachable() -> None:
     async def scenario() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             address = f"127.0.0.1:{silent.getsockname()[1]}"

@@ -77,7 +77,7 @@ def test_nobody_but_the_owner_may_read_it(tmp_path: Path) -> None:
         assert not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO), path
 
 
-def test_a_second_process_is_refused_and_told_who_has_the_log(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_and_learns_who_has_the_log(tmp_path: Path) -> None:
     log = opened(tmp_path)
     second = subprocess.run(
         [sys.executable, "-c", OPEN_AND_SAY, str(tmp_path / "log")],

@@ -163,7 +163,9 @@ def test_compaction_makes_no_other_log(own: Broker, opened: Opened) -> None:
 
 
 @pytest.mark.long
-def test_a_log_restored_with_its_leader_epochs_is_told_by_its_records(opened: Opened, tmp_path: Path) -> None:
+def test_a_log_restored_with_its_leader_epochs_is_identified_by_its_records(
+    opened: Opened, tmp_path: Path
+) -> None:
     with Broker(tmp_path / "broker") as broker:
         topic = make_topic(broker.address)
         writer = opened(broker.address, topic)

@@ -196,7 +196,7 @@ def test_a_topic_that_was_made_anew_gets_nothing_of_the_old_one(kafka: Broker, o
     assert anew.query_end(30) <= by_name
 
 
-def test_a_store_that_is_ahead_of_the_log_is_told_that_it_was_cut(kafka: Broker, opened: Opened) -> None:
+def test_a_store_that_is_ahead_of_the_log_learns_that_it_was_cut(kafka: Broker, opened: Opened) -> None:
     topic = make_topic(kafka.address)
     log = opened(kafka.address, topic)
     log.claim()
@@ -205,7 +205,7 @@ def test_a_store_that_is_ahead_of_the_log_is_told_that_it_was_cut(kafka: Broker,
     refused_by_all(log)
 
 
-def test_a_head_that_is_gone_is_told_to_who_needs_it(kafka: Broker, opened: Opened) -> None:
+def test_a_head_that_is_gone_is_reported_to_whom_it_concerns(kafka: Broker, opened: Opened) -> None:
     topic = make_topic(kafka.address, {"cleanup.policy": "compact,delete"})
     log = opened(kafka.address, topic, options=TopicOptions(allow_delete_policy=True))
     log.claim()
@@ -266,7 +266,7 @@ def test_a_permission_that_is_missing_is_named(odd: OddBroker, opened: Opened) -
     refused(lambda: log.query_end(30), f"needs Describe on topic {topic}")
 
 
-def test_who_may_not_read_how_long_the_fence_lasts_is_told_and_takes_it_for_a_day(
+def test_who_may_not_read_how_long_the_fence_lasts_is_reported_and_takes_it_for_a_day(
     odd: OddBroker, opened: Opened
 ) -> None:
     rule(odd, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL, AclPermissionType.ALLOW)
@@ -278,7 +278,7 @@ def test_who_may_not_read_how_long_the_fence_lasts_is_told_and_takes_it_for_a_da
     assert log.fencing == Fencing(DEFAULT_S / 4)
 
 
-def test_who_may_not_make_the_topic_is_told(odd: OddBroker, opened: Opened) -> None:
+def test_who_may_not_make_the_topic_is_reported(odd: OddBroker, opened: Opened) -> None:
     allow, prefixed = AclPermissionType.ALLOW, ResourcePatternType.PREFIXED
     rule(odd, ResourceType.TOPIC, "new-", AclOperation.DESCRIBE, allow, user=LIMITED_USER, pattern=prefixed)
     rule(odd, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL, allow)

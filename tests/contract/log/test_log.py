@@ -216,7 +216,7 @@ def test_a_closed_log_refuses_everything(log: Log) -> None:
             call()
 
 
-def test_a_log_is_told_from_another_history_of_its_own(log: Log) -> None:
+def test_a_log_is_distinguished_from_another_history_of_its_own(log: Log) -> None:
     log.append(entries(20))
     held = read_all(log, 20)
     lineage = NOTHING.extended(held)

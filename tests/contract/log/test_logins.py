@@ -134,7 +134,7 @@ MISMATCHES = {
 
 
 @pytest.mark.parametrize("case", MISMATCHES)
-def test_a_listener_of_another_protocol_is_told_apart(broker: SecuredBroker, case: str) -> None:
+def test_a_listener_of_another_protocol_is_distinguished(broker: SecuredBroker, case: str) -> None:
     listener, login, uses, protocol = MISMATCHES[case]
     logins = {"users": broker.for_users(), "tls": broker.for_tls(), "plain": Security(client_id="plain")}
     # A login of its own, because listeners that have worked are not told apart again.
@@ -189,7 +189,7 @@ def test_a_client_certificate_of_another_authority_names_its_settings(
     assert text.endswith("see kafka_ssl_certificate_location and kafka_ssl_key_location")
 
 
-def test_a_token_that_has_expired_is_told(broker: SecuredBroker, endpoint: TokenEndpoint) -> None:
+def test_a_token_that_has_expired_is_reported(broker: SecuredBroker, endpoint: TokenEndpoint) -> None:
     endpoint.answer(now=1_700_000_000, lifetime_s=300)
     text = refusal(broker, broker.tokens, broker.for_tokens(client_id="expired"))
     assert text == (
@@ -198,7 +198,7 @@ def test_a_token_that_has_expired_is_told(broker: SecuredBroker, endpoint: Token
     )
 
 
-def test_a_token_for_others_is_told(broker: SecuredBroker, endpoint: TokenEndpoint) -> None:
+def test_a_token_for_others_is_reported(broker: SecuredBroker, endpoint: TokenEndpoint) -> None:
     endpoint.answer(audience="others")
     text = refusal(broker, broker.tokens, broker.for_tokens(client_id="others"))
     assert text.startswith('it refuses the token ({"status":"invalid_token"}); see kafka_sasl_oauthbearer_')

@@ -523,7 +523,7 @@ def _kill(store: Store) -> None:
     os.close(store._lock_fd)  # type: ignore[attr-defined]
 
 
-def test_a_second_process_is_refused_and_told_who_has_the_store(tmp_path: Path, store: Store) -> None:
+def test_a_second_process_is_refused_and_learns_who_has_the_store(tmp_path: Path, store: Store) -> None:
     with pytest.raises(StoreError, match=f"open for writing by process {os.getpid()}"):
         opened(tmp_path)
 

@@ -59,7 +59,7 @@ def test_changes_are_printed_from_the_beginning_to_the_end(registry: Registry) -
     assert "version_registered  b" in verb("changes", "--after", "0", "--url", registry.url).out
 
 
-def test_changes_that_cannot_be_had_are_told(registry: Registry) -> None:
+def test_changes_that_cannot_be_had_are_reported(registry: Registry) -> None:
     unknown = verb("changes", "--kind", "nonsense", "--url", registry.url)
     assert (unknown.status, "unknown kind of event" in unknown.err) == (2, True)
     assert verb("history", "none", "--url", registry.url).status == 1

@@ -173,7 +173,7 @@ def test_standard_input_is_the_default(written: Written) -> None:
     assert (done.returncode, json.loads(done.stdout)) == (0, {"x": 1.5})
 
 
-def test_objections_of_a_schema_are_told(written: Written, tmp_path: Path) -> None:
+def test_objections_of_a_schema_are_reported(written: Written, tmp_path: Path) -> None:
     file = tmp_path / "message"
     file.write_bytes(written.values[1][:5] + b'{"y": "\xc2\x9b"}')
     done = decode(written, "--validate", str(file), of_topic=False)
@@ -196,7 +196,7 @@ def test_objections_of_a_schema_are_told(written: Written, tmp_path: Path) -> No
         ),
     ],
 )
-def test_what_cannot_be_decoded_is_told_in_one_line(
+def test_what_cannot_be_decoded_is_reported_in_one_line(
     written: Written, tmp_path: Path, data: bytes, text: str
 ) -> None:
     file = tmp_path / "message"

@@ -100,7 +100,7 @@ def places(foreign: Foreign, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("line", [*VERBS, *WITH_ARGUMENT])
-def test_an_answer_that_no_registry_gives_is_told(
+def test_an_answer_that_no_registry_gives_is_reported(
     foreign: Foreign, places: dict[str, str], tmp_path: Path, line: str
 ) -> None:
     words = [places.get(each, each) for each in line.split()]

@@ -37,7 +37,7 @@ def run(
 @pytest.mark.parametrize(
     "words", [("subjects",), ("subjects", "--json"), ("status",), ("show", NAME), ("show", "--help")]
 )
-def test_a_full_disk_is_told(url: str, words: tuple[str, ...]) -> None:
+def test_a_full_disk_is_reported(url: str, words: tuple[str, ...]) -> None:
     done = run(*words, "--url", url, shell="> /dev/full", stderr=subprocess.PIPE)
     assert done.returncode == 2
     assert done.stderr.decode() == "registrar: [Errno 28] No space left on device\n"

@@ -174,7 +174,7 @@ def test_registries_have_names_and_credentials_of_their_own(site: Site, tmp_path
         ({"NETRC": "/nowhere"}, "NETRC names /nowhere, which is not a file"),
     ],
 )
-def test_credentials_that_do_not_serve_are_told_without_their_secret(
+def test_credentials_that_do_not_serve_are_reported_without_their_secret(
     site: Site, environment: dict[str, str], told: str
 ) -> None:
     done = verb_process("subjects", "--url", site.plain, **environment)
@@ -242,13 +242,13 @@ def test_all_that_a_registry_holds_is_read_with_the_same_credentials(site: Site,
     assert "does not allow this with the password of 'alice' in the URL" in forbidden.err
 
 
-def test_what_a_user_may_not_do_is_told(site: Site) -> None:
+def test_what_a_user_may_not_do_is_reported(site: Site) -> None:
     done = verb("config", "set", "--level", "FULL", "--url", with_user(site.plain, "alice:secret"))
     assert done.status == 2
     assert "does not allow this with the password of 'alice' in the URL" in done.err
 
 
-def test_the_status_tells_a_refusal_from_a_node_that_does_not_answer(site: Site) -> None:
+def test_the_status_distinguishes_a_refusal_from_a_node_that_does_not_answer(site: Site) -> None:
     dead = f"http://127.0.0.1:{free_port()}"
     allowed, refused, forbidden = (
         with_user(site.plain, each) for each in ("admin:secret", "admin:wrong", "alice:secret")
@@ -274,7 +274,7 @@ def test_tls_needs_the_ca(site: Site) -> None:
     assert (missing.status, "/nowhere cannot be used for TLS" in missing.err) == (2, True)
 
 
-def test_tls_and_plain_http_are_told_apart(site: Site) -> None:
+def test_tls_and_plain_http_are_distinguished(site: Site) -> None:
     plain = verb("subjects", "--url", site.secure.replace("https", "http"))
     assert (plain.status, "write https://" in plain.err) == (2, True)
     tls = verb("subjects", "--url", site.plain.replace("http", "https"))
@@ -311,7 +311,7 @@ def test_the_next_address_is_asked_if_one_is_dead_or_not_ready(registry: Served)
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[", "closed the connection"),
     ],
 )
-def test_a_server_that_is_no_registry_is_told(answer: bytes, told: str) -> None:
+def test_a_server_that_is_no_registry_is_reported(answer: bytes, told: str) -> None:
     with answering(answer) as url:
         done = verb("subjects", "--url", url)
     assert (done.status, done.out) == (2, "")
@@ -344,14 +344,14 @@ def test_answers_cannot_steer_the_terminal() -> None:
         (",", "no URL of a registry is given"),
     ],
 )
-def test_an_address_that_leads_nowhere_is_told(url: str, told: str) -> None:
+def test_an_address_that_leads_nowhere_is_reported(url: str, told: str) -> None:
     done = verb("subjects", "--url", url)
     assert done.status == 2
     assert told in done.err
     assert "secret" not in done.err
 
 
-def test_a_path_without_a_registry_is_told(registry: Served) -> None:
+def test_a_path_without_a_registry_is_reported(registry: Served) -> None:
     done = verb("subjects", "--url", f"{registry.url}/elsewhere")
     assert done.status == 2
     assert "has no /subjects: check the path of the URL" in done.err

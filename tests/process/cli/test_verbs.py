@@ -102,7 +102,7 @@ def test_references_metadata_and_types_are_registered(client: Client) -> None:
         (OLD, "x.avsc", ("--reference", "a=verbs-none:1"), 1, "verbs-none"),
     ],
 )
-def test_a_refused_schema_is_told(
+def test_a_refused_schema_is_reported(
     client: Client, subject: str, schema: object, name: str, words: tuple[str, ...], status: int, told: str
 ) -> None:
     done = client("register", subject, client.file(schema, name), *words)
@@ -171,7 +171,7 @@ def test_a_schema_is_shown_by_subject_id_and_guid(client: Client, subject: str) 
         ((), 2), (("a", "--id", "1"), 2),
     ],
 )  # fmt: skip
-def test_a_schema_that_there_is_not_is_told(client: Client, words: tuple[str, ...], status: int) -> None:
+def test_a_schema_that_there_is_not_is_reported(client: Client, words: tuple[str, ...], status: int) -> None:
     assert client("show", *words).status == status
 
 
@@ -224,7 +224,7 @@ def test_types_are_not_compared(client: Client, subject: str) -> None:
     assert (done.status, "no compatibility between types" in done.err) == (1, True)
 
 
-def test_a_deletion_tells_its_consequences_first(client: Client, subject: str) -> None:
+def test_a_deletion_shows_its_consequences_first(client: Client, subject: str) -> None:
     other = {"type": "record", "name": "Outer", "fields": [{"name": "r", "type": "R"}]}
     refers = ("--reference", f"R={subject}:1")
     assert client("register", f"{subject}-user", client.file(other), *refers).status == 0
@@ -417,7 +417,7 @@ def test_a_name_of_a_file_and_of_a_subject_is_not_guessed(client: Client) -> Non
     assert diff("./verbs-both.avsc", path).out == "the same\n"
 
 
-def test_the_status_of_nodes_is_told(client: Client) -> None:
+def test_the_status_of_nodes_is_reported(client: Client) -> None:
     found = client.json("status")
     (node,) = found["nodes"]
     assert (node["ready"], node["role"], found["problems"]) == (True, "primary", [])

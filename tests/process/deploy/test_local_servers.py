@@ -140,7 +140,7 @@ def test_a_client_behind_a_proxy_is_cut_off_alone(own: Broker) -> None:
     assert sent(cut_off.address, "apart", b"4")
 
 
-def test_a_zookeeper_keeps_what_it_was_told_over_stop_and_kill(tmp_path: Path) -> None:
+def test_a_zookeeper_keeps_what_it_was_given_over_stop_and_kill(tmp_path: Path) -> None:
     with ZooKeeper(tmp_path / "zookeeper") as server:
         told(server, lambda client: client.create("/kept", b"1"))
         server.restart()
@@ -194,7 +194,7 @@ def connect(proxy: Proxy) -> socket.socket:
     return socket.create_connection(("127.0.0.1", proxy.port), timeout=30)
 
 
-def test_a_cut_network_loses_nothing_and_tells_nobody(echo: socket.socket) -> None:
+def test_a_cut_network_loses_nothing_and_informs_nobody(echo: socket.socket) -> None:
     with Proxy(address(echo)) as proxy, connect(proxy) as client:
         server, _ = echo.accept()
         with server:
@@ -243,7 +243,7 @@ def test_a_jar_that_is_not_the_listed_one_is_refused(tmp_path: Path) -> None:
         jars.kafka_jars().check(tmp_path)
 
 
-def test_no_java_is_told_in_one_line(tmp_path: Path) -> None:
+def test_no_java_is_reported_in_one_line(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "LANG": "C.UTF-8"}
     done = subprocess.run(
         [sys.executable, "-m", "deploy.local.jars"],

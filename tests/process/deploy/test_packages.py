@@ -144,7 +144,7 @@ def test_the_installed_requirements_are_the_declared_ones(installed: Path) -> No
     run(sys.executable, "-m", "pip", "--python", installed / "python", "check", folder=installed)
 
 
-def test_the_installed_command_tells_its_version_and_serves(installed: Path, tmp_path: Path) -> None:
+def test_the_installed_command_reports_its_version_and_serves(installed: Path, tmp_path: Path) -> None:
     assert run(installed / "registrar", "--version", folder=tmp_path) == f"registrar {VERSION}\n"
     node = Node(tmp_path / "node", ["--readers", "1"])
     node.command = [str(installed / "registrar"), *node.command[node.command.index("serve") :]]

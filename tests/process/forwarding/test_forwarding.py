@@ -172,7 +172,7 @@ async def test_without_a_primary_in_time_it_is_refused() -> None:
 
 
 @running
-async def test_a_primary_out_of_reach_is_told_apart_from_none() -> None:
+async def test_a_primary_out_of_reach_is_distinguished_from_none() -> None:
     async with group(2) as nodes:
         await nodes.members[0].peers.stop(1.0)
         nodes.elect(0)

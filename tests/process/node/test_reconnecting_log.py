@@ -34,7 +34,7 @@ class Turning:
         self.closed.set()
 
 
-def test_whoever_uses_a_log_that_is_let_go_is_told_why() -> None:
+def test_whoever_uses_a_log_that_is_let_go_is_reported_why() -> None:
     def another() -> Any:
         raise ForeignLog("the topic was made anew")
 

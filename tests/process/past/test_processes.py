@@ -86,7 +86,7 @@ def test_the_next_read_shows_what_was_written(registry: Registry) -> None:
         assert len(get(registry, f"/subjects/mine/versions?atOffset={offset - 1}").content) > 0
 
 
-def test_a_deleted_subject_is_told_from_a_snapshot_and_the_log(registry: Registry) -> None:
+def test_a_deleted_subject_is_reconstructed_from_a_snapshot_and_the_log(registry: Registry) -> None:
     first = register(registry, "gone", "a")
     text = get(registry, "/subjects/gone/versions/1").text
     place = httpx.post(f"{registry.url}/admin/snapshots", headers={"content-type": "application/json"}).json()

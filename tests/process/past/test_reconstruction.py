@@ -150,7 +150,7 @@ def examined(past: Past, chance: random.Random) -> tuple[int, list[RegistryError
     return told, lost
 
 
-def test_a_whole_log_tells_everything(past: Past) -> None:
+def test_a_whole_log_reconstructs_everything(past: Past) -> None:
     past.append(said(300, SUBJECTS))
     assert examined(past, random.Random(1)) == (60, [])
 
@@ -181,7 +181,7 @@ def test_what_was_compacted_before_the_store_was_built_is_lost_up_to_the_next_sn
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_random_pasts_are_told_or_known_to_be_lost(past: Past, seed: int) -> None:
+def test_random_pasts_are_reconstructed_or_known_to_be_lost(past: Past, seed: int) -> None:
     chance = random.Random(seed)
     told = 0
     for _ in range(4):
@@ -192,7 +192,7 @@ def test_random_pasts_are_told_or_known_to_be_lost(past: Past, seed: int) -> Non
     assert told
 
 
-def test_a_subject_that_has_not_changed_is_told_whatever_the_log_has_lost(past: Past) -> None:
+def test_a_subject_that_has_not_changed_is_reconstructed_whatever_the_log_has_lost(past: Past) -> None:
     past.append(said(100, 1))
     unchanged = past.log.end()
     past.compact()
@@ -249,7 +249,9 @@ def test_a_snapshot_of_records_that_the_log_lost_is_passed_over(past: Past, tmp_
     assert examined(past, random.Random(6)) == (60, [])
 
 
-def test_a_log_with_other_records_at_the_same_offsets_tells_nothing(past: Past, tmp_path: Path) -> None:
+def test_a_log_with_other_records_at_the_same_offsets_reconstructs_nothing(
+    past: Past, tmp_path: Path
+) -> None:
     past.append(said(50, 1))
     other = Past(tmp_path / "other")
     other.at = past.at

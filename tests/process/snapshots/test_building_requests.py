@@ -103,7 +103,7 @@ def test_a_build_that_fails_is_tried_again_but_not_for_ever(settings: Settings, 
     assert next_built(settings, catalogue) is None
 
 
-def test_a_watcher_that_is_told_to_stop_leaves_its_request_as_it_was(
+def test_a_watcher_that_is_asked_to_stop_leaves_its_request_as_it_was(
     settings: Settings, catalogue: Catalogue
 ) -> None:
     """The number of attempts does not matter: watchers are restarted now and then."""

@@ -88,7 +88,7 @@ def snapshots(data: Path) -> tuple[Manifest, Manifest]:
     return build(data, log, len(OLD)), build(data, log)
 
 
-def test_what_differs_is_told(tmp_path: Path) -> None:
+def test_what_differs_is_reported(tmp_path: Path) -> None:
     old, new = snapshots(tmp_path)
     told = {
         (each["change"], each["what"], each["name"], each.get("version"))
@@ -112,7 +112,7 @@ def test_what_differs_is_told(tmp_path: Path) -> None:
     assert ("added", "gone") in told_back
 
 
-def test_it_is_told_in_words(tmp_path: Path) -> None:
+def test_it_is_reported_in_words(tmp_path: Path) -> None:
     old, new = snapshots(tmp_path)
     done = run(tmp_path, old.id, new.id)
     assert done.returncode == 1

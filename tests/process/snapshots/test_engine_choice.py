@@ -110,7 +110,7 @@ def test_if_the_disk_of_spark_is_full_the_built_in_fold_builds(data: Path, tmp_p
 
 
 @pytest.mark.long
-def test_too_small_a_heap_is_told_in_a_line(data: Path) -> None:
+def test_too_small_a_heap_is_reported_in_a_line(data: Path) -> None:
     refused = build(data, "--engine", "spark", "--snapshots-spark-conf", "spark.driver.memory=64m")
     assert refused.returncode == 1
     last = refused.stderr.splitlines()[-1]

@@ -130,7 +130,7 @@ def test_an_empty_snapshot_is_one_too(tmp_path: Path, location: Location) -> Non
     store.close()
 
 
-def test_a_full_map_is_told_and_leaves_nothing(tmp_path: Path, location: Location) -> None:
+def test_a_full_map_is_reported_and_leaves_nothing(tmp_path: Path, location: Location) -> None:
     manifest = sealed(location, [(b"V%d" % n, b"x" * 100_000) for n in range(30)])
     with pytest.raises(StoreError, match="store_map_bytes"):
         load(manifest, location, tmp_path / "store-1", map_bytes=1 << 20, on_step=quiet)

@@ -194,7 +194,7 @@ def embedded(data: Path, entries: int, first: int = 0) -> Settings:
     return Settings(data=data, store_map_bytes=256 << 20)
 
 
-def test_a_build_takes_the_logs_end_and_the_newest_base_and_tells_the_catalogue(tmp_path: Path) -> None:
+def test_a_build_takes_the_logs_end_and_the_newest_base_and_reports_to_the_catalogue(tmp_path: Path) -> None:
     known = embedded(tmp_path, 20)
     with closing(open_catalogue(known)) as catalogue:
         first = builder.build_now(known, catalogue, "local", silent)
@@ -385,7 +385,7 @@ def test_the_catalogue_knows_the_base_while_a_build_goes_on(tmp_path: Path) -> N
     assert claimed.base == "", "another builder may choose another one"
 
 
-def test_the_catalogue_tells_how_far_a_build_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_catalogue_reports_how_far_a_build_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "PROGRESS_S", 0.01)
     known = embedded(tmp_path, 20)
     base = builder.build_now(known, None, "local", silent)

@@ -225,7 +225,7 @@ def test_a_node_starts_from_the_next_older_snapshot_that_is_signed(tmp_path: Pat
         assert registry.stop() == 0
 
 
-def test_the_past_is_not_told_from_what_is_not_signed(tmp_path: Path) -> None:
+def test_the_past_is_not_reconstructed_from_what_is_not_signed(tmp_path: Path) -> None:
     known = embedded(tmp_path, 20)
     made = built(known, 20, KEY)
     strip(known, made.id)

@@ -272,7 +272,7 @@ def test_a_full_snapshot_by_spark_follows_deltas(
     check(made, local.build(opened(None, "", 41), silent), opened(None, "", 41), log)
 
 
-def test_how_far_it_is_is_told_in_tasks(
+def test_how_far_it_is_is_reported_in_tasks(
     spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
 ) -> None:
     embedded(tmp_path, [entry(number) for number in range(100)])

@@ -282,7 +282,7 @@ class Slow:
         self._file.unlink()
 
 
-def test_a_node_that_loads_is_alive_and_tells_how_far_it_is(data: Path, filled: Filled) -> None:
+def test_a_node_that_loads_is_alive_and_reports_how_far_it_is(data: Path, filled: Filled) -> None:
     (_, newest), wanted = filled
     slow = Slow(data / "snapshots" / newest.id / newest.parts[0].name)
     registry = start(data, "--request-timeout-s", "5")
@@ -334,7 +334,7 @@ def test_a_node_that_is_killed_while_it_loads_takes_the_loading_with_it(data: Pa
         registry.stop()
 
 
-def test_a_node_that_is_told_to_stop_while_it_loads_leaves_nothing_half_made(
+def test_a_node_that_is_asked_to_stop_while_it_loads_leaves_nothing_half_made(
     data: Path, filled: Filled
 ) -> None:
     (_, newest), _ = filled

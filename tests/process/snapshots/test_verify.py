@@ -79,7 +79,9 @@ def test_parts_that_changed_places_are_named(location: Location, sound: Manifest
     assert {each.split()[0] for each in found} == {part.name for part in sound.parts[:2]}
 
 
-def test_a_missing_manifest_and_one_of_another_snapshot_are_told(location: Location, sound: Manifest) -> None:
+def test_a_missing_manifest_and_one_of_another_snapshot_are_reported(
+    location: Location, sound: Manifest
+) -> None:
     other = sealed(location, [(b"Va", b"")])
     location.write(f"{sound.id}/{MANIFEST}", other.dumps())
     assert any(other.id in each for each in findings(location, sound))

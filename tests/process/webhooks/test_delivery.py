@@ -180,7 +180,7 @@ def test_a_receiver_within_the_network_is_neither_registered_nor_reached(
     assert {each.path for each in receiver.received} == {"/hook"}
 
 
-def test_a_test_tells_what_came_back_and_moves_nothing(webhooks: Webhooks, receiver: Receiver) -> None:
+def test_a_test_reports_what_came_back_and_moves_nothing(webhooks: Webhooks, receiver: Receiver) -> None:
     before = webhooks.put("tested", receiver)
     receiver.replies.append(Reply(503))
     failed, accepted = (webhooks.answer("POST", "/tested/test") for _ in range(2))

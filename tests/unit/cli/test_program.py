@@ -44,7 +44,7 @@ EVERY_VERB = dict(verbs(LazyVerbs(VERBS)))
 
 
 @pytest.mark.parametrize("words", EVERY_VERB, ids=" ".join)
-def test_the_help_of_a_verb_fits_a_screen_and_tells_its_exit_status(
+def test_the_help_of_a_verb_fits_a_screen_and_reports_its_exit_status(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
@@ -69,7 +69,7 @@ def test_the_help_of_a_group_is_not_cut(
 
 
 @pytest.mark.parametrize("words", EVERY_VERB, ids=" ".join)
-def test_the_docs_list_the_exit_statuses_that_the_help_tells(words: tuple[str, ...]) -> None:
+def test_the_docs_list_the_exit_statuses_that_the_help_reports(words: tuple[str, ...]) -> None:
     _, told, statuses = (EVERY_VERB[words].epilog or "").partition("Exit status: ")
     if told:
         page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
@@ -101,7 +101,7 @@ def test_the_table_says_what_the_verbs_say() -> None:
         (["completion", "tcsh"], "'tcsh' is not one of 'bash', 'zsh', 'fish'"),
     ],
 )
-def test_wrong_usage_is_told_with_a_suggestion(
+def test_wrong_usage_is_reported_with_a_suggestion(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2

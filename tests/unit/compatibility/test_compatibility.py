@@ -83,7 +83,7 @@ def test_only_transitive_levels_look_beyond_the_latest(
     assert (check(small, "s", record("R", "a", "b")) == []) is compatible
 
 
-def test_a_transitive_check_tells_the_newest_version_that_fails_and_stops(small: SmallRegistry) -> None:
+def test_a_transitive_check_reports_the_newest_version_that_fails_and_stops(small: SmallRegistry) -> None:
     small.level("s", "NONE")
     for schema in (STRING, record("R", "z"), AB_DEFAULT):
         small.register("s", schema)
@@ -115,7 +115,7 @@ class TestMessages:
         small.level("s", "FORWARD")
         assert check(small, "s", A)[0] == missing("old")
 
-    def test_full_tells_what_the_old_cannot_read_first(self, small: SmallRegistry) -> None:
+    def test_full_reports_what_the_old_cannot_read_first(self, small: SmallRegistry) -> None:
         small.register("s", record("R", "x"))
         small.level("s", "FULL")
         messages = check(small, "s", record("R", "y"))

@@ -69,7 +69,7 @@ def test_a_verdict_counts_for_its_level_and_schema_only(registry: SmallRegistry)
     assert compared(registry, added, compatibility_level="FORWARD_TRANSITIVE")[1]
 
 
-def test_what_is_not_compatible_is_told_again(registry: SmallRegistry) -> None:
+def test_what_is_not_compatible_is_reported_again(registry: SmallRegistry) -> None:
     added = record("R", "a", "new")
 
     assert not compared(registry, added, compatibility_level="BACKWARD_TRANSITIVE")[1]

@@ -166,7 +166,7 @@ def many_versions() -> DictView:
     return rows
 
 
-def test_what_was_compared_in_time_is_told() -> None:
+def test_what_was_compared_in_time_is_reported() -> None:
     quick, long = Source("AVRO", '"int"'), [Source("JSON", text) for text in ENDLESS]
     how = (("reader_is", "new"),)
     first, second = (

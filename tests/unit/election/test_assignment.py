@@ -99,7 +99,7 @@ def test_loopback_is_refused_among_others_only() -> None:
     )
 
 
-def test_each_is_told_the_same_but_for_its_refusal() -> None:
+def test_each_is_reported_the_same_but_for_its_refusal() -> None:
     members = [member("a", "sr1"), member("b", "sr1"), member("c", "sr2")]
     ballot = hold_election(members)
     told = assignments(members, ballot, members[2])

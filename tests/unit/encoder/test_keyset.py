@@ -114,7 +114,7 @@ def test_a_wrong_secret_opens_nothing() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"encryptedKeyset": 1}', b'{"encryptedKeyset": "?"}'])
-def test_what_is_no_keyset_is_told_so(data: bytes) -> None:
+def test_what_is_no_keyset_is_reported(data: bytes) -> None:
     with pytest.raises(BadKeyset):
         Keyset.loads(data, SECRET)
 

@@ -112,7 +112,7 @@ DELETED = [
 
 
 @pytest.mark.parametrize(("key", "value", "expected"), PUT)
-def test_a_record_is_told_by_its_key_and_value(key: bytes, value: bytes, expected: object) -> None:
+def test_a_record_is_identified_by_its_key_and_value(key: bytes, value: bytes, expected: object) -> None:
     assert event(key, value) == expected
 
 

@@ -360,7 +360,7 @@ async def test_listeners_that_catch_up_leave_the_event_loop_to_others() -> None:
 
 
 @in_loop
-async def test_all_listeners_are_told_where_they_are_also_while_the_feed_cannot_be_read(
+async def test_all_listeners_learn_where_they_are_also_while_the_feed_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(hub_module, "HEARTBEAT_S", 0.01)

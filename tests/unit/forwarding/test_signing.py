@@ -74,7 +74,7 @@ def test_what_was_signed_for_a_former_life_of_a_node_is_old_in_the_next() -> Non
     assert abs(lives[1] - lives[0]) > 2 * WINDOW_MS
 
 
-def test_without_a_time_only_an_identity_is_told() -> None:
+def test_without_a_time_only_an_identity_is_reported() -> None:
     server = Signing("a secret")
     assert not server.accepts("POST", PATH, signed(ANY_TIME))
     assert server.accepts("POST", PATH, signed(ANY_TIME), any_time=True)

@@ -66,7 +66,7 @@ def offsets(feed: NodeFeed, position: int) -> list[int]:
     return found
 
 
-def test_events_are_told_up_to_what_was_applied_and_name_the_log(feed: NodeFeed, log: ListLog) -> None:
+def test_events_are_reported_up_to_what_was_applied_and_name_the_log(feed: NodeFeed, log: ListLog) -> None:
     assert told(feed, 0) == Page([], 0, "a log")
     feed.applied(log.append(3), 3)
     log.append(2)
@@ -75,7 +75,7 @@ def test_events_are_told_up_to_what_was_applied_and_name_the_log(feed: NodeFeed,
     assert told(feed, 9) == Page([], 9, "a log")
 
 
-def test_a_step_that_memory_cannot_hold_is_told_from_memory_and_the_log(feed: NodeFeed, log: ListLog) -> None:
+def test_a_step_that_memory_cannot_hold_is_read_from_memory_and_the_log(feed: NodeFeed, log: ListLog) -> None:
     assert offsets(feed, 0) == []
     feed.applied(log.append(10), 10)
     feed.applied(log.append(COUNT_MAX + 100), COUNT_MAX + 110)

@@ -242,7 +242,7 @@ def test_associations_can_begin_behind_any() -> None:
     assert sizes == [8, 4, 16, 4, 4, 2]
 
 
-def test_clashes_are_told_with_the_first_that_has_the_id() -> None:
+def test_clashes_are_reported_with_the_first_that_has_the_id() -> None:
     store = Store()
     store.version("alone", schema_id=7)
     for name, schema in (("a", '"int"'), ("b", '"long"'), ("c", '"int"'), ("d", '"bytes"')):

@@ -102,7 +102,7 @@ def test_every_key_names_its_owner_and_fits(context: str, name: str, version: in
 
 
 @given(texts.map(lambda text: "." + text.replace(":", "")), texts)
-def test_a_mode_row_tells_its_mode_and_scope(context: str, name: str) -> None:
+def test_a_mode_row_reports_its_mode_and_scope(context: str, name: str) -> None:
     subject = Subject(context, name)
     key, value = layout.scope_key(layout.MODE, subject), layout.mode_row(subject, "READONLY_OVERRIDE")
     assert layout.mode_of(value) == "READONLY_OVERRIDE"

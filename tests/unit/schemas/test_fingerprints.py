@@ -144,7 +144,7 @@ def test_outlines_do_not_depend_on_how_the_same_is_said(schema_type: str, one: s
     assert_outlines_agree(schema_type, one, other)
 
 
-def test_an_outline_tells_versions_of_one_schema_apart() -> None:
+def test_an_outline_distinguishes_versions_of_one_schema() -> None:
     says = [
         RECORD % ('"R"', '"int"'),
         RECORD % ('"R","doc":"d"', '"int"'),
@@ -198,7 +198,7 @@ def test_a_descriptor_has_no_outline() -> None:
         "string a = 1;",
     ],
 )
-def test_an_outline_tells_versions_of_one_protobuf_schema_apart(changed: str) -> None:
+def test_an_outline_distinguishes_versions_of_one_protobuf_schema(changed: str) -> None:
     text = 'syntax = "proto3"; message M { %s }'
 
     assert PROTOBUF.outline(text % changed) != PROTOBUF.outline(text % "string a = 1; int32 c = 2;")

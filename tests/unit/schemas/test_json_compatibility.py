@@ -191,7 +191,7 @@ def test_recursive_unions_of_many_types_are_compared():
     assert JSON.differences(one, one, "new", budget) == JSON.differences(other, one, "new", budget) == []
 
 
-def test_harmless_changes_are_not_gone_through_where_others_are_told():
+def test_harmless_changes_are_not_gone_through_where_others_are_reported():
     def shared(leaf, other):
         levels = {
             f"l{i}": {
@@ -207,7 +207,7 @@ def test_harmless_changes_are_not_gone_through_where_others_are_told():
     assert [(each.type, each.path) for each in told] == [("TYPE_CHANGED", "#/properties/b")]
 
 
-def test_no_more_than_a_thousand_differences_are_told():
+def test_no_more_than_a_thousand_differences_are_reported():
     def many(leaf):
         return {**OPEN, "properties": {f"p{i}": leaf for i in range(3000)}}
 

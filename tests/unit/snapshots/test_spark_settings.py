@@ -118,7 +118,7 @@ def test_what_the_user_says_of_spark_counts_most() -> None:
     ],
     ids=["this machine", "the user's own class path", "a cluster"],
 )
-def test_spark_is_told_of_its_connector(where: str, said: str) -> None:
+def test_spark_gets_its_connector(where: str, said: str) -> None:
     given = Settings(kafka="broker:9092", snapshots_spark_master=where, snapshots_spark_conf=said)
     conf = session_conf(given)
     assert [key for key in conf if "spark-sql-kafka" in conf[key]] == ["spark.jars"]

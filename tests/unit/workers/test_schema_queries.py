@@ -121,7 +121,7 @@ def test_texts_are_the_same(schema_type: str) -> None:
                 assert found == outcome(lambda: here.run(steps()))  # noqa: B023 (called at once)
 
 
-def test_a_canonical_text_that_was_told_is_its_own() -> None:
+def test_a_canonical_text_that_was_given_is_its_own() -> None:
     elsewhere = Elsewhere()
     source = Source("AVRO", '{"type": "int"}', new=True)
     canonical = elsewhere.run(lambda: querying.canonical(source))

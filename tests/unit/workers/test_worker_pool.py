@@ -96,7 +96,7 @@ def test_what_nobody_wants_any_more_takes_no_room(pool: Pool, beside: Beside) ->
     assert all(each.empty() for each in gone[1:-1])
 
 
-def test_what_waits_in_vain_is_told_when_there_is_no_room(pool: Pool, beside: Beside) -> None:
+def test_what_waits_in_vain_is_reported_when_there_is_no_room(pool: Pool, beside: Beside) -> None:
     ask(pool)
     beside.asked.get(timeout=60)
     late = [ask(pool, until=time.monotonic()) for _ in range(WAITING_MAX)]
@@ -126,7 +126,7 @@ runpy.run_module("registry.workers.process", run_name="__main__")
     pool.close()
 
 
-def test_a_process_tells_which_comparison_took_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_reports_which_comparison_took_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     def compare(question: SchemaQuery, *_: Any) -> SchemaAnswer:
         if question == SLOW:
             raise MemoryError

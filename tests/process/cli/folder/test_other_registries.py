@@ -74,7 +74,7 @@ def test_deletions_are_seen_in_lists_that_do_not_mark_them(one: Place, other: Pl
     assert [each[1:] for each in other.versions("marked")] == [each[1:] for each in one.versions("marked")]
 
 
-def test_a_registry_that_keeps_no_ids_is_told(one: Place, other: Place) -> None:
+def test_a_registry_that_keeps_no_ids_is_reported(one: Place, other: Place) -> None:
     one.ask("PUT", "/mode/ids", {"mode": "IMPORT"})
     one.register("ids", '{"type":"fixed","name":"Ids","size":3}', id=4242, version=1)
     with as_confluent(other.url, apicurio=True) as less:
@@ -85,7 +85,9 @@ def test_a_registry_that_keeps_no_ids_is_told(one: Place, other: Place) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_a_mode_that_cannot_be_read_is_told_and_stops_nothing(one: Place, other: Place, status: int) -> None:
+def test_a_mode_that_cannot_be_read_is_reported_and_stops_nothing(
+    one: Place, other: Place, status: int
+) -> None:
     subject = f"unread-{status}"
     one.register(subject, INT)
     with as_confluent(other.url, lacks="/mode", status=status) as less:

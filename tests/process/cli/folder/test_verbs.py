@@ -243,7 +243,7 @@ def test_check_knows_what_a_branch_deletes_without_a_registry(tmp_path: Path) ->
 # lint
 
 
-def test_lint_tells_errors_warnings_and_what_it_cannot_read(tmp_path: Path) -> None:
+def test_lint_reports_errors_warnings_and_what_it_cannot_read(tmp_path: Path) -> None:
     folder = write(tmp_path, **{"a.avsc": record("lower", "a")})
     done = verb("lint", str(folder))
     assert done.status == 0
@@ -459,7 +459,7 @@ def test_promote_compares_first_with_what_the_target_has(one: Place, other: Plac
     assert other.places("p2") == [("p2", 1)]
 
 
-def test_promote_keeps_ids_or_tells_that_one_is_taken_before_anything_is_written(
+def test_promote_keeps_ids_or_reports_that_one_is_taken_before_anything_is_written(
     one: Place, tmp_path: Path
 ) -> None:
     fill(one, "p3-")

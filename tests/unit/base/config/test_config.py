@@ -235,7 +235,7 @@ def test_unknown_names_refuse_and_suggest(file: Path) -> None:
     assert "unknown setting" in problem(environment={"REGISTRAR_listen": "127.0.0.1:1"})
 
 
-def test_everything_wrong_is_told_at_once(file: Path) -> None:
+def test_everything_wrong_is_reported_at_once(file: Path) -> None:
     file.write_text('readers = "many"\nnonsense = 1\n')
     with pytest.raises(SettingsError) as caught:
         load({"listen": "x"}, {"REGISTRAR_DATA": ""}, file)
@@ -342,7 +342,7 @@ def test_settings_that_do_not_go_together(flags: dict[str, str], said: str) -> N
     assert said in problem(flags=flags)
 
 
-def test_all_that_do_not_go_together_are_told_at_once(file: Path) -> None:
+def test_all_that_do_not_go_together_are_reported_at_once(file: Path) -> None:
     file.write_text('kafka = "a:1"\nprimary = "http://b:1"\npeer_listen = "127.0.0.1:8081"\n')
     with pytest.raises(SettingsError) as caught:
         load({"zookeeper": "a:2"}, {}, file)
@@ -440,16 +440,16 @@ def test_without_a_location_snapshots_are_within_the_data() -> None:
 
 
 @pytest.mark.parametrize("word", ["100000", "6h", "100000,6h", "6h, 100000", "90s", "1d", "", 250])
-def test_rhythms_that_are_allowed(word: object) -> None:
+def test_schedules_that_are_allowed(word: object) -> None:
     assert load({"snapshots_every": word}).settings.snapshots_every == str(word)  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("word", ["0", "0h", "6w", "h", "-1", "1.5h", "1h,2h", "5,6", "6h 5", True, 1.5])
-def test_rhythms_that_are_not(word: object) -> None:
+def test_schedules_that_are_not(word: object) -> None:
     assert "a number of records" in problem(flags={"snapshots_every": word})
 
 
-def test_a_rhythm_counts_records_and_seconds() -> None:
+def test_a_schedule_counts_records_and_seconds() -> None:
     assert Schedule.parse("100000, 6h") == (100_000, 21_600)
     assert Schedule.parse("30m") == (0, 1800)
     assert Schedule.parse("") == (0, 0)
@@ -498,7 +498,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str], arguments: list[st
     assert "registrar" in capsys.readouterr().out
 
 
-def test_help_tells_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--help-all"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     for setting in table():

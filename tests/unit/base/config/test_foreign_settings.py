@@ -173,7 +173,7 @@ def test_a_registry_without_its_log_does_not_start(file: Path) -> None:
     assert load({"kafka": "a:1"}, properties=file).settings.kafka == "a:1"
 
 
-def test_unknown_and_unusable_settings_are_told_by_name(file: Path) -> None:
+def test_unknown_and_unusable_settings_are_reported_by_name(file: Path) -> None:
     text = "schema.compatability.level=full\nthread.pool.max=3\nmy.password=hunter2\n"
     told = "\n".join(loaded(file, text, SCHEMA_REGISTRY_MODE_MUTABILTY="true").warnings)
     assert "schema.compatability.level" in told
@@ -184,7 +184,7 @@ def test_unknown_and_unusable_settings_are_told_by_name(file: Path) -> None:
     assert "hunter2" not in told
 
 
-def test_the_order_is_file_environment_ours_and_what_is_overridden_is_told(file: Path) -> None:
+def test_the_order_is_file_environment_ours_and_what_is_overridden_is_reported(file: Path) -> None:
     text = "kafkastore.topic=a\nschema.registry.group.id=g\nleader.eligibility=false\nlisteners=http://h:1\n"
     found = loaded(
         file, text, flags={"listen": "h:2"}, SCHEMA_REGISTRY_KAFKASTORE_TOPIC="b", REGISTRAR_GROUP="h",
@@ -283,7 +283,7 @@ def test_no_secret_is_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> N
     ("content", "says"),
     [(None, "No such file"), (b"a=\\u00zz\n", "cannot be used"), (b"a" * 2**21, "too long")],
 )
-def test_an_unusable_file_is_told(file: Path, content: bytes | None, says: str) -> None:
+def test_an_unusable_file_is_reported(file: Path, content: bytes | None, says: str) -> None:
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(SettingsError, match=says) as caught:

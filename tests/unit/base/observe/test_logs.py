@@ -25,7 +25,7 @@ def test_no_control_character_reaches_a_log_line(control: str) -> None:
         assert line.isprintable()
 
 
-def test_controls_are_told_in_json_and_escaped_for_people() -> None:
+def test_controls_are_reported_in_json_and_escaped_for_people() -> None:
     said = "\x1b[31m\x9b31m\n"
     assert orjson.loads(JsonFormat("node").format(record(said)))["message"] == said
     assert ConsoleFormat("node").format(record(said)).endswith(r"\u001b[31m\u009b31m\n")

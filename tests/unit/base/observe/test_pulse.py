@@ -17,7 +17,7 @@ class Clock:
         return self.now
 
 
-def test_the_longest_pause_is_told_for_a_while() -> None:
+def test_the_longest_pause_is_reported_for_a_while() -> None:
     clock = Clock()
     pauses = Pauses(clock)
     assert pauses.longest_s() == pauses.age_s() == 0

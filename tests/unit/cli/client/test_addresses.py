@@ -58,6 +58,6 @@ def test_a_file_names_credentials_by_host(tmp_path: Path) -> None:
         ({"REGISTRAR_TOKEN_TO": "a b"}, "REGISTRAR_TOKEN_TO holds characters"),
     ],
 )
-def test_unusable_credentials_are_told_by_their_names(variables: dict[str, str], told: str) -> None:
+def test_unusable_credentials_are_identified_by_their_names(variables: dict[str, str], told: str) -> None:
     with pytest.raises(BadAddress, match=told):
         parse_addresses(PROD, variables, TO)

@@ -58,7 +58,9 @@ def test_without_a_name_the_file_lies_among_the_configuration_of_the_user(tmp_pa
         (GOOD + 'token_file = "."', "cannot be read: Is a directory"),
     ],
 )
-def test_a_profile_that_cannot_be_used_is_told_without_a_secret(tmp_path: Path, text: str, told: str) -> None:
+def test_a_profile_that_cannot_be_used_is_reported_without_a_secret(
+    tmp_path: Path, text: str, told: str
+) -> None:
     for name, mode in (("open", 0o640), ("closed", 0o600)):
         (tmp_path / name).write_text("secret")
         (tmp_path / name).chmod(mode)

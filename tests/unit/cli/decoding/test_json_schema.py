@@ -49,7 +49,7 @@ def test_patterns_take_bounded_time() -> None:
     assert len(warning) < 400
 
 
-def test_a_schema_that_cannot_be_compared_is_told() -> None:
+def test_a_schema_that_cannot_be_compared_is_reported() -> None:
     with pytest.raises(CannotDecode, match="cannot resolve 'address"):
         json_schema(PERSON, b"{}", VALIDATE)
     assert json_schema(PERSON, b"{}").json == "{}"

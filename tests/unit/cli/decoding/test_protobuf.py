@@ -127,7 +127,7 @@ def test_deeply_nested_messages_are_refused() -> None:
         decoded("PROTOBUF", OTHER.text, b"\x00" + payload)
 
 
-def test_an_any_of_a_foreign_type_is_told() -> None:
+def test_an_any_of_a_foreign_type_is_reported() -> None:
     message = made("p.A")
     message.any.type_url = "type.googleapis.com/foreign.Type"
     with pytest.raises(CannotDecode, match=r"cannot be shown as JSON: .*foreign\.Type"):

@@ -92,7 +92,7 @@ def test_an_earlier_schema_that_is_not_valid_leaves_no_verdict() -> None:
         check_files(one(INT), [one("{")])
 
 
-def test_a_refusal_is_told_with_path_rule_both_parts_and_fix() -> None:
+def test_a_refusal_is_reported_with_path_rule_both_parts_and_fix() -> None:
     found = check_files(one(record("R", "a", "b")), [one(record("R", "a"))])
     text = "\n".join(report.verdict_lines(found))
     assert "! s (s.avsc): incompatible at BACKWARD" in text

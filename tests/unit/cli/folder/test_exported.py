@@ -34,7 +34,7 @@ def tree(**files: Any) -> dict[str, bytes]:
     }
 
 
-def test_an_export_is_told_by_its_files() -> None:
+def test_an_export_is_identified_by_its_files() -> None:
     assert is_export(tree())
     for name in tree():
         assert not is_export({path: data for path, data in tree().items() if path != name})
@@ -75,7 +75,7 @@ def test_versions_configs_and_modes_are_read() -> None:
         ({"a__entity": b'{"schema": "\\ud800"}'}, "a/entity.json is not JSON"),
     ],
 )
-def test_what_was_edited_wrongly_is_told_with_its_file(files: dict[str, Any], told: str) -> None:
+def test_what_was_edited_wrongly_is_reported_with_its_file(files: dict[str, Any], told: str) -> None:
     with pytest.raises(FolderError) as raised:
         contents_of(tree(**files))
     assert told in str(raised.value)

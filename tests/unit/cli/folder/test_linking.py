@@ -126,7 +126,7 @@ def test_a_table_by_hand_replaces_what_is_inferred() -> None:
          "com.acme.Money is in m.avsc and n.avsc: name one of them under references in registrar.toml"),
     ],
 )  # fmt: skip
-def test_a_name_that_is_missing_is_told_with_the_file_that_has_it(
+def test_a_name_that_is_missing_is_reported_with_the_file_that_has_it(
     manifest: str, files: dict[str, str], told: str
 ) -> None:
     found = folder(manifest, **{"o.avsc": order()}, **files)
@@ -136,7 +136,7 @@ def test_a_name_that_is_missing_is_told_with_the_file_that_has_it(
     assert lint(found, LintRules(), MemoryRegistry())[-1].invalid.endswith(told)
 
 
-def test_one_cause_is_told_once_and_its_consequences_are_counted() -> None:
+def test_one_cause_is_reported_once_and_its_consequences_are_counted() -> None:
     users = {f"u{number}.avsc": order(name=f"O{number}") for number in range(5)}
     bad = folder(**{"m.avsc": MONEY.replace('"long"', '"lang"'), **users})
     for found in (check_files(bad, []), check_files(folder(**users), [])):

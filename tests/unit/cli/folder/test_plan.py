@@ -159,7 +159,7 @@ def test_pruning_deletes_what_is_covered_and_lacking_with_referrers_first() -> N
     assert [each.subject for each in refused.problems] == ["a-money"]
 
 
-def test_a_schema_that_is_not_the_latest_is_told() -> None:
+def test_a_schema_that_is_not_the_latest_is_reported() -> None:
     found = plan(folder(s=INT), Contents({"s": (stored(INT), stored(LONG, 2, 2))}))
     assert lines(found) == []
     assert "s: this schema is version 1, but 2 is newer" in found.notes[0]
@@ -246,7 +246,7 @@ def test_an_import_that_was_interrupted_anywhere_is_completed(done: int) -> None
 
 
 @pytest.mark.parametrize("done", range(len(whole().steps) + 1))
-def test_a_mode_import_that_may_be_meant_stays_and_is_told(done: int) -> None:
+def test_a_mode_import_that_may_be_meant_stays_and_is_reported(done: int) -> None:
     registry = interrupted(whole().steps[:done])
     before = {each: registry.mode(each) for each in ("money", "order", "gone")}
     found = plan_for(source(), registry, keep_ids=True)
@@ -281,7 +281,7 @@ def test_a_registration_that_was_interrupted_anywhere_is_completed() -> None:
             return
 
 
-def test_an_id_or_number_that_is_taken_is_told_before_anything_is_written() -> None:
+def test_an_id_or_number_that_is_taken_is_reported_before_anything_is_written() -> None:
     taken = Contents({"other": (stored('"bytes"', 1, 41),)})
     found = plan(source(), taken, keep_ids=True)
     assert verdicts(found)["money"] == "rejected"
@@ -316,7 +316,7 @@ def test_a_subjects_own_mode_returns_after_an_import() -> None:
     assert registry.mode("money") == "READONLY"
 
 
-def test_a_reference_to_a_deleted_version_is_told_as_such() -> None:
+def test_a_reference_to_a_deleted_version_is_reported_as_such() -> None:
     money = stored(MONEY, 3, deleted=True)
     wanted = Contents({"money": (money,), "order": (replace(order(3), number=1),)})
     (refused,) = plan(wanted, EMPTY).refused

@@ -127,7 +127,7 @@ def test_a_byte_order_mark_is_left_out() -> None:
 
 @given(st.lists(NAMES, unique=True, max_size=12))
 @example(["a", "A", "..", ".", "", "/", "../x", "con", "NUL.txt", "7", " ", "a.", "\u00fc" * 100, "%~", "%"])
-def test_every_set_of_names_has_safe_files_that_are_told_apart(names: list[str]) -> None:
+def test_every_set_of_names_has_safe_files_that_are_distinguished(names: list[str]) -> None:
     files = file_names(names)
     assert len({each.casefold() for each in files.values()}) == len(names)
     for name, file in files.items():
