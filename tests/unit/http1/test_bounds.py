@@ -178,6 +178,9 @@ def test_those_who_have_not_read_for_longest_are_dropped(run: Run) -> None:
                 (other,) = (each for each in behind(server) if each.client[:2] == own)
                 # The first one continues to read, so that the second has waited for longer.
                 await first.readexactly(1_000_000)
+                # The server looks for progress a few times a second.
+                queue = server.service.unread._behind
+                await until_async(lambda: next(iter(queue)) is other.output, "the progress to be noticed")
                 async with asking(server, GET) as (third, _):
                     await head(third)
                     await until_async(lambda: other.closed, "the second to be dropped")
