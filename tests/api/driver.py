@@ -115,6 +115,8 @@ class ListBackend:
         self.asked_past: list[bytes] = []
         # From here on nothing is missing in the history, and if it is still read from the log.
         self.history_from, self.filling = 0, False
+        # Answers to further queries of the node, by their numbers.
+        self.answers: dict[int, Any] = {}
         # The catalogue's snapshots, newest first.
         self.entries: dict[str, Entry] = {}
 
@@ -202,6 +204,8 @@ class ListBackend:
         if query is CLUSTER:
             mine = NodeReport(node="n", url="http://here:8081", role="primary", applied=len(self.log))
             return ClusterStatus(node="n", primary=mine.url, problem="", nodes=[mine], primacies=[])
+        if query.number in self.answers:
+            return self.answers[query.number]
         assert query is DELETE_SNAPSHOT
         if request not in self.entries:
             raise SNAPSHOT_NOT_FOUND(request)
