@@ -1,4 +1,4 @@
-"""Waits for servers that are told at once: one that never answers would otherwise look like a hang."""
+"""Waits for servers that are announced at once: one that never answers would otherwise look like a hang."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from registry.store.layout import State
 from registry.store.lmdb import Store
 from tests.support.running import ROOT, free_port, until
 
-# Less than the time after which the commands give up, which is told too.
+# Less than the time after which the commands give up, which is announced too.
 TOLD_S = 25.0
 MAP = 16 << 20
 
@@ -31,7 +31,7 @@ def silent() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def told_by(command: str, flags: tuple[str, ...], announced_if_slow: str, folder: Path) -> None:
+def check_announcement(command: str, flags: tuple[str, ...], expected: str, folder: Path) -> None:
     """Fail unless a command tells what it waits for, and goes on waiting."""
     verb, *more = command.split(" --")
     words = [*verb.split(), *(word for flag in more for word in f"--{flag}".split())]
@@ -43,7 +43,7 @@ def told_by(command: str, flags: tuple[str, ...], announced_if_slow: str, folder
     process.environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **credentials}
     process.start()
     try:
-        until(lambda: announced_if_slow in process.output, TOLD_S, "the line")
+        until(lambda: expected in process.output, TOLD_S, "the line")
         assert process.running
         assert "does not answer" not in process.output
     finally:
@@ -51,7 +51,7 @@ def told_by(command: str, flags: tuple[str, ...], announced_if_slow: str, folder
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         ("snapshot list", "registrar: waiting for Kafka at {}, at most 5 s"),
         ("snapshot build", "registrar: waiting for Kafka at {}, at most 30 s"),
@@ -59,16 +59,16 @@ def told_by(command: str, flags: tuple[str, ...], announced_if_slow: str, folder
     ],
 )
 def test_that_kafka_is_waited_for_is_reported(
-    command: str, announced_if_slow: str, silent: str, tmp_path: Path
+    command: str, expected: str, silent: str, tmp_path: Path
 ) -> None:
-    told_by(command, ("--kafka", silent), announced_if_slow.format(silent), tmp_path)
+    check_announcement(command, ("--kafka", silent), expected.format(silent), tmp_path)
 
 
 @pytest.mark.parametrize("command", ["snapshot list", "snapshot restore"])
 def test_that_an_object_store_is_waited_for_is_reported(command: str, silent: str, tmp_path: Path) -> None:
     location = f"s3://bucket/x?region=eu&scheme=http&endpoint_override={silent}"
-    announced_if_slow = "registrar: waiting for the snapshots in s3://bucket/x"
-    told_by(command, ("--snapshots", location), announced_if_slow, tmp_path)
+    expected = "registrar: waiting for the snapshots in s3://bucket/x"
+    check_announcement(command, ("--snapshots", location), expected, tmp_path)
 
 
 @pytest.mark.long
