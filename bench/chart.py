@@ -45,7 +45,7 @@ class Axis(NamedTuple):
         return [*steps, 10.0**self.high]
 
 
-def drawn(title: str, series: Sequence[Series]) -> str:
+def draw(title: str, series: Sequence[Series]) -> str:
     """Return the chart as an SVG document."""
     across = Axis.over([x for each in series for x, _ in each.points], LEFT, RIGHT)
     up = Axis.over([y for each in series for _, y in each.points], BOTTOM, TOP)

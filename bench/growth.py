@@ -37,7 +37,7 @@ import orjson
 
 from bench import lists, versions
 from bench.bystander import TYPE
-from bench.chart import Series, drawn
+from bench.chart import Series, draw
 from bench.growth_requests import AXES, Ask, Axis, Kind
 from bench.start import Place, built, memory, size_of
 from deploy.local.node import Node
@@ -201,7 +201,7 @@ def chart(title: str, points: Points, names: Sequence[str], file: Path) -> None:
         Series(name, [(count, points[count][name] * 1000) for count in sorted(points)], colour)
         for name, colour in zip(names, COLOURS, strict=False)
     ]
-    file.write_text(drawn(title, series), encoding="utf-8")
+    file.write_text(draw(title, series), encoding="utf-8")
 
 
 def charts(axis: str, points: Points, folder: Path) -> None:

@@ -32,7 +32,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench.build_costs import Build, measure, print_costs
-from bench.chart import Series, drawn
+from bench.chart import Series, draw
 from bench.fold import entry
 from deploy.local.broker import Broker
 from deploy.local.node import Node
@@ -274,7 +274,7 @@ def chart(rows: list[Row], file: Path) -> None:
         Series(name, points, colour, dashed=True)
         for (name, points), colour in zip(PUBLISHED.items(), colours, strict=True)
     ]
-    file.write_text(drawn("Seconds until ready, by number of schemas", [*ours, *others]), encoding="utf-8")
+    file.write_text(draw("Seconds until ready, by number of schemas", [*ours, *others]), encoding="utf-8")
 
 
 def main() -> None:

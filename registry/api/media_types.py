@@ -25,7 +25,7 @@ PLAIN = b"text/plain"
 _TAKEN = CONSUMED | {b""}
 
 
-def negotiated(accept: bytes, *, plain: bool = False) -> bytes:
+def negotiate(accept: bytes, *, plain: bool = False) -> bytes:
     """Return the media type of the answer; raises 406 if ``accept`` admits none, 400 if it is malformed.
 
     ``plain``: :data:`PLAIN` is available too.

@@ -89,7 +89,7 @@ class Resource:
                     media_types.check_json(content_type, has_body=_has_body(headers))
                 if not operation.own:
                     media_types.check_consumed(content_type)
-                    kind = media_types.negotiated(b",".join(_all(headers, "accept")), plain=operation.plain)
+                    kind = media_types.negotiate(b",".join(_all(headers, "accept")), plain=operation.plain)
                 plain = kind == media_types.PLAIN
                 kind = media_types.PRODUCED[0] if plain else kind  # errors are JSON
                 answer = await self._answer(operation, scope, headers, receive, plain=plain)
@@ -187,7 +187,7 @@ class Resource:
                 return Answer(body, status, offset=offset)
             case Refused(code, message, retry_after_s, passages):
                 error = RegistryError(code, message, passages)
-                raise without_hidden(error, access).retried_after(retry_after_s)
+                raise without_hidden(error, access).with_retry_after(retry_after_s)
             case Unknown(message):
                 raise OUTCOME_UNKNOWN(message)
             case NotPrimary() | Forgotten() | Deferred():

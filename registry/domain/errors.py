@@ -45,7 +45,7 @@ class RegistryError(Exception):
         # Seconds after which the client should try again; 0 if that is not known.
         self.retry_after_s = 0
 
-    def retried_after(self, seconds: int) -> RegistryError:
+    def with_retry_after(self, seconds: int) -> RegistryError:
         """Return the error with the seconds after which the client should try again."""
         self.retry_after_s = seconds
         return self

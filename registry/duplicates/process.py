@@ -25,7 +25,7 @@ from registry.encoder.open import reader_cipher
 from registry.security.authorization.permitted_view import PermittedView, Spans
 from registry.store.layout import StoreError
 from registry.store.reader import StoreReader
-from registry.store.views import decrypted
+from registry.store.views import decrypt
 
 from .contract import SearchRequest, answer_of
 
@@ -111,7 +111,7 @@ def in_slices(
     deadline = time.monotonic() + TIME_MAX_S
     while (now := time.monotonic()) < deadline:
         store.refresh()
-        with decrypted(store.view(), cipher) as view:
+        with decrypt(store.view(), cipher) as view:
             rows.show(_restrict(view, spans))
             try:
                 next(search)

@@ -64,7 +64,7 @@ class SearchProcesses:
             lock = file_lock.hold(self._settings.data / "duplicates.lock")
         except file_lock.LockHeld:
             busy = "Another search for duplicates is running on this server; try again when it has ended"
-            raise TOO_MANY_REQUESTS(busy).retried_after(RETRY_S) from None
+            raise TOO_MANY_REQUESTS(busy).with_retry_after(RETRY_S) from None
         except OSError as error:
             raise UNAVAILABLE(f"Cannot search for duplicates: {error}") from error
         ours, theirs = socket.socketpair()

@@ -33,7 +33,7 @@ class Quota:
             return TOO_MANY_REQUESTS(
                 f"This client listens to changes {self._bounds.each_max} times here already, "
                 "the most that the setting changes_per_principal_max allows"
-            ).retried_after(_RETRY_S)
+            ).with_retry_after(_RETRY_S)
         if self.total >= self._bounds.all_max:
             return UNAVAILABLE("Too many clients listen to changes here")
         return None

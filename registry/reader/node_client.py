@@ -203,7 +203,7 @@ class NodeClient:
             raise query.unanswered(error) from None
         assert isinstance(reply, Reply)
         if (refused := reply.refused) is not None:
-            raise RegistryError(refused.code, refused.message).retried_after(refused.retry_after_s)
+            raise RegistryError(refused.code, refused.message).with_retry_after(refused.retry_after_s)
         return query.decode_answer(bytes(reply.answer))
 
     async def metrics(self, tally: Tally) -> bytes:

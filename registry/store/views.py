@@ -181,7 +181,7 @@ class ProvenRows(_Over, ProvenView):
     _view: AppliedView
 
 
-def decrypted(view: AppliedView, cipher: Cipher | None) -> AppliedView:
+def decrypt(view: AppliedView, cipher: Cipher | None) -> AppliedView:
     """Return the view with sensitive metadata decrypted, if there is a cipher."""
     return view if cipher is None else DecryptedView(view, cipher)
 
@@ -192,10 +192,10 @@ def served(view: AppliedView, mismatch: Mismatch | None, cipher: Cipher | None) 
     Raises 503, and ends the view, if nothing of it may be served.
     """
     if mismatch is None:
-        return decrypted(view, cipher)
+        return decrypt(view, cipher)
     if not mismatch.served:
         view.__exit__(None, None, None)
         raise NOT_OF_THE_LOG(mismatch.reason)
     # Where no record is in doubt, lists may skip blocks of rows as usual.
     shown = ProvenRows(view, mismatch) if mismatch.common < view.applied() else view
-    return decrypted(shown, cipher)
+    return decrypt(shown, cipher)

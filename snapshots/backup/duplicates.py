@@ -20,7 +20,7 @@ from snapshots.building.task import Progress, workspace
 from snapshots.catalogue.open_location import open_location
 from snapshots.format import stored
 
-from .listing import aligned
+from .listing import align
 from .running import RunningRegistry
 from .stores import registry_store, snapshot_store
 
@@ -76,4 +76,4 @@ def as_table(groups: Sequence[DuplicateGroup]) -> str:
         for md5, content in group.contents.items()
         for each in content.places
     ]  # fmt: skip
-    return "\n".join(aligned([_HEADER, *rows], _NUMBERS))
+    return "\n".join(align([_HEADER, *rows], _NUMBERS))

@@ -47,7 +47,7 @@ def as_table(entries: list[Entry]) -> str:
     """Return the entries as aligned lines, followed by the steps of builds and the reasons of failed ones."""
     if not entries:
         return "there are no snapshots; registrar snapshot build builds one"
-    lines = aligned([_COLUMNS, *(_cells(entry) for entry in entries)], _NUMBERS)
+    lines = align([_COLUMNS, *(_cells(entry) for entry in entries)], _NUMBERS)
     built = [
         f"{entry.id} is being built: {now.step}, {now.done} of {now.total}"
         for entry in entries
@@ -57,7 +57,7 @@ def as_table(entries: list[Entry]) -> str:
     return "\n".join([*lines, *built, *failed])
 
 
-def aligned(rows: Sequence[Sequence[str]], numbers: Collection[str]) -> list[str]:
+def align(rows: Sequence[Sequence[str]], numbers: Collection[str]) -> list[str]:
     """Return rows as lines of aligned columns; the first row names the columns.
 
     Columns named in ``numbers`` are aligned to the right.

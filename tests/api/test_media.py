@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.api.media_types import check_consumed, negotiated
+from registry.api.media_types import check_consumed, negotiate
 from registry.domain.errors import RegistryError
 
 V1 = b"application/vnd.schemaregistry.v1+json"
@@ -32,7 +32,7 @@ JSON = b"application/json"
     ],
 )
 def test_the_best_type_is_chosen(accept: bytes, kind: bytes) -> None:
-    assert negotiated(accept) == kind
+    assert negotiate(accept) == kind
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_the_best_type_is_chosen(accept: bytes, kind: bytes) -> None:
 )
 def test_none_that_fits_is_406(accept: bytes) -> None:
     with pytest.raises(RegistryError) as caught:
-        negotiated(accept)
+        negotiate(accept)
     assert caught.value.code == 406
 
 
 @pytest.mark.parametrize("accept", [b"json", b"application/json;q=high", b"application/json, b"])
 def test_what_is_no_list_of_types_is_400(accept: bytes) -> None:
     with pytest.raises(RegistryError) as caught:
-        negotiated(accept)
+        negotiate(accept)
     assert caught.value.code == 400
 
 

@@ -40,7 +40,7 @@ class Box(NamedTuple):
     title: str
     text: str = ""
 
-    def drawn(self) -> str:
+    def draw(self) -> str:
         """Return the SVG elements of the box."""
         middle, title = self.x + self.width // 2, self.y + self.height // 2 + 5
         if self.text:
@@ -84,9 +84,9 @@ def host(x: int, role: str) -> list[str]:
     return [
         rectangle("area", x, 130, 330, 230),
         label(x + 320, 150, f"host: {role}", "title", "end"),
-        Box(x + 20, 170, 120, 60, "readers", "HTTP, reads").drawn(),
-        Box(x + 190, 170, 120, 60, "store", "LMDB, all rows").drawn(),
-        Box(x + 20, 280, 290, 60, "node", "follows the log; as primary, writes to it").drawn(),
+        Box(x + 20, 170, 120, 60, "readers", "HTTP, reads").draw(),
+        Box(x + 190, 170, 120, 60, "store", "LMDB, all rows").draw(),
+        Box(x + 20, 280, 290, 60, "node", "follows the log; as primary, writes to it").draw(),
         arrow(f"M{x + 190} 200H{x + 142}"),
         label(x + 166, 192, "read"),
         arrow(f"M{x + 250} 280V232"),
@@ -99,21 +99,21 @@ def host(x: int, role: str) -> list[str]:
 def architecture() -> str:
     log = Box(20, 440, 560, 60, "log: the Kafka topic _schemas", "the only truth; the rest can be rebuilt")
     parts = [
-        Box(330, 10, 200, 44, "clients", "any load balancer").drawn(),
+        Box(330, 10, 200, 44, "clients", "any load balancer").draw(),
         arrow("M380 54L120 168"),
         arrow("M480 54L560 168"),
         *host(20, "primary"),
         *host(460, "secondary (any number)"),
         arrow("M480 310H332"),
         label(405, 302, "writes"),
-        log.drawn(),
+        log.draw(),
         arrow("M120 340V438"),
         label(128, 395, "append", anchor="start"),
         arrow("M230 440V342"),
         label(238, 395, "read, apply", anchor="start"),
         arrow("M520 440V342"),
         label(528, 395, "read, apply", anchor="start"),
-        Box(640, 440, 200, 60, "snapshots", "folder, S3, GCS, Azure, HDFS").drawn(),
+        Box(640, 440, 200, 60, "snapshots", "folder, S3, GCS, Azure, HDFS").draw(),
         arrow("M740 440V342"),
         label(748, 395, "load at start", anchor="start"),
         arrow("M580 470H638"),
@@ -142,7 +142,7 @@ def write() -> str:
     places = [70 + 144 * n for n in range(len(ACTORS))]
     bottom = 80 + 36 * len(STEPS)
     parts = [f'<path class="life" d="M{x} 46V{bottom}"/>' for x in places]
-    parts += [Box(x - 62, 10, 124, 36, name).drawn() for x, name in zip(places, ACTORS, strict=True)]
+    parts += [Box(x - 62, 10, 124, 36, name).draw() for x, name in zip(places, ACTORS, strict=True)]
     for n, (start, end, text) in enumerate(STEPS):
         y, left, right = 84 + 36 * n, places[start], places[end]
         if start == end:
@@ -211,7 +211,7 @@ def imports() -> str:
             to = places[end]
             lines.append(arrow(f"M{x} {box.y + 36}L{to.x + to.width // 2} {to.y - 2}"))
     height = 88 * rows - 34
-    return document("Imports go down", height, [*lines, *(box.drawn() for box in places.values())])
+    return document("Imports go down", height, [*lines, *(box.draw() for box in places.values())])
 
 
 def _box(room: str) -> str:

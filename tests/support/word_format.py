@@ -61,7 +61,7 @@ class Words:
             (Entity(word[1:], "sr_field"), ("loud",)) for word in self.canonical.split() if word[0] == "*"
         ]
 
-    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+    def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         loud = {entity.path for entity, _ in add}
         return " ".join(f"*{word}" if word in loud else word for word in self.canonical.split())
 

@@ -34,7 +34,7 @@ def linked(contents: Contents, inferred: Collection[Place]) -> Contents:
     for subject, at, version in _all_versions(contents):
         links = known[subject, at]
         if links.uses:
-            version = index.completed(subject, version, links, infer=(subject, at) in inferred)  # noqa: PLW2901
+            version = index.complete(subject, version, links, infer=(subject, at) in inferred)  # noqa: PLW2901
         found.setdefault(subject, []).append(version)
     return replace(contents, versions={subject: tuple(each) for subject, each in found.items()})
 
@@ -91,7 +91,7 @@ class _Index:
                 for start in range(1, len(each.parts)):
                     self._ends.setdefault((kind, "/".join(each.parts[start:])), []).append(source)
 
-    def completed(self, subject: str, version: Version, links: Links, *, infer: bool) -> Version:
+    def complete(self, subject: str, version: Version, links: Links, *, infer: bool) -> Version:
         """Return a version with references, if they are to be inferred, and with what is missing then."""
         references, missing = list(version.references), []
         given = {each.name for each in references}

@@ -58,7 +58,7 @@ def check_writable(view: View, subject: Subject, text: str) -> None:
 def check_checked(checked: CheckedNames | None, operation: str, name: str) -> None:
     """Refuse a subject or context for which permissions were not checked (503); ``None``: all may be used."""
     if checked is not None and not checked.cover(operation, name):
-        raise errors.NAMES_CHANGED().retried_after(1)
+        raise errors.NAMES_CHANGED().with_retry_after(1)
 
 
 def check_uses(view: View, subject: Subject, command: Register, checked: CheckedNames) -> None:

@@ -85,7 +85,7 @@ def register(
     step.check_mode()
     if refusal is not None:
         raise refusal
-    content = yield from step.completed(wanted)
+    content = yield from step.complete(wanted)
     sought = content is wanted and not config.adds and command.schema_id < 0 and not force_new
     return (yield from step.decide(content, ids, sought=sought))
 
@@ -148,7 +148,7 @@ class _Registration:
         if self.command.schema_id < 0 and self.takes_ids:
             raise not_permitted(subject, text, "read-write")
 
-    def completed(self, wanted: Content | None) -> Querying[Content]:
+    def complete(self, wanted: Content | None) -> Querying[Content]:
         """Return the content with what it inherits from the latest version and the config. Raises 42201."""
         known = self.newest is not None and not self.takes_ids
         latest = versions.latest(self.view, self.subject) if known else None

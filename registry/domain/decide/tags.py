@@ -46,7 +46,7 @@ def with_tags(view: View, subject: Subject, command: Register) -> Querying[Regis
         source = Source(schema_type, command.schema, tuple(used))
         also = (yield from _of_latest(view, subject, schema_type)) if command.propagate_tags else ()
         add, remove = tagged(command.tags_to_add), tagged(command.tags_to_remove)
-        text = yield from querying.retagged(source, add, remove, also)
+        text = yield from querying.retag(source, add, remove, also)
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
     return msgspec.structs.replace(changed, schema=text)
@@ -59,7 +59,7 @@ def registration(view: View, command: TagVersion) -> Querying[Register]:
     found = by_subject.version_of(view, Subject.parse(command.subject), command.version)
     try:
         add, remove = tagged(command.tags_to_add), tagged(command.tags_to_remove)
-        text = yield from querying.retagged(source_of(view, found), add, remove)
+        text = yield from querying.retag(source_of(view, found), add, remove)
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
     row = found.row

@@ -126,11 +126,11 @@ def tags(source: Source) -> Querying[Sequence[Tagged]]:
     return _ask("tags", source)
 
 
-def retagged(
+def retag(
     source: Source, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()
 ) -> Querying[str]:
     """Return the text with tags added and removed."""
-    return _ask("retagged", source, add=tuple(add), remove=tuple(remove), also=tuple(also))
+    return _ask("retag", source, add=tuple(add), remove=tuple(remove), also=tuple(also))
 
 
 def equivalent(source: Source, other: Source) -> Querying[bool]:

@@ -26,7 +26,7 @@ What = Literal[
     "passes",
     "lint",
     "tags",
-    "retagged",
+    "retag",
     "several",
     "pause",
 ]

@@ -18,7 +18,7 @@ from registry.domain.rows.view import View
 from . import subject_order, versions
 from .sorting import Search, ordered
 from .subject_order import Prefix
-from .subject_order_back import flipped
+from .subject_order_back import flip
 
 FEW = 500  # so many subjects of a context are looked up and sorted, however many versions there are
 BATCH = 8_000  # places held at once
@@ -131,7 +131,7 @@ class ById(NamedTuple):
         return place if self.lists(deleted) else None
 
     def _rank(self, place: Place) -> bytes:
-        return flipped(place.key) if self.descending else place.key
+        return flip(place.key) if self.descending else place.key
 
 
 def _shows(view: View, ids: bytes) -> bool:

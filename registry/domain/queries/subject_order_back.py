@@ -30,7 +30,7 @@ from .subject_order import (
 _FLIPPED = bytes(range(255, -1, -1))
 
 
-def flipped(raw: bytes) -> bytes:
+def flip(raw: bytes) -> bytes:
     """Return bytes with the reverse order of ``raw``, of which none may begin another."""
     return raw.translate(_FLIPPED)
 
@@ -165,4 +165,4 @@ def _group(view: View, group: bytes, before: str | None) -> Iterator[SubjectEntr
 
 def _place(name: str) -> bytes:
     # The zero byte, which no escaped name holds, keeps a name from being the beginning of another.
-    return flipped(layout.escaped(name.encode()) + b"\0")
+    return flip(layout.escaped(name.encode()) + b"\0")

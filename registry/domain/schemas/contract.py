@@ -200,7 +200,7 @@ class Schema(Protocol):
     def tags(self) -> Sequence[Tagged]:
         """Return the tagged entities in the order of the text."""
 
-    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+    def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the text with other tags. Raises :class:`InvalidSchema` for entities that do not exist.
 
         ``also``: added to those entities that exist.

@@ -106,7 +106,7 @@ def printed(value: Json) -> str:
     return "".join(out)
 
 
-def clipped(text: str) -> str:
+def clip(text: str) -> str:
     """Return ``text`` shortened for a message."""
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 

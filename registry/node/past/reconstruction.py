@@ -109,7 +109,7 @@ class PastReader:
         begin, rows = self._base(owner, applied, bases, hurry)
         if begin < span.since:
             if filling:
-                raise UNAVAILABLE("The history of that time is still being read").retried_after(_FILLING_S)
+                raise UNAVAILABLE("The history of that time is still being read").with_retry_after(_FILLING_S)
             raise _past_lost("its records were removed before this server saw them", applied, min(later))
         entries = [each for each in entries if each.offset >= begin]
         found = self._records(entries, hurry)
@@ -171,7 +171,7 @@ def _whole(history: History) -> Span:
     """Return the span up to the applied offset."""
     spans, applied = history.spans(), history.applied()
     if applied and not (spans and spans[-1].end == applied):
-        raise UNAVAILABLE("The history is still being read").retried_after(1)
+        raise UNAVAILABLE("The history is still being read").with_retry_after(1)
     return spans[-1] if spans else Span(0, 0, 0)
 
 

@@ -60,7 +60,7 @@ class PastThread:
             refused = self._put(request)
             self._changed.notify()
         if refused is not None:
-            error = UNAVAILABLE("Too many requests for past state are waiting").retried_after(1)
+            error = UNAVAILABLE("Too many requests for past state are waiting").with_retry_after(1)
             self._soon(lambda: refused.answer(error))
 
     def _put(self, request: _Request) -> _Request | None:
@@ -98,7 +98,7 @@ class PastThread:
             if self._stopping or now >= request.deadline:
                 raise TOO_LATE()
             if now >= half and self._others_wait(request.asker):
-                raise TOO_LATE().retried_after(1)
+                raise TOO_LATE().with_retry_after(1)
 
         try:
             hurry()

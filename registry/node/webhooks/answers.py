@@ -85,7 +85,7 @@ class Answers:
         if unsigned := self._post.unsigned(webhook):
             raise WEBHOOKS_UNSIGNED(unsigned)
         if len(self._pings) >= PINGS_MAX:
-            raise TOO_MANY_REQUESTS("Too many webhooks are being tested").retried_after(1)
+            raise TOO_MANY_REQUESTS("Too many webhooks are being tested").with_retry_after(1)
         task = asyncio.get_running_loop().create_task(self._ping(pending, webhook))
         self._pings.add(task)
         task.add_done_callback(self._pings.discard)

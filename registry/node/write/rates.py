@@ -47,7 +47,7 @@ class WriteRates:
         if left < 1:
             seconds = math.ceil((1 - left) / rate)
             message = f"More than {per_minute} writes a minute; try again in {seconds} s"
-            raise TOO_MANY_REQUESTS(message).retried_after(seconds)
+            raise TOO_MANY_REQUESTS(message).with_retry_after(seconds)
         self._batch[name] = _Bucket(left - 1, now)
 
     def pay(self) -> None:

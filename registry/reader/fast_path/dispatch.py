@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from registry.api.answers import STANDARD_HEADERS
 from registry.api.browsers import FROM_PAGES, HOST, PageGuard
-from registry.api.media_types import PRODUCED, check_consumed, negotiated
+from registry.api.media_types import PRODUCED, check_consumed, negotiate
 from registry.api.response_headers import ResponseHeaders
 from registry.api.row_handlers import STALE
 from registry.api.schemas import etag
@@ -231,7 +231,7 @@ class FastPaths:
         if accept or content_type:
             try:
                 check_consumed(content_type)
-                media_type = negotiated(accept or b"*/*")
+                media_type = negotiate(accept or b"*/*")
             except RegistryError:
                 return None
         return _Preferences(media_type, request_id or b"", gzip, authorization or b"")

@@ -80,7 +80,7 @@ def folded(chunk: Chunk) -> pa.RecordBatch:
     return pa.record_batch([pa.array([each], pa.binary()) for each in (*chunk, None)], schema=_FOLDED)
 
 
-def summarized(summary: FoldSummary) -> pa.RecordBatch:
+def summarize(summary: FoldSummary) -> pa.RecordBatch:
     """Return the summary of a task in Spark's format."""
     columns = (None, None, None, summary.dumps())
     return pa.record_batch([pa.array([each], pa.binary()) for each in columns], schema=_FOLDED)

@@ -21,7 +21,7 @@ from registry.domain.log_format.records import DeleteSubjectKey, Record, Unreada
 from registry.domain.rows.memory_views import DictView, OverlayView
 
 from . import bundles
-from .chunks import chunks_of, folded, summarized
+from .chunks import chunks_of, folded, summarize
 from .columns import Columns, columns_of, united
 from .owned_records import BASE_ROW, OTHER, OwnedRecord, is_mark_row
 from .plain_batches import PAUSE, PlainBatches
@@ -56,7 +56,7 @@ def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for run in _runs(_changes(batches)):
             for chunk in chunks_of(run, summary):
                 yield folded(chunk)
-        yield summarized(summary)
+        yield summarize(summary)
     finally:
         gc.enable()
 

@@ -54,14 +54,14 @@ def test_frames_arrive_as_they_were_however_they_are_cut(
     ]
 
 
-def flipped(first: bytes, second: bytes) -> bytes:
+def flip(first: bytes, second: bytes) -> bytes:
     return first[:9] + bytes([first[9] ^ 1]) + first[10:]
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        flipped,
+        flip,
         lambda first, second: second,
         lambda first, second: first + first,
         lambda first, second: first[:4] + b"\0\0\0\7" + first[8:],

@@ -40,7 +40,7 @@ def test_what_was_given_is_remembered_while_there_is_room() -> None:
         (register._keys, lambda text: b"/subjects/" + text + b"/versions"),
         (latest_version._keys, lambda text: b"/subjects/" + text + b"/versions/latest"),
         (schema_by_id._filter, lambda text: b"subject=" + text),
-        (media_types.negotiated, lambda text: b"application/json;x=" + text),
+        (media_types.negotiate, lambda text: b"application/json;x=" + text),
     ],
     ids=["configs", "queries", "places", "latest", "by id", "types"],
 )

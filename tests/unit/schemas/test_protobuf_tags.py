@@ -29,6 +29,6 @@ def test_tags_go_where_their_paths_lead_and_away_again() -> None:
         (Entity("B.a", "sr_field"), ("t7",)),
         (Entity("B.I.x", "sr_field"), ("t8",)),
     ]
-    tagged = FORMATS["PROTOBUF"].parse(schema.retagged(wanted, ()))
+    tagged = FORMATS["PROTOBUF"].parse(schema.retag(wanted, ()))
     assert list(tagged.tags()) == wanted
-    assert tagged.retagged((), wanted) == schema.canonical
+    assert tagged.retag((), wanted) == schema.canonical

@@ -7,7 +7,7 @@ import re
 from typing import Final, NoReturn
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.json_text import clipped, printed
+from registry.domain.schemas.json_text import clip, printed
 
 from .model import Field, Json, Name
 
@@ -21,7 +21,7 @@ _JAVA_DOUBLE: Final = re.compile(
 
 def refuse(what: str, value: Json) -> NoReturn:
     """Raise :class:`InvalidSchema` with an excerpt of ``value``."""
-    raise InvalidSchema(f"{what}: {clipped(printed(value))}")
+    raise InvalidSchema(f"{what}: {clip(printed(value))}")
 
 
 def text_attribute(value: dict[str, Json], key: str) -> str | None:

@@ -95,7 +95,7 @@ class AvroSchema:
         """Return the tagged records and fields."""
         return tags.tagged(self.node)
 
-    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+    def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags among the properties."""
         node = _read_again(self.canonical, self._dependencies)
         tags.change(node, changes(add, remove, also))

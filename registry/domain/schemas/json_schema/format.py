@@ -104,7 +104,7 @@ class JsonSchema:
         """Return the tagged objects and properties."""
         return tags.tagged(self.value)
 
-    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+    def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags, as the last keyword if there were none."""
         value = read(self.canonical)
         tags.change(value, changes(add, remove, also))

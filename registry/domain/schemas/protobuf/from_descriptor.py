@@ -22,7 +22,7 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.message import Message as AnyMessage
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.json_text import clipped
+from registry.domain.schemas.json_text import clip
 
 from .meta import meta_of
 from .model import (
@@ -113,7 +113,7 @@ def _check_texts(proto: AnyMessage) -> None:
             elif field.type == field.TYPE_STRING and not all(isinstance(each, str) for each in many):
                 raise InvalidSchema(f"The descriptor's {field.name} is not UTF-8")
             elif value and _is_name(message, field.name) and not _NAME.fullmatch(value):
-                raise InvalidSchema(f"The descriptor's {field.name} is not a name: {clipped(value)!r}")
+                raise InvalidSchema(f"The descriptor's {field.name} is not a name: {clip(value)!r}")
 
 
 def _is_name(message: AnyMessage, field: str) -> bool:

@@ -45,7 +45,7 @@ def quoted(text: str) -> str:
     return '"' + _ESCAPED.sub(lambda found: _ESCAPES[found.group()], text) + '"'
 
 
-def indented(text: str) -> str:
+def indent(text: str) -> str:
     """Return the text with every line, even an empty one, indented by two. Raises :class:`InvalidSchema`.
 
     Deep nesting could make short lines a hundred times longer, so the length is limited.
@@ -125,7 +125,7 @@ class OptionText:
 
 def _join_separated(texts: Sequence[str]) -> str:
     last = len(texts) - 1
-    return "".join([indented(text if at == last else f"{text},") for at, text in enumerate(texts)])
+    return "".join([indent(text if at == last else f"{text},") for at, text in enumerate(texts)])
 
 
 def _resolve(option: Option, scope: str, names: Names) -> Option:

@@ -128,7 +128,7 @@ class ProtobufSchema:
         """Return the tagged messages and fields."""
         return tags.tagged(self.file)
 
-    def retagged(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
+    def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags in Confluent's options."""
         return canonical_text(tags.change(self.file, changes(add, remove, also)))
 

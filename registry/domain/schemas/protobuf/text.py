@@ -31,7 +31,7 @@ from .model import (
     Word,
 )
 from .names import Names, inside
-from .option_text import OptionText, indented, quoted
+from .option_text import OptionText, indent, quoted
 
 _T = TypeVar("_T", Field, Group)
 _WORD: Final = re.compile(r"[A-Za-z0-9_.\-]+")
@@ -97,7 +97,7 @@ class _Text:
         parts += _block(self._options.statements(options, scope))
         parts += _block([self._field(each, scope) for each in self._by_tag(message.fields)])
         if message.oneofs:
-            parts += ["\n", *map(indented, self._oneofs(message.oneofs, scope))]
+            parts += ["\n", *map(indent, self._oneofs(message.oneofs, scope))]
         parts += _block([self._group(each, scope) for each in self._by_tag(message.groups)])
         if not self._ignore_extensions:
             parts += _block(self._extensions(message.extensions))
@@ -150,13 +150,13 @@ class _Text:
         parts = [f"enum {enum.name} {{"]
         if enum.reserved or enum.options or enum.constants:
             parts.append("\n")
-        parts += map(indented, self._print_reserved(enum.reserved))
+        parts += map(indent, self._print_reserved(enum.reserved))
         options = self._options.chosen(enum.options, scope)
-        parts += map(indented, self._options.statements(options, scope))
+        parts += map(indent, self._options.statements(options, scope))
         constants = enum.constants
         for each in sorted(constants, key=attrgetter("tag", "name")) if self._names else constants:
             shown = self._options.in_brackets(self._options.chosen(each.options, scope), scope)
-            parts.append(indented(f"{each.name} = {each.tag}{shown};\n"))
+            parts.append(indent(f"{each.name} = {each.tag}{shown};\n"))
         return "".join([*parts, "}\n"])
 
     def _field(self, field: Field, scope: str) -> str:
@@ -206,7 +206,7 @@ class _Text:
         request = ("stream " if rpc.request_streams else "") + self._resolve(rpc.request, scope)
         response = ("stream " if rpc.response_streams else "") + self._resolve(rpc.response, scope)
         options = self._options.statements(self._options.chosen(rpc.options, scope), scope)
-        body = f" {{\n{''.join(map(indented, options))}}}" if options else ""
+        body = f" {{\n{''.join(map(indent, options))}}}" if options else ""
         return f"rpc {rpc.name} ({request}) returns ({response}){body};\n"
 
     def _print_reserved(self, statements: Iterable[Sequence[Span]]) -> list[str]:
@@ -237,7 +237,7 @@ def _after_blank(texts: Sequence[str]) -> Sequence[str]:
 
 
 def _block(texts: Sequence[str]) -> Sequence[str]:
-    return _after_blank([indented(each) for each in texts])
+    return _after_blank([indent(each) for each in texts])
 
 
 def _start(span: Span) -> int:
