@@ -1,7 +1,7 @@
 """Building a snapshot: choosing its offset, base and engine, and keeping its catalogue entry up to date.
 
 A build can be killed at any moment: parts without a manifest do not count, a request whose builder sends no
-heartbeats can be claimed again, and one whose manifest exists only has to be marked ready.
+heartbeats can be taken again, and one whose manifest exists only has to be marked ready.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from registry.log.contract import LogError
 from registry.log.embedded.log import now_ms
 from registry.store.layout import StoreError
 from snapshots.catalogue.builders import builder_name
-from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, claim
+from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, take_request
 from snapshots.catalogue.open_location import manifest_keys, open_location
 from snapshots.catalogue.retention import retire
 from snapshots.format import stored
@@ -33,7 +33,7 @@ from . import delta
 from .cost import StepCosts
 from .delta import DeltaLimits, TooMuchChanged, is_full, reason_for_full
 from .engines import AUTO, LOCAL, choose, engine_named
-from .heartbeat import BuildHeartbeat, ClaimLost
+from .heartbeat import BuildHeartbeat, RequestLost
 from .sources import Source, open_source, time_before
 from .task import BuildFailed, Engine, EngineFailed, EngineUnavailable, Progress, Task, WrongRows
 
@@ -98,7 +98,7 @@ def build_now(
                 costs,
                 lambda: _build(task, engine, costs, heartbeat, extend=extend, limits=limits),
             )[1]
-        except ClaimLost:
+        except RequestLost:
             raise  # The entry is another builder's now.
         except BaseException:
             # No node waits for this snapshot, and a failed entry would be retried.
@@ -116,19 +116,19 @@ def build_request(
     progress: Progress,
     options: Mapping[str, str] | None = None,
 ) -> Entry:
-    """Build a requested snapshot, claiming the request if this process has not; return the final entry.
+    """Build a requested snapshot, taking the request if this process has not; return the final entry.
 
     A failed build leaves the entry ``failed`` with the reason. Raises
     :class:`snapshots.catalogue.catalogue.CatalogueError`, and :class:`BuildRefused` if another process
     builds it.
     """
     if entry.state != "building":
-        claimed = claim(catalogue, entry.id, builder_name(os.getpid()), now_ms())
-        if claimed is None:
+        taken = take_request(catalogue, entry.id, builder_name(os.getpid()), now_ms())
+        if taken is None:
             raise BuildRefused(
                 f"this process cannot build {entry.id}: another one does, or the request is gone"
             )
-        entry = claimed
+        entry = taken
     limit_s = settings.snapshots_build_timeout_s
     heartbeat = BuildHeartbeat(catalogue, entry, known=True, limit_s=limit_s)
     try:

@@ -26,7 +26,7 @@ from snapshots.format.manifest import Manifest
 from .task import BuildFailed, Progress
 
 _log = logging.getLogger(__name__)
-# How much later than the build itself its claim ends, if the build cannot be interrupted.
+# How much later than the build itself its hold of the request ends, if the build cannot be interrupted.
 GRACE_S = 60.0
 _DAY_S = 86_400.0
 
@@ -35,7 +35,7 @@ class SnapshotDeleted(BuildFailed):
     """The snapshot was deleted while it was built."""
 
 
-class ClaimLost(BuildFailed):
+class RequestLost(BuildFailed):
     """The build took too long or was taken for dead, so that another builder may have begun it again."""
 
 
@@ -145,15 +145,15 @@ class BuildHeartbeat:
         """Mark the entry as ready, with the cost of the build, and return it.
 
         Raises :class:`SnapshotDeleted` if it was deleted meanwhile; then its files are gone. Raises
-        :class:`ClaimLost` if this builder's claim has ended: another one may be deleting these files
-        and begin again. The next to claim the request finds the manifest and marks it as ready. Raises also
+        :class:`RequestLost` if this builder no longer has the request: another one may delete these files
+        and begin again. The next to take the request finds the manifest and marks it as ready. Raises also
         :class:`snapshots.catalogue.catalogue.CatalogueError` and the errors of its location.
         """
         entry = self.entry.in_state("ready", now_ms(), **ready_fields(manifest), **cost)
         if self.catalogue is not None:
             gone = self._is_gone()
             if (now := self.catalogue.entries().get(entry.id)) and not self._is_own(now):
-                raise ClaimLost(f"{entry.id} is {now.state} by now, because its builder was too slow")
+                raise RequestLost(f"{entry.id} is {now.state} by now, because its builder was too slow")
             current = None if gone else self.catalogue.put(entry)
             if gone or (current is not None and current.state == "deleting"):
                 # Its builder was considered dead, and its files were deleted before all of them existed.

@@ -1,7 +1,7 @@
 """Building what nodes request: in a watcher, or in the process that a node starts for one request.
 
 Any number of watchers (``registrar snapshot build --watch``) may run, next to nodes that build themselves or
-not: the process that claims a request first builds it. The heartbeats of a watcher that dies stop, and then
+not: the process that takes a request first builds it. The heartbeats of a watcher that dies stop, and then
 another process starts its build again.
 
 A node runs ``python -m snapshots.building.requests FD ID``; the settings arrive through the socket ``FD``, as
@@ -22,7 +22,7 @@ from registry.base.processes.parent_channel import started_by_parent
 from registry.log.contract import LogError
 from registry.log.embedded.log import now_ms
 from snapshots.catalogue.builders import builder_name
-from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, claim, newest_first
+from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, newest_first, take_request
 from snapshots.catalogue.open import open_catalogue
 
 from . import builder
@@ -67,7 +67,7 @@ def build_next(
     :class:`snapshots.catalogue.catalogue.CatalogueError`.
     """
     for free in newest_first(each for each in catalogue.entries().values() if each.is_free(now_ms())):
-        entry = claim(catalogue, free.id, builder_name(os.getpid()), now_ms())
+        entry = take_request(catalogue, free.id, builder_name(os.getpid()), now_ms())
         if entry is None:
             continue
         return builder.build_and_retire(settings, catalogue, entry, engine, make_progress(), {KEEP: "1"})
@@ -93,7 +93,7 @@ def build_one(settings: Settings, id: str) -> int:
     Raises :class:`snapshots.catalogue.catalogue.CatalogueError`.
     """
     with closing(open_catalogue(settings)) as catalogue:
-        entry = claim(catalogue, id, builder_name(os.getpid()), now_ms())
+        entry = take_request(catalogue, id, builder_name(os.getpid()), now_ms())
         if entry is None:
             return 0
         engine = settings.snapshots_builder

@@ -3,7 +3,7 @@
 An entry goes ``requested → building → ready``; a failed build makes it ``failed``, from where it may be
 retried, and ``deleting`` ends it. Several processes write at once without locks: their writes have one
 order, and every reader drops an entry that may not follow the current one (:func:`follows`). So if two
-builders claim one request, all readers see the same winner, and a builder taken for dead is ignored.
+builders take one request, all readers see the same winner, and a builder taken for dead is ignored.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return self.state == "building" and not -AHEAD_MS <= now_ms - self.updated_ms <= SILENT_MS
 
     def is_free(self, now_ms: int) -> bool:
-        """Return whether a builder may claim it without a user's command."""
+        """Return whether a builder may take it without a user's command."""
         tries_left = self.attempts < ATTEMPTS_MAX
         return tries_left and (self.state in ("requested", "failed") or self.is_silent(now_ms))
 
@@ -210,10 +210,10 @@ def follows(current: Entry | None, new: Entry) -> bool:
     return new.state in ("building", "requested", "failed") and current.is_silent(new.updated_ms)
 
 
-def claim(catalogue: Catalogue, id: str, builder: str, now_ms: int) -> Entry | None:
+def take_request(catalogue: Catalogue, id: str, builder: str, now_ms: int) -> Entry | None:
     """Become the builder of an entry; ``None`` if it does not exist or has another builder.
 
-    Entries that are requested, have failed or have a silent builder can be claimed, after any number of
+    Entries that are requested, have failed or have a silent builder can be taken, after any number of
     attempts.
     """
     entry = catalogue.entries().get(id)

@@ -46,7 +46,7 @@ class Build:
         return not self.runs and is_id(entry.id) and time.monotonic() >= self._not_before.get(entry.id, 0.0)
 
     def begin(self, entry: Entry) -> None:
-        """Start a process that claims the entry and builds it. Raises :class:`OSError`."""
+        """Start a process that takes the entry and builds it. Raises :class:`OSError`."""
         ours, theirs = socket.socketpair()
         message = pickle.dumps({"settings": self._settings, "endpoint": "", "parent": os.getpid()})
         with theirs:
@@ -96,7 +96,7 @@ class Build:
         """End the process and its children, and update the catalogue entry that it worked on.
 
         ``failure`` marks the request as failed with that reason, unless the builder has recorded a result. If
-        it is empty, a claimed request goes back to waiting.
+        it is empty, a request that was taken goes back to waiting.
         """
         process, self._process = self._process, None
         assert process is not None
@@ -110,11 +110,11 @@ class Build:
         entry, builder = catalogue.entries().get(self._begun.id), self._builder
         if entry is None:
             return
-        claimed = entry.state == "building" and entry.builder == builder
-        if claimed and not failure:
+        taken = entry.state == "building" and entry.builder == builder
+        if taken and not failure:
             catalogue.put(entry.in_state("requested", now_ms, attempts=self._begun.attempts))
-        elif failure and (claimed or entry == self._begun):
-            # Count builders that fail before they claim the request, too, to avoid endless retries.
+        elif failure and (taken or entry == self._begun):
+            # Count builders that fail before they take the request, too, to avoid endless retries.
             _log.error("cannot build the snapshot %s: %s", entry.id, failure)
             attempts = self._begun.attempts + 1
             catalogue.put(

@@ -26,9 +26,9 @@ from snapshots.catalogue.catalogue import (
     Catalogue,
     CatalogueError,
     Entry,
-    claim,
     follows,
     newest_first,
+    take_request,
 )
 from snapshots.catalogue.kafka import entry_key
 from snapshots.catalogue.open import catalogue_topic, open_catalogue
@@ -121,7 +121,7 @@ def test_of_two_that_claim_one_request_one_gets_it(catalogue: Catalogue, another
     catalogue.put(entry())
     got: list[Entry | None] = []
     claims = [
-        Thread(target=lambda each=each, name=name: got.append(claim(each, entry().id, name, NOW + 5)))
+        Thread(target=lambda each=each, name=name: got.append(take_request(each, entry().id, name, NOW + 5)))
         for each, name in ((catalogue, "one"), (another, "two"))
     ]
     for each in claims:
@@ -131,7 +131,7 @@ def test_of_two_that_claim_one_request_one_gets_it(catalogue: Catalogue, another
     (winner,) = filter(None, got)
     assert (winner.state, winner.attempts) == ("building", 1)
     assert catalogue.entries() == another.entries() == {winner.id: winner}
-    assert claim(another, winner.id, "three", NOW + 6) is None
+    assert take_request(another, winner.id, "three", NOW + 6) is None
 
 
 def test_progress_is_that_of_one_heartbeat(catalogue: Catalogue, another: Catalogue) -> None:
@@ -206,10 +206,10 @@ def test_a_catalogue_of_another_process(settings: Settings, catalogue: Catalogue
     script = f"""
 from pathlib import Path
 from registry.base.config.settings import Settings
-from snapshots.catalogue.catalogue import claim
+from snapshots.catalogue.catalogue import take_request
 from snapshots.catalogue.open import open_catalogue
 catalogue = open_catalogue(Settings({where}))
-print(claim(catalogue, {entry().id!r}, "child", {NOW + 1}))
+print(take_request(catalogue, {entry().id!r}, "child", {NOW + 1}))
 catalogue.close()
 """
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
@@ -301,8 +301,8 @@ def test_what_may_follow(stands: Entry | None, new: Entry, does: bool) -> None:
 
 def test_a_silent_builder_loses_its_build(catalogue: Catalogue) -> None:
     catalogue.put(entry(state="building", builder="dead", attempts=1))
-    assert claim(catalogue, entry().id, "next", NOW + SILENT_MS) is None
-    taken = claim(catalogue, entry().id, "next", LATE)
+    assert take_request(catalogue, entry().id, "next", NOW + SILENT_MS) is None
+    taken = take_request(catalogue, entry().id, "next", LATE)
     assert taken is not None
     assert taken.attempts == 2
     stands = catalogue.put(entry(state="building", builder="dead", updated_ms=LATE + 1))
@@ -313,9 +313,9 @@ def test_a_builder_from_before_a_clock_was_set_back_is_silent(catalogue: Catalog
     """Otherwise a dead build would appear alive for as long as the clock was set back."""
     building = entry(state="building", builder="first", updated_ms=NOW + 3_600_000, attempts=1)
     catalogue.put(building)
-    claimed = claim(catalogue, building.id, "second", NOW)
-    assert claimed is not None
-    assert catalogue.entries() == {claimed.id: claimed}
+    winner_entry = take_request(catalogue, building.id, "second", NOW)
+    assert winner_entry is not None
+    assert catalogue.entries() == {winner_entry.id: winner_entry}
     assert not structs.replace(building, updated_ms=NOW + 300_000).is_silent(NOW), "clocks differ"
 
 

@@ -63,7 +63,7 @@ def until_begun(node: Served, id: str) -> None:
 
 @contextmanager
 def held_up(data: Path) -> Iterator[None]:
-    """Make builders in this data folder wait during the block, once they have claimed the request."""
+    """Make builders in this data folder wait during the block, once they have taken the request."""
     lock = file_lock.hold(data / "building.lock")
     try:
         yield

@@ -71,7 +71,7 @@ def test_an_overdue_builder_that_cannot_end_itself_is_killed_and_its_claim_ends(
         build.begin(request)
         assert build._process is not None
         pid, builder = build._process.pid, build._builder
-        until(lambda: catalogue.entries()[request.id].state == "building", 30, "it to claim the request")
+        until(lambda: catalogue.entries()[request.id].state == "building", 30, "it to take the request")
         os.kill(pid, signal.SIGSTOP)
         assert not build.look(catalogue, now_ms())
         assert build._deadline > time.monotonic() + 600, "it has time to end itself"

@@ -30,7 +30,7 @@ from snapshots.backup import listing
 from snapshots.building import builder, heartbeat, local
 from snapshots.building.sources import open_source, time_before
 from snapshots.building.task import BuildFailed, Progress, TooSlow, WrongRows, silent
-from snapshots.catalogue.catalogue import BuildProgress, Entry, claim
+from snapshots.catalogue.catalogue import BuildProgress, Entry, take_request
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format import stored
 from snapshots.format.location import Location
@@ -287,7 +287,11 @@ def test_the_claim_ends_even_if_the_build_cannot_be_interrupted(
             builder.build_request, known, catalogue, entry, "local", lambda *_: bool(over.wait(600))
         )
         try:
-            until(lambda: catalogue.entries()[entry.id].state == "failed", 60, "the end of the claim")
+            until(
+                lambda: catalogue.entries()[entry.id].state == "failed",
+                60,
+                "the end of its hold of the request",
+            )
         finally:
             over.set()
         assert built.result().state == "failed", "another builder may be deleting its files"
@@ -380,9 +384,9 @@ def test_the_catalogue_knows_the_base_while_a_build_goes_on(tmp_path: Path) -> N
         taken_up = catalogue.entries()[entry.id].in_state("failed", now_ms())
         catalogue.forget(entry.id)
         catalogue.put(taken_up)
-        claimed = claim(catalogue, entry.id, "another", now_ms())
-    assert claimed is not None
-    assert claimed.base == "", "another builder may choose another one"
+        taken = take_request(catalogue, entry.id, "another", now_ms())
+    assert taken is not None
+    assert taken.base == "", "another builder may choose another one"
 
 
 def test_the_catalogue_reports_how_far_a_build_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
