@@ -91,6 +91,7 @@ class Write(NamedTuple):
 Result = Answer | Command | Write | Listing[Any] | PendingSearch[Any]
 # The result itself, or the computation of it, which may query schemas.
 Computation = Result | Querying[Result]
+FindHeaders = Callable[[View], Querying[Sequence[Header]]]
 # Answers from rows, or returns the list, search or command that answers. It never waits.
 RowHandler = Callable[[Call, View], Computation]
 # Answers with data of the node.
@@ -114,8 +115,8 @@ class Operation:
     status: int = 200
     location: str = ""  # path of a created object up to its id, for ``Location``; empty: none
     errors: tuple[ErrorKind, ...] = ()
-    # Further headers for the answer to a command, from the rows after it.
-    extra_headers: Callable[[Call, View, Answer], Querying[Sequence[Header]]] | None = None
+    # What finds further headers for the answer to a command in the rows after it; ``None``: there are none.
+    extra_headers: Callable[[Call, Answer], FindHeaders | None] | None = None
     plain: bool = False  # can answer in plain text
     own: bool = False  # not in Confluent's API: answers ``application/json`` without content negotiation
     # Bodies must have a JSON media type, which pages of other sites cannot send without a preflight.

@@ -27,7 +27,16 @@ from registry.security.access import Access, Permission
 
 from .answers import Answer, Header
 from .bodies import schema_request
-from .operations import BODY_ERRORS, REGISTER_ERRORS, Call, Freshness, Operation, PendingSearch, Write
+from .operations import (
+    BODY_ERRORS,
+    REGISTER_ERRORS,
+    Call,
+    FindHeaders,
+    Freshness,
+    Operation,
+    PendingSearch,
+    Write,
+)
 from .parameters import DELETED, FORCE, FORMAT, NORMALIZE
 from .permissions import (
     limit_import,
@@ -83,7 +92,7 @@ def register(call: Call, view: View) -> Querying[Answer | Write]:
         return Write(command, (), finished, call)
     request = yield from _parse_request(request)
     if call.confirmed:
-        reply = yield from find.already_registered(view, call.memory, request, defaults)
+        reply = yield from find.already_registered(view, call.memory, call.subject, request, defaults)
         if reply is not None:
             return _readable(call.sender.access, call.subject, Answer(reply))
     command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
@@ -132,13 +141,18 @@ def _parse_request(request: Register) -> Querying[Register]:
     return msgspec.structs.replace(request, schema=text, canonical=True)
 
 
-def equal_to(call: Call, view: View, answer: Answer) -> Querying[Sequence[Header]]:
-    """Return ``X-Registry-Equal-To`` for a registration, if an earlier version equals the new one."""
+def equal_to(call: Call, answer: Answer) -> FindHeaders | None:
+    """Return what finds ``X-Registry-Equal-To`` for a registration; nothing can equal a first version."""
     version = _VERSION.match(answer.body)
     if version is None or version[1] == b"1":
-        return ()
+        return None
+    return partial(_equal_to, call.subject, int(version[1]))
+
+
+def _equal_to(subject: Subject, number: int, view: View) -> Querying[Sequence[Header]]:
+    """Return the header, if an earlier version equals this one."""
     try:
-        found = yield from duplicates.equal_to(view, call.subject, int(version[1]))
+        found = yield from duplicates.equal_to(view, subject, number)
     except InvalidSchema:
         return ()
     return () if found is None else ((b"x-registry-equal-to", b"%d" % found),)

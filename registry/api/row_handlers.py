@@ -189,10 +189,12 @@ class RowHandlers:
         """
         if operation.extra_headers is None or call is None:
             return answer
+        find = operation.extra_headers(call, answer)
+        if find is None:
+            return answer
         try:
             with self._backend.view() as view:
-                steps = operation.extra_headers(call, view, answer)
-                more = self._worker_queries.attempt(steps)
+                more = self._worker_queries.attempt(find(view))
         except RegistryError:
             return answer
         if isinstance(more, Unanswered):

@@ -61,6 +61,7 @@ class ReaderBackend:
         if state.started or state.readable:
             self._serving = self._store.refresh()
             self._reported = state.mismatch
+            self.applied()  # seen() is then no older than the node's memory of commands
         elif state.opening and state.examined:
             self._without_node()
         if self.log_end is not None:
@@ -81,7 +82,8 @@ class ReaderBackend:
             view = self._store.view()
         except StoreMissing as error:
             raise UNAVAILABLE("The store is being reopened; try again soon") from error
-        self.mismatch = mismatch = view.standing().mismatch or self._reported
+        self._applied, mismatch = view.standing()
+        self.mismatch = mismatch = mismatch or self._reported
         return served(view, mismatch, self._cipher)
 
     def undoubted_view(self) -> AppliedView:
@@ -134,6 +136,10 @@ class ReaderBackend:
                     self._applied = view.applied()
             except StoreError:
                 pass
+        return self._applied
+
+    def seen(self) -> int:
+        """Return the applied offset of the newest view: what the log has reached at least."""
         return self._applied
 
     async def status(self) -> NodeStatus:

@@ -185,7 +185,7 @@ def _backend(settings: Settings, endpoint: Path) -> ReaderBackend:
         calls_max=settings.queue_max,
         bytes_max=settings.queue_bytes_max,
         changed=backend.changed,
-        applied=backend.applied,
+        seen=backend.seen,
     )
     return backend
 

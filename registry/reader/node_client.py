@@ -72,11 +72,11 @@ class NodeClient:
         calls_max: int,
         bytes_max: int = 256 << 20,
         changed: Callable[[State], None],
-        applied: Callable[[], int] = lambda: 0,
+        seen: Callable[[], int] = lambda: 0,
     ) -> None:
         """Timeouts: for a write, for a node that is down, and for a read barrier.
 
-        ``calls_max``, ``bytes_max``: calls in flight. ``applied`` returns an offset that the log has reached.
+        ``calls_max``, ``bytes_max``: calls in flight. ``seen`` returns an offset that the log has reached.
         """
         self._path = path
         self._timeout_s = timeout_s
@@ -84,7 +84,7 @@ class NodeClient:
         self._confirm_s = confirm_s
         self._room = Room(calls_max, bytes_max)
         self._changed = changed
-        self._applied = applied
+        self._seen = seen
         self._repeats = False
         self._numbers = itertools.count(1)
         self._loop = asyncio.get_running_loop()
@@ -140,7 +140,7 @@ class NodeClient:
         """Return the node's outcome. Raises 50002, 50003 or 503."""
         deadline = self._loop.time() + self._timeout_s
         size = size_of(command, origin.checked)
-        idempotency_key = IdempotencyKey(os.urandom(IDEMPOTENCY_KEY_BYTES), self._applied())
+        idempotency_key = IdempotencyKey(os.urandom(IDEMPOTENCY_KEY_BYTES), self._seen())
         lost: NodeLost | None = None
 
         def message(number: int) -> Submit:

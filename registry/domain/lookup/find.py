@@ -211,9 +211,9 @@ def of_latest(request: Register, latest: Registered) -> Register:
 
 
 def already_registered(
-    view: View, memory: SchemaMemory, request: Register, defaults: Defaults
+    view: View, memory: SchemaMemory, subject: Subject, request: Register, defaults: Defaults
 ) -> Querying[bytes | None]:
-    """Return the reply to a registration that needs no write, or ``None``.
+    """Return the reply to a registration under ``subject`` that needs no write, or ``None``.
 
     ``None`` may also mean that an existing version would take long to find. A reply is valid on any node and
     in any mode (Confluent 8.x), but not under a config that adds metadata or rules. Raises 42201 if there is
@@ -221,7 +221,6 @@ def already_registered(
     """
     if not request.schema.strip():
         return None
-    subject = Subject.parse(request.subject)
     if versions.newest(view, subject) is None:
         return None
     config = config_in_scope(view, subject, defaults)

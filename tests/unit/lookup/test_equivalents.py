@@ -259,7 +259,9 @@ def test_a_reader_leaves_a_long_subject_that_it_does_not_know_yet_to_the_primary
         answers = []
         with made.view() as view:
             for text in ['{"type":"int","x":3,"y":0}', *['{"y":0,"x":7,"type":"int"}'] * 2]:
-                steps = find.already_registered(view, parser.memory, said(text), defaults)
+                asked = said(text)
+                subject = Subject.parse(asked.subject)
+                steps = find.already_registered(view, parser.memory, subject, asked, defaults)
                 answers.append(parser.attempt(steps, 16_000, 2_000))
 
     assert [b'"version":' in (each or b"") for each in answers] == [True, False, True]

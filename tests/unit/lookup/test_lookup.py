@@ -123,7 +123,9 @@ class TestTolerance:
         small.append(records.schema_key(subject, 1), value)
         command = Register("s", STRING, metadata=sent)
         found = small.parser.run(
-            find.already_registered(small.view, small.parser.memory, command, small.defaults)
+            find.already_registered(
+                small.view, small.parser.memory, Subject.parse(command.subject), command, small.defaults
+            )
         )
         assert (found is not None) is same
 
@@ -177,7 +179,9 @@ class TestTolerance:
 class TestAlreadyRegistered:
     def reply(self, small: SmallRegistry, command: Register) -> bytes | None:
         return small.parser.run(
-            find.already_registered(small.view, small.parser.memory, command, small.defaults)
+            find.already_registered(
+                small.view, small.parser.memory, Subject.parse(command.subject), command, small.defaults
+            )
         )
 
     def test_it_is_what_registering_answers(self, small: SmallRegistry) -> None:
