@@ -1,4 +1,4 @@
-"""franz-go's client, which Redpanda Console uses, and the program of docs/integrations.md."""
+"""The Go programs of docs/integrations.md, and the calls of the client that Redpanda Console uses."""
 
 from __future__ import annotations
 
@@ -53,9 +53,12 @@ def run(folder: Path, program: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_program_of_the_page(registry: Served, tmp_path: Path) -> None:
-    program = write(tmp_path, "go/main.go", {REGISTRY: registry.url})
-    assert run(tmp_path, program) == 'hits-value 1 "string"\n'
+@pytest.mark.parametrize(
+    ("name", "said"), [("main.go", 'hits-value 1 "string"'), ("confluent.go", '"string"')]
+)
+def test_the_programs_of_the_page(registry: Served, tmp_path: Path, name: str, said: str) -> None:
+    program = write(tmp_path, f"go/{name}", {REGISTRY: registry.url})
+    assert run(tmp_path, program) == f"{said}\n"
 
 
 def test_every_call(registry: Served, topic: str, tmp_path: Path) -> None:

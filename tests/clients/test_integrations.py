@@ -94,6 +94,7 @@ def test_the_page_names_the_versions_that_the_tests_pin() -> None:
     ivy = "".join(file.read_text(encoding="utf-8") for file in JAVA.glob("*.ivy.xml"))
     pinned = dict(re.findall(r'name="([\w.-]+)" rev="([^"]+)"', ivy))
     packages = json.loads((SCRIPTS / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    go = GO_MODULE.read_text(encoding="utf-8")
     for said in (
         f"in Connect {pinned['connect-runtime']},",
         f"Debezium {pinned['debezium-connector-postgres']} ",
@@ -102,7 +103,7 @@ def test_the_page_names_the_versions_that_the_tests_pin() -> None:
         f"confluent-kafka {version('confluent-kafka')},",
         f"python-schema-registry-client {version('python-schema-registry-client')} ",
         *(f"{name} {release}" for name, release in packages.items()),
-        next(re.finditer(r"github.com/twmb/franz-go/pkg/sr v\S+", GO_MODULE.read_text(encoding="utf-8")))[0],
+        *(" ".join(pin) for pin in re.findall(r"(github.com/(?:twmb|confluentinc)\S+) (v\S+)", go)),
     ):
         assert said in page, said
 
