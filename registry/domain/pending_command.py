@@ -32,10 +32,10 @@ class CommandRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     principal: Principal = ANONYMOUS
     # The span that caused it, as in W3C's header ``traceparent``; empty if the sender does not trace.
     trace: str = ""
-    # ``None``: the sender may do all that the command asks for, to any subject. A primary that ignores this
-    # (an older one) resolves aliases again and does not compare.
+    # ``None``: the sender may do all that the command asks for, to any subject. Confluent's primary
+    # resolves aliases again and does not compare.
     checked: CheckedNames | None = None
-    # The kind of the principal, see :data:`.principal.KINDS`; empty from nodes that do not say it.
+    # The kind of the principal, see :data:`.principal.KINDS`; empty if unknown.
     kind: str = ""
 
 

@@ -22,9 +22,6 @@ class Page(msgspec.Struct, frozen=True, array_like=True):
     log: str = ""
 
 
-NO_EVENTS = Page([], 0)
-
-
 class Source(Protocol):
     """The events of the log as far as the rows include them."""
 
