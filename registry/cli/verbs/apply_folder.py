@@ -75,7 +75,7 @@ def apply_folder(
 ) -> int:
     """Sync a registry to a folder of schemas.
 
-    The plan is printed first. Nothing is written if a step would be refused. If it is interrupted, run it
+    Prints the plan first, and writes nothing if the registry would refuse a step. If interrupted, run it
     again.
     """
     from .carrying_out import PlanOptions, sync_registry  # noqa: PLC0415 - the help needs none of it
@@ -102,8 +102,8 @@ def apply_folder(
 def upload(client: RegistryClient, *, folder: Path, dry_run: bool, keep_ids: bool, as_json: bool) -> int:
     """Register the schemas of a folder or an exported snapshot.
 
-    DIR was written by registrar download, or by registrar snapshot export. Nothing is deleted, except, with
-    --keep-ids, versions that are marked as deleted there.
+    DIR comes from registrar download or registrar snapshot export. Nothing is deleted, except, with
+    --keep-ids, versions marked as deleted in DIR.
     """
     from .carrying_out import PlanOptions, sync_registry  # noqa: PLC0415 - the help needs none of it
     from .folder_source import report_folder_errors, whole  # noqa: PLC0415
@@ -138,8 +138,8 @@ def promote(
 ) -> int:
     """Copy schemas and their references from one registry to another.
 
-    The plan is printed first. Nothing is written if the target would refuse a schema, or if an id is taken
-    there. Credentials: REGISTRAR_USER_FROM, REGISTRAR_USER_TO or REGISTRAR_TOKEN_…, or ~/.netrc.
+    Prints the plan first, and writes nothing if the target would refuse a schema or an id is taken there.
+    Credentials: REGISTRAR_USER_FROM, REGISTRAR_USER_TO or REGISTRAR_TOKEN_…, or ~/.netrc.
     """
     from registry.cli.client.addresses import FROM, TO  # noqa: PLC0415 - the help needs none of it
 

@@ -48,8 +48,8 @@ def changes(
 ) -> int:
     """Print changes in the order of the log (docs/changes.md).
 
-    Without --after they begin at the log's beginning or, with --follow, now. --follow goes on when the
-    registry is back after it did not answer.
+    Without --after they start at the log's beginning or, with --follow, now. --follow resumes after an
+    interruption.
     """
     wanted = {"subjectPrefix": prefix, "kind": ",".join(kinds) or None, "limit": _PAGE}
     begin = -1 if after is None and not follow else after
@@ -92,7 +92,7 @@ def _events(
 @json_option
 @with_registry
 def history(registry: RegistryClient, *, subject: str, limit: int, oldest: bool, as_json: bool) -> int:
-    """Print what happened to SUBJECT, also after it was deleted: newest first."""
+    """Print the history of SUBJECT, newest event first, even if it was deleted."""
     order = "asc" if oldest else "desc"
     found = registry.get(f"{subject_path(subject)}/history", History, limit=limit, order=order)
     if as_json:

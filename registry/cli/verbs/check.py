@@ -76,8 +76,8 @@ def check(
     """Check whether a registry would accept schema files.
 
     PATH is a folder of schemas (see docs/schemas-in-git.md), a part of one, or a file. They are compared with
-    the registry unless --against or --offline is given. Subjects that the folder owns but lacks are checked
-    as "registrar apply --prune" would delete them.
+    the registry unless --against or --offline is given. Subjects that the manifest covers but the folder
+    lacks are checked as deletions, as by "registrar apply --prune".
     """
     from registry.cli.folder import report  # noqa: PLC0415 - the help needs none of it
 
@@ -160,8 +160,8 @@ def lint(
 ) -> int:
     """Check that schema files are valid and follow lint rules.
 
-    PATH is a folder or a file. Without rules on the command line, those of its registrar.toml apply. With
-    --url, schemas may refer to some that only the registry has.
+    PATH is a folder or a file. Without rules on the command line, those in registrar.toml apply. With
+    --url, schemas may refer to schemas of the registry.
     """
     from registry.cli.folder import checking, report  # noqa: PLC0415 - the help needs none of it
     from registry.cli.folder.memory_registry import MemoryRegistry  # noqa: PLC0415

@@ -15,12 +15,12 @@ from registry.cli.verb_groups import VerbGroup
 
 @click.group(cls=VerbGroup)
 def config() -> None:
-    """Show or change compatibility levels, normalisation, aliases and the like."""
+    """Show or change compatibility levels, normalisation, aliases and other config."""
 
 
 @config.command("map", cls=Verb, epilog="Exit status: 0.")
 def config_map() -> int:
-    """Print the settings of Confluent's Schema Registry and of Karapace, and what each becomes here.
+    """Print the settings of Confluent's Schema Registry and Karapace, with their counterparts here.
 
     "registrar check-config --properties FILE" prints the result for a file.
     """

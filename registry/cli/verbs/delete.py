@@ -37,9 +37,9 @@ _STATUS = (
 def delete(
     registry: RegistryClient, *, name: str, dry_run: bool, permanent: bool, yes: bool, as_json: bool
 ) -> int:
-    """Delete a subject or one version, softly: "registrar undelete" brings it back.
+    """Soft-delete a subject or version; "registrar undelete" restores it.
 
-    It first finds out the consequences. On a terminal it asks; elsewhere --permanent needs --yes.
+    Shows what the deletion would break. On a terminal it asks; elsewhere --permanent needs --yes.
     """
     if permanent and not (yes or dry_run or sys.stdin.isatty()):
         raise Failure("a permanent deletion without a terminal needs --yes")

@@ -56,10 +56,10 @@ class _Side(NamedTuple):
 @json_option
 @with_registry
 def diff(registry: RegistryClient, *, old: str, new: str, refers: tuple[str, ...], as_json: bool) -> int:
-    """Compare two schemas: what differs, and whether each can read the other's data.
+    """Compare two schemas and show in which directions they are compatible.
 
-    OLD and NEW are SUBJECT[:VERSION] (default: the latest) or files. The text is compared in a canonical
-    form, in which the order of members and white space do not matter.
+    OLD and NEW are SUBJECT[:VERSION] (default: the latest) or files. Schemas are compared in a canonical
+    form, ignoring white space and the order of members.
     """
     sides = [_side(registry, name, refers) for name in (old, new)]
     before, after = sides

@@ -37,11 +37,10 @@ _SHOWN = ("data", "kafka", "topic")
 @with_settings(*ALL_GROUPS, shown=_SHOWN, refused=FAILED)
 @with_connection(url=False)
 def doctor(connection: Connection, loaded: Loaded, *, urls: str, as_json: bool) -> int:
-    """Examine what a node depends on, or running nodes, and advise.
+    """Diagnose the dependencies of a node, or running nodes.
 
-    Without URL, the settings say what is examined, on this host and in Kafka; give the same flags and the
-    same --config as "registrar serve". With the URLs of all nodes of a cluster, the nodes are examined.
-    Nothing is changed.
+    Without URL, it examines this host and Kafka by the settings; give the same flags and --config as for
+    "registrar serve". With the URLs of all nodes of a cluster, it examines the nodes. Nothing is changed.
     """
     from registry.cli.doctor.findings import Severity, sorted_findings, verdict  # noqa: PLC0415 - the help needs none
 

@@ -43,8 +43,8 @@ def _list(registry: RegistryClient, *, as_json: bool) -> int:
 def _release(registry: RegistryClient, *, context: str, first: int, last: int | None, as_json: bool) -> int:
     """Release reserved ids, for example those below one that was imported by mistake.
 
-    Refused while a version has one of them. New schemas can then get ids that deleted versions had: release
-    only ids that no message refers to any more.
+    Refused while a version has one of them. New schemas can then get ids of deleted versions: release only
+    ids that no message refers to any more.
     """
     body = {"context": context, "from": first, "to": last}
     found = registry.post(f"{_IDS}/release", body, IdUsage)

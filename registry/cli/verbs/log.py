@@ -28,7 +28,7 @@ def reseed(loaded: Loaded, *, dry_run: bool, store: str, empty: bool) -> int:
     """Publish the state of the store in the data folder to an empty topic, keeping all ids.
 
     Use it after the topic was lost. Stop the node of that folder first. If there are several stores, name
-    the one to write. If interrupted, run it again to resume.
+    one. If interrupted, run it again to resume.
     """
     from .log_reseed import log_reseed  # noqa: PLC0415 - the help needs no log
 

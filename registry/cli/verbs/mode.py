@@ -39,7 +39,7 @@ def _get(
     registry: RegistryClient, *, subject: str, own: bool, at_offset: int | None, at_time: str | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Print the mode in force for SUBJECT (or a context, as ":.ctx:"); without SUBJECT, for everything."""
+    """Print the effective mode of SUBJECT or a context (":.ctx:"); without SUBJECT, of the whole registry."""
     moment = moment_params(at_offset, at_time)
     return _print(registry, subject, as_json=as_json, own=own, **moment)
 
@@ -51,7 +51,7 @@ def _get(
 @json_option
 @with_registry
 def _set(registry: RegistryClient, *, value: str, subject: str, force: bool, as_json: bool) -> int:
-    """Set the MODE of SUBJECT (or a context, as ":.ctx:"); without SUBJECT, of everything.
+    """Set the MODE of SUBJECT or a context (":.ctx:"); without SUBJECT, of the whole registry.
 
     MODE is READWRITE, READONLY, READONLY_OVERRIDE, IMPORT or FORWARD.
     """
@@ -65,9 +65,9 @@ def _set(registry: RegistryClient, *, value: str, subject: str, force: bool, as_
 @json_option
 @with_registry
 def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
-    """Remove the mode of SUBJECT, so that it inherits again; print what is in force then.
+    """Remove the mode of SUBJECT; print the effective mode, which it then inherits.
 
-    Without SUBJECT, the mode of the whole registry: that is asked for, or needs --yes.
+    Without SUBJECT, remove the mode of the whole registry, after a confirmation or with --yes.
     """
     confirm_everything(subject, "Remove the mode of the whole registry?", yes=yes)
     registry.delete(scope_path("mode", subject))

@@ -52,7 +52,7 @@ def register(
 ) -> int:  # fmt: skip
     """Register the schema in FILE (-: standard input) as a version of SUBJECT.
 
-    If it is refused, the report of "registrar check" says why, with a fix.
+    If refused, prints the report of "registrar check", with a fix for each problem.
     """
     from registry.cli.folder.report import verdict_json, verdict_lines  # noqa: PLC0415 - the help needs none of it
 

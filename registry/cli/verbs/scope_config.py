@@ -41,7 +41,7 @@ def _get(
     registry: RegistryClient, *, subject: str, own: bool, at_offset: int | None, at_time: str | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Print the config in force for SUBJECT (or a context, as ":.ctx:"); without SUBJECT, for everything."""
+    """Print the effective config of SUBJECT or a context (":.ctx:"); without SUBJECT, of the registry."""
     path = scope_path("config", subject)
     moment = moment_params(at_offset, at_time)
     _print(registry.get(path, Config, defaultToGlobal=bool(subject) and not own, **moment), as_json=as_json)
@@ -83,9 +83,9 @@ def _set(
     registry: RegistryClient, *, subject: str, level: str | None, policy: str | None, normalize: bool | None,
     alias: str | None, compatibility_group: str | None, file: str, as_json: bool,
 ) -> int:  # fmt: skip
-    """Change the config of SUBJECT (or a context, as ":.ctx:"); without SUBJECT, of everything.
+    """Change the config of SUBJECT or a context (":.ctx:"); without SUBJECT, of the whole registry.
 
-    What is not given stays as it is.
+    Options that are not given stay unchanged.
     """
     given = {
         "compatibility": level and level.upper(),
@@ -112,9 +112,9 @@ def _set(
 @json_option
 @with_registry
 def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
-    """Remove the config of SUBJECT, so that it inherits again; print what is in force then.
+    """Remove the config of SUBJECT; print the effective config, which it then inherits.
 
-    Without SUBJECT, the config of the whole registry: that is asked for, or needs --yes.
+    Without SUBJECT, remove the config of the whole registry, after a confirmation or with --yes.
     """
     confirm_everything(subject, "Remove the config of the whole registry?", yes=yes)
     path = scope_path("config", subject)

@@ -39,7 +39,7 @@ def show(
     registry: RegistryClient, *, name: str, schema_id: int | None, context: str, guid: str, resolved: bool,
     raw: bool, deleted: bool, at_offset: int | None, at_time: str | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Show a schema: the latest version of SUBJECT, a certain one, or by id or guid."""
+    """Show a schema by subject and version (default: the latest), id or guid."""
     if sum((bool(name), schema_id is not None, bool(guid))) != 1:
         raise click.UsageError(
             "name one schema: SUBJECT[:VERSION], --id or --guid", click.get_current_context()

@@ -28,7 +28,7 @@ _Run = Callable[..., int]
 
 @click.group(cls=VerbGroup)
 def snapshot() -> None:
-    """Build, check, restore and compare snapshots: nodes start from them, and they are backups."""
+    """Build, check, restore and compare snapshots, from which nodes start and which serve as backups."""
 
 
 def _verb(status: str = _STATUS, refused: int = REFUSED) -> Callable[[_Run], click.Command]:

@@ -30,7 +30,7 @@ _REFUSED = {401: "not authenticated", 403: "not permitted"}
 @json_option
 @with_connection()
 def status(connection: Connection, *, as_json: bool) -> int:
-    """Show the state of every node whose address --url or REGISTRAR_URL has, and what is wrong with them."""
+    """Show the state and problems of every node named by --url or REGISTRAR_URL."""
     with report_errors():
         nodes = [_ask(client) for client in connection.open_each(os.environ)]
     problems = _problems(nodes)

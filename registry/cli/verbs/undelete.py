@@ -35,12 +35,12 @@ _MEMBERS = ("schema", "schemaType", "references", "metadata", "ruleSet")
 @json_option
 @with_registry
 def undelete(registry: RegistryClient, *, name: str, as_new: bool, as_json: bool) -> int:
-    """Bring back a soft-deleted version, or all of a subject, with their numbers and ids.
+    """Restore a soft-deleted version, or all of a subject, with their numbers and ids.
 
-    A registry gives a version its former number only in the mode IMPORT. The verb sets that mode for
-    SUBJECT, registers what was deleted, and sets the former mode again; meanwhile other registrations in
-    SUBJECT are refused. With --as-new the schema gets the next number and keeps its id. What is deleted
-    permanently cannot come back.
+    A registry gives a version its former number only in mode IMPORT. The verb sets that mode for SUBJECT,
+    registers the versions and restores the former mode; meanwhile other registrations in SUBJECT are
+    refused. With --as-new the schema gets the next number and keeps its id. Permanent deletions cannot be
+    undone.
     """
     from .import_modes import open_journal_or_fail, restore_modes  # noqa: PLC0415 - the help needs none of it
 
