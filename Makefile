@@ -40,7 +40,8 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
           --no-header --no-emit-index-url --no-emit-find-links
 
 .DELETE_ON_ERROR:
-.PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff unit docs site
+.PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff prepared unit
+.PHONY: docs site
 .PHONY: bench bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 .PHONY: kerberos node-and-npm
 
@@ -91,7 +92,10 @@ lint: ruff
 ruff: $(VENV)/dev.stamp
 	$(BIN)/ruff check
 
-unit: tools console $(VENV)/dev.stamp $(JS)/node_modules/.stamp
+# What pip and npm install, and the console made of it. "make --jobs 3 prepared" does it at the same time.
+prepared: console $(VENV)/dev.stamp $(JS)/node_modules/.stamp
+
+unit: tools prepared
 	@$(BIN)/python -m deploy.local.jars
 	@$(BIN)/python -m tests.clients.java_client
 	$(BIN)/python -m tests $(TESTS)
@@ -204,9 +208,10 @@ $(VENV)/run.stamp: requirements.txt pyproject.toml | $(VENV)/bin/python
 	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
+# Most modules of these 9,000 are never imported, so that compiling all of them ahead only takes time.
 $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
 	@echo 'Installing the requirements of the tests'
-	@$(PIP) install --require-hashes --no-deps -r requirements-dev.txt
+	@$(PIP) install --no-compile --require-hashes --no-deps -r requirements-dev.txt
 	@touch $@
 
 $(JS)/node_modules/.stamp: $(JS)/package.json $(JS)/package-lock.json | tools
