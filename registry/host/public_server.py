@@ -16,7 +16,7 @@ from registry.base.config.addresses import ListenAddress
 from registry.base.config.response_headers import parse
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Observed
-from registry.domain.schemas import described
+from registry.domain.schemas import describe_formats
 from registry.duplicates.contract import Searches
 from registry.duplicates.search_process import SearchProcesses
 from registry.feed.quota import Bounds
@@ -98,7 +98,7 @@ def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> Ap
 
 def console(settings: Settings) -> Console | None:
     """Return what serves the console, ``None`` if it is off."""
-    return Console(_origins(settings), formats=described()) if settings.console == "on" else None
+    return Console(_origins(settings), formats=describe_formats()) if settings.console == "on" else None
 
 
 def searches(settings: Settings) -> Searches:

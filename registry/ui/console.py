@@ -43,7 +43,7 @@ class Console:
         """Serve the files in ``folder``.
 
         ``connect_to``: origins of other servers that the page may ask. ``formats``: the schema formats, as
-        :func:`registry.domain.schemas.described` returns them.
+        :func:`registry.domain.schemas.describe_formats` returns them.
         """
         self._folder = folder
         self._formats = formats

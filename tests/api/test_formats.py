@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from registry.domain.schemas import FORMATS, described
+from registry.domain.schemas import FORMATS, describe_formats
 from registry.ui.console import Console
 from tests.api.driver import Api
 from tests.support.word_format import WordFormat
@@ -15,7 +15,7 @@ from tests.support.word_format import WordFormat
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     monkeypatch.setitem(FORMATS, "WORDS", WordFormat())
-    with Api(console=Console(formats=described())) as api:
+    with Api(console=Console(formats=describe_formats())) as api:
         yield api
 
 

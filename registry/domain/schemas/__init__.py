@@ -73,7 +73,7 @@ def types_by_extension() -> dict[str, str]:
     return {each.about.extension: each.name for each in FORMATS.values()}
 
 
-def described() -> bytes:
+def describe_formats() -> bytes:
     """Return what the console has to know about the formats, as JSON."""
     return orjson.dumps(
         [
