@@ -20,7 +20,7 @@ import pytest
 
 from deploy.local.broker import Broker
 from deploy.local.jars import java
-from deploy.local.process import START_TIMEOUT_S, Process, free_port, listens
+from deploy.local.process import Process, free_port, listens
 from tests.clients import integrations
 from tests.clients.integrations import BROKER, JVM, REGISTRY, WAYS, class_path, tool_jars, write
 from tests.clients.secured import WRITER, Secured
@@ -30,6 +30,9 @@ pytestmark = pytest.mark.long
 # Connect finds plug-ins by these files alone, so that it does not load each of 60,000 classes first.
 _SERVICES = "META-INF/services/org.apache.kafka.connect.storage.Converter"
 _CONVERTER = "io.confluent.connect.avro.AvroConverter\n"
+_URL = "value.converter.schema.registry.url="
+# For a worker on a busy machine.
+_TIMEOUT_S = 180.0
 # Where Debian installs PostgreSQL.
 _POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 
@@ -48,11 +51,10 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def worker_file(folder: Path, kafka: Broker, plugins: Path, registry: str) -> Path:
-    """Write the worker's file; ``registry`` is its address, or the lines that replace that of the page."""
-    line = f"value.converter.schema.registry.url={REGISTRY}"
+    """Write the worker's file; ``registry`` stands in place of the page's line for it."""
     replaced = {
         BROKER: kafka.address,
-        line: line.replace(REGISTRY, registry) if registry.startswith("http") else registry,
+        f"{_URL}{REGISTRY}": registry,
         "/opt/connect/plugins": str(plugins),
         "/var/lib/connect/offsets": str(folder / "offsets"),
     }
@@ -87,13 +89,13 @@ def copied(folder: Path, kafka: Broker, topic: str, files: Sequence[Path]) -> No
             assert process.running, process.output
             return out.exists() and out.read_text() == "one\ntwo\n"
 
-        until(written, START_TIMEOUT_S, "the lines to come out of Kafka")
+        until(written, _TIMEOUT_S, "the lines to come out of Kafka")
 
 
 def test_confluents_converter_writes_and_reads_avro(
     kafka: Broker, registry: Served, plugins: Path, topic: str, tmp_path: Path
 ) -> None:
-    copied(tmp_path, kafka, topic, [worker_file(tmp_path, kafka, plugins, registry.url)])
+    copied(tmp_path, kafka, topic, [worker_file(tmp_path, kafka, plugins, _URL + registry.url)])
     assert httpx.get(f"{registry.url}/subjects/{topic}-value/versions/latest").json()["schema"] == '"string"'
 
 
@@ -168,16 +170,16 @@ def test_debezium_registers_the_table_and_its_new_columns(
     }
     source = write(tmp_path, "connect/debezium.properties", own)
     versions = f"{registry.url}/subjects/shop.public.orders-value/versions"
-    with worker(tmp_path, [worker_file(tmp_path, kafka, plugins, registry.url), source]) as process:
+    with worker(tmp_path, [worker_file(tmp_path, kafka, plugins, _URL + registry.url), source]) as process:
 
         def has(wanted: list[int]) -> bool:
             assert process.running, process.output
             return bool(httpx.get(versions, timeout=PATIENT).json() == wanted)
 
-        until(lambda: has([1]), START_TIMEOUT_S, "a version of the table")
+        until(lambda: has([1]), _TIMEOUT_S, "a version of the table")
         shop.run("alter table orders add column paid boolean default false")
         shop.run("insert into orders values (2, 'second', 1.25, true)")
-        until(lambda: has([1, 2]), START_TIMEOUT_S, "a version with the new column")
+        until(lambda: has([1, 2]), _TIMEOUT_S, "a version with the new column")
     subjects = httpx.get(f"{registry.url}/subjects?subjectPrefix=shop.").json()
     assert subjects == ["shop.public.orders-key", "shop.public.orders-value"]
     assert [row["after"] for row in decoded(kafka, registry)] == [
