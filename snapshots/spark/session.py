@@ -209,6 +209,10 @@ def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
     conf |= {
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
+        # Tasks pack what they send and keep; Java would compress it once more.
+        **dict.fromkeys(
+            ("spark.rdd.compress", "spark.shuffle.compress", "spark.shuffle.spill.compress"), "false"
+        ),
         "spark.redaction.regex": _SECRETS,
         "spark.driver.extraJavaOptions": _QUIET,
     }
@@ -250,9 +254,6 @@ def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_QUIET} {_JVM} {compiled}",
-        # Shuffled data stays on this machine, and compressing it takes longer than writing it.
-        "spark.shuffle.compress": "false",
-        "spark.shuffle.spill.compress": "false",
         "spark.executorEnv.PYTHONPATH": str(shipping.SOURCES),
         "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
         "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": _KEPT,

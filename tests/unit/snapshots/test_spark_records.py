@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -185,6 +186,16 @@ def test_records_of_a_large_owner_are_merged_in_bounded_memory(monkeypatch: pyte
     for number, batch in enumerate(bundles.records(counted())):
         assert taken * 20 - number * 10 < 200, "records that were taken and not handed on"
         assert batch["version"].to_pylist() == list(range(10 * number + 1, 10 * number + 11))
+
+
+def test_each_task_gets_about_equally_many_owners() -> None:
+    log = _log([records.schema_key(Subject(".", f"s{number}"), 1) for number in range(4_000)])
+    found: Counter[int] = Counter()
+    for batch in bundles.read(Value([0, 1, 2, 3]), [log]):
+        for place, first, data in _tuples(batch):
+            found[place] += sum(len(each) for each in bundles.records(_bundles([(first, data)])))
+    assert sorted(found) == [0, 1, 2, 3]
+    assert min(found.values()) > 800
 
 
 def test_a_damaged_bundle_is_noticed() -> None:
