@@ -121,8 +121,8 @@ def measure(engine: str, data: Path, address: str, topic: str, location: Path, r
 
 
 def line_through(fewer: Build, more: Build, cost: Callable[[Build], float]) -> Line:
-    """Return the line through a cost of two builds; what is fixed cannot be negative."""
-    slope = (cost(more) - cost(fewer)) / (more.records - fewer.records)
+    """Return the line through a cost of two builds; neither of its numbers is negative."""
+    slope = max(0.0, (cost(more) - cost(fewer)) / (more.records - fewer.records))
     return Line(max(0.0, cost(fewer) - slope * fewer.records), slope * 1e6)
 
 
