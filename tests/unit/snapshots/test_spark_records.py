@@ -100,8 +100,8 @@ def test_owners_and_versions_are_those_of_the_fold() -> None:
         _holds_owners_and_versions([key])
 
 
-@settings(max_examples=500)
-@given(st.lists(ODD, min_size=1, max_size=9))
+@settings(max_examples=50)
+@given(st.lists(ODD, min_size=1, max_size=40))
 def test_owners_and_versions_of_odd_keys_are_those_of_the_fold(keys: list[bytes | None]) -> None:
     _holds_owners_and_versions(keys)
 
