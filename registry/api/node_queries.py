@@ -49,10 +49,7 @@ def _late(kind: ErrorKind, *values: object) -> Unanswered:
 STATUS: Final = NodeQuery(1, NoneType, NodeStatus, timeout_s=2.0)
 # All nodes, as this one knows them.
 CLUSTER: Final = NodeQuery(
-    2,
-    NoneType,
-    ClusterStatus,
-    timeout_s=2.0,
+    2, NoneType, ClusterStatus, timeout_s=2.0,
     unanswered=_always(UNAVAILABLE, "This host's node does not answer"),
 )  # fmt: skip
 # The metrics of the host's processes, as Prometheus reads them.

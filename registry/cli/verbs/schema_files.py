@@ -27,20 +27,23 @@ class SchemaType(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name as the API spells it."""
-        known = sorted(_types().values())
-        return click.Choice(known, case_sensitive=False).convert(value, param, ctx)
+        return _choice().convert(value, param, ctx)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Return the types that begin with what was typed."""
-        return click.Choice(sorted(_types().values()), case_sensitive=False).shell_complete(
-            ctx, param, incomplete
-        )
+        return _choice().shell_complete(ctx, param, incomplete)
+
+
+def _choice() -> click.Choice[str]:
+    from registry.domain.schemas import FORMATS  # noqa: PLC0415 - the help needs none of it
+
+    return click.Choice(sorted(FORMATS), case_sensitive=False)
 
 
 def _types() -> dict[str, str]:
-    from registry.domain.schemas import types_by_extension  # noqa: PLC0415 - the help needs none of it
+    from registry.domain.schemas import types_by_extension  # noqa: PLC0415 - as above
 
     return types_by_extension()
 
