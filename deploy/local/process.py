@@ -49,9 +49,9 @@ def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
     return answer
 
 
-def listens(port: int) -> bool:
-    """Return true if something accepts connections on this port of loopback."""
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
+def listens(port: int, host: str = "127.0.0.1") -> bool:
+    """Return true if something accepts connections on this port."""
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1.0):
         return True
     return False
 

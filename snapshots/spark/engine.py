@@ -115,8 +115,13 @@ class _Job:
 
     def _broadcast(self, value: T) -> Broadcast[T]:
         """Return a value that executors get once, rather than with each task."""
-        self._broadcasts.append(self._context.broadcast(value))
+        with _temporary_files():
+            self._broadcasts.append(self._context.broadcast(value))
         return self._broadcasts[-1]
+
+    def _frame(self, table: pa.Table) -> DataFrame:
+        with _temporary_files():
+            return self._session.createDataFrame(table)
 
     @contextmanager
     def _fold(self, bundles: DataFrame) -> Iterator[tuple[DataFrame, list[SummaryMessage]]]:
@@ -184,7 +189,7 @@ class _Job:
         task, held = self._task, list[WrittenRows]()
         with self._report_step(VERIFYING):
             if written.parts:
-                files = self._session.createDataFrame(verifying.parts_table(written.parts))
+                files = self._frame(verifying.parts_table(written.parts))
                 tally = partial(verifying.tally_files, task.location.uri, task.id)
                 found = files.mapInArrow(tally, verifying.FIELDS).collect()
                 held = [WrittenRows([], *loads(bytes(each.tally))) for each in found]
@@ -205,7 +210,7 @@ class _Job:
         # From Python rows, Spark would start Python workers once more.
         columns = {"place": pa.array(places, pa.int64()), "range": pa.array(range(count), pa.int32())}
         none = sql.lit(None).cast("binary")
-        every = self._session.createDataFrame(pa.table(columns)).select(
+        every = self._frame(pa.table(columns)).select(
             "place", "range", none.alias("first"), none.alias("data")
         )
         lines = found.unionByName(every).repartition(count, "place").sortWithinPartitions("range", "first")
@@ -227,6 +232,17 @@ def _kept_by(context: SparkContext) -> dict[int, Any]:
     """Return the RDDs that Spark keeps, by their numbers."""
     kept: Any = context._jsc.getPersistentRDDs()  # noqa: SLF001 (there is no other way)
     return dict(kept)
+
+
+@contextmanager
+def _temporary_files() -> Iterator[None]:
+    """Raise :class:`EngineFailed` if Spark's temporary files of this process cannot be written."""
+    try:
+        yield
+    except ConnectionError:
+        raise
+    except OSError as error:
+        raise EngineFailed(f"Spark failed: {reason(str(error))}") from error
 
 
 @contextmanager

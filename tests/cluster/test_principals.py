@@ -55,7 +55,7 @@ def user(name: str, node: Node) -> httpx.Client:
 
 
 def test_a_change_made_through_any_node_is_reported_with_its_principal_by_every_other(
-    cluster: Cluster
+    cluster: Cluster,
 ) -> None:
     primary = cluster.primary()
     second, third = (node for node in cluster.nodes if node is not primary)
