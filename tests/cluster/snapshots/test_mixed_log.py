@@ -24,16 +24,18 @@ from registry.domain.rows.memory_views import DictView
 from registry.log.embedded.log import now_ms
 from snapshots.building import builder
 from snapshots.building.task import Progress, silent
+from snapshots.catalogue.catalogue import Entry
 from snapshots.catalogue.open import open_catalogue
 from snapshots.catalogue.retention import retire
 from snapshots.format import stored
 from snapshots.format.location import Location
-from snapshots.format.manifest import DELTA_FORMAT, Manifest
+from snapshots.format.manifest import DELTA_FORMAT, Manifest, new_id
 from snapshots.format.verify import verify
 from snapshots.spark import engine
 from tests.cluster.snapshots.conftest import Daemon, running
 from tests.cluster.snapshots.test_spark_cluster import executors
 from tests.process.snapshots.test_spark import COMPACTS, compacted, many_logs
+from tests.process.snapshots.test_starting import credentials_are_looked_at
 from tests.support.kafka_topics import make_topic
 from tests.support.mixed_log import TABLES, mixed_log, produce
 from tests.support.running import ROOT, until
@@ -85,6 +87,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.MonkeyPatch.context() as environment,
         Broker(folder / "kafka", settings=COMPACTS_SOON) as broker,
     ):
+        # For the executors; no other test here has a location that asks for them.
+        environment.setenv("AWS_ACCESS_KEY_ID", "user")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "password")
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         with running(folder / "spark", 2) as (master, workers):
             yield Cluster(broker, master, workers)
@@ -207,6 +212,36 @@ def test_executors_that_are_killed_while_the_log_is_compacted_leave_a_sound_snap
     assert made.offset == at
     found = rows_in(location, made)
     assert dict(fold(mixed[at:], DictView(found)).rows()) == rows_of(mixed)
+
+
+def test_a_location_that_refuses_executors_half_way_gets_a_whole_snapshot_later(
+    tmp_path: Path, cluster: Cluster, built: Built, s3: str
+) -> None:
+    uri = s3.replace("user:password@bucket/snapshots", f"bucket/{tmp_path.name}")
+    known = cluster.settings(tmp_path, built.topic, snapshots=uri)
+    location = Location.parse(uri)
+    try:
+        with closing(open_catalogue(known)) as catalogue:
+            good = builder.build_now(known, catalogue, "local", silent, offset=1_000)
+            catalogue.put(entry := requested(known, built.plain))
+            refuse = once(engine.WRITING, lambda: credentials_are_looked_at(s3, "0"))
+            failed = builder.build_request(known, catalogue, entry, "spark", refuse)
+            credentials_are_looked_at(s3, "inf")
+            assert (failed.state, "AWS Error" in failed.reason) == ("failed", True), failed.reason
+            assert [each.id for each in stored.manifests(location)] == [good.id]
+            ready = builder.build_and_retire(known, catalogue, failed, "spark", silent)
+            assert set(catalogue.entries()) == {ready.id}, "only then the older one is deleted"
+    finally:
+        credentials_are_looked_at(s3, "inf")
+    is_plain(known, stored.read_manifest(location, ready.id), built)
+
+
+def requested(known: Settings, plain: Manifest) -> Entry:
+    now = now_ms()
+    return Entry(
+        id=new_id(plain.offset, now, 7), state="requested", log=plain.log, offset=plain.offset,
+        uri=known.snapshots_location, requested_ms=now, updated_ms=now,
+    )  # fmt: skip
 
 
 # Builds a snapshot of the log's end by the plain fold, whenever a line is written to it.
