@@ -126,11 +126,20 @@ def line_through(fewer: Build, more: Build, cost: Callable[[Build], float]) -> L
     return Line(max(0.0, cost(fewer) - slope * fewer.records), slope * 1e6)
 
 
+def sum_of_lines(fewer: Build, more: Build, cost: Callable[[Spent], float]) -> Line:
+    """Return the sum of the steps' lines, so that noise of one step does not hide the growth of others."""
+    lines = [
+        line_through(fewer, more, lambda build, step=step: cost(build.steps.get(step, NOTHING)))  # type: ignore[misc]
+        for step in dict.fromkeys([*fewer.steps, *more.steps])
+    ]
+    return Line(sum(each.fixed_s for each in lines), sum(each.record_us for each in lines))
+
+
 def engine_of(fewer: Build, more: Build) -> Engine:
     """Return what two builds say about an engine."""
     return Engine(
-        line_through(fewer, more, lambda build: build.total.serial_s),
-        line_through(fewer, more, lambda build: build.total.cpu_s - build.total.serial_s),
+        sum_of_lines(fewer, more, lambda spent: spent.serial_s),
+        sum_of_lines(fewer, more, lambda spent: spent.cpu_s - spent.serial_s),
     )
 
 
@@ -149,6 +158,8 @@ def steps_table(engine: str, fewer: Build, more: Build) -> list[str]:
         )
         cpu = line_through(fewer, more, lambda build: spent(build).cpu_s)
         serial = line_through(fewer, more, lambda build: spent(build).serial_s)
+        if name == "all":
+            serial = engine_of(fewer, more).serial
         lines.append(
             f"| {name} |{cells} {cpu.fixed_s:.1f} s | {cpu.record_us:.1f} µs | {serial.record_us:.2f} µs |"
         )
@@ -167,16 +178,15 @@ def forecast(spark: Engine, local: Engine) -> list[str]:
         times = "".join(f" {seconds(spark.time_at(records, count))} |" for count in CORES)
         cpu = f"{seconds(spark.cpu_at(records))}, {seconds(local.cpu_at(records))}"
         lines.append(f"| {millions:,} | {cpu} | {seconds(local.time_of_one(records))} |{times}")
-    return [*lines, "", *(ahead(spark, local, count) for count in CORES[:3])]
+    lines += ["", "| cores | Spark is ahead from |", "| --- | --- |"]
+    return [*lines, *(f"| {count} | {ahead(spark, local, count)} |" for count in CORES[:3])]
 
 
 def ahead(spark: Engine, local: Engine, cores: int) -> str:
-    """Say from how many records Spark is ahead."""
+    """Return from how many records Spark is ahead."""
     sizes = (step * 10_000 for step in range(1, 10_000))
     least = next((size for size in sizes if spark.time_at(size, cores) < local.time_of_one(size)), None)
-    if least is None:
-        return f"On {cores} cores Spark is not ahead below 100 million records."
-    return f"On {cores} cores Spark is ahead from {least / 1e6:.2f} million records."
+    return f"{least / 1e6:.1f} million records" if least else "more than 100 million records"
 
 
 def seconds(value: float) -> str:
