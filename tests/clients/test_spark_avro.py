@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from deploy.local.broker import Broker
 from snapshots.spark.connector import jars
+from snapshots.spark.jars import pyspark_jars
 from tests.clients.integrations import BROKER, REGISTRY, tool_jars, write
 from tests.clients.samples import ADA, USER_TEXT, USER_WITH_EMAIL_TEXT
 from tests.support.running import Served
@@ -44,7 +46,11 @@ def test_messages_of_two_versions_are_read_as_the_latest(
         "spark.sql.shuffle.partitions=1",
     ]
     command = [Path(sys.executable).parent / "spark-submit", *small, "--jars", packages, script]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    own = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(pyspark_jars().parent)}
+    environment = os.environ | own
+    done = subprocess.run(
+        command, env=environment, check=False, capture_output=True, text=True, timeout=_TIMEOUT_S
+    )
     assert done.returncode == 0, done.stderr
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if "|" in line
