@@ -23,13 +23,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from bench.fold import build
 from registry.domain.history.entries import packed_owner
 from registry.domain.history.moment import Moment
-from registry.domain.history.reading import walk
+from registry.domain.history.replay import walk
 from registry.domain.log_format.records import Entry, config_key
 from registry.domain.model import Subject
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.past.filler import HistoryFiller
-from registry.node.past.reconstruction import PastReader
-from registry.node.past.snapshot_rows import SnapshotRows
+from registry.node.past.reconstruction import PastReader, SnapshotRows
 from registry.node.replication.follower import Follower
 from registry.store.lmdb import Store
 from registry.store.open import open_store

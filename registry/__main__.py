@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from registry.cli import program
-from registry.cli.verb_groups import LazyVerbs
+from registry.cli.verb import LazyVerbs
 from registry.cli.verbs.table import VERBS
 
 from . import VERSION

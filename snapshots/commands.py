@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from registry.base.config.settings import Settings
-from registry.base.observe.progress_bar import Steps
+from registry.base.observe.progress import Steps
 
 from .backup import verbs
 from .building import builder

@@ -682,7 +682,7 @@ def test_constants_and_fields_have_comments_rather_than_strings(folder: str) -> 
 @for_each(modules(*PACKAGES))
 def test_there_is_one_cache_with_a_bound(path: Path) -> None:
     """Elsewhere an ordered dictionary serves other orders: turns of clients, and times."""
-    others = {"registry.domain.lru", "registry.domain.admission", "registry.forwarding.signing"}
+    others = {"registry.domain.lru", "registry.domain.admission", "registry.forwarding.authentication"}
     assert "collections.OrderedDict" not in _imported_names(path) or name_of(path) in others
 
 

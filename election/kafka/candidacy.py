@@ -11,9 +11,8 @@ from functools import partial
 
 from election.contract import Announcer, Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
 from election.kafka import wire
-from election.kafka.assignment import interpret
+from election.kafka.assignment import Assignment, encode_member, interpret
 from election.kafka.membership import BACKOFF_MIN_S, STILL_MEMBER, Membership
-from election.kafka.payloads import Assignment, encode_member
 from election.kafka.rebalance import Elector
 from election.kafka.wire import Connect, Coordinator, RequestFailed, Timeouts
 

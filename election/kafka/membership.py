@@ -7,7 +7,7 @@ import contextlib
 from typing import Protocol
 
 from election.kafka import wire
-from election.kafka.payloads import Assignment
+from election.kafka.assignment import Assignment
 from election.kafka.rebalance import Elector, MemberRemoved, RejoinNeeded, raise_for_code, rebalance
 from election.kafka.wire import Coordinator, JoinedMember, RequestFailed, error_for
 

@@ -8,8 +8,16 @@ from collections.abc import Callable, Sequence
 
 from election.contract import Reachable
 from election.kafka import wire
-from election.kafka.assignment import assignments, elected, hold_election
-from election.kafka.payloads import Assignment, Member, decode_assignment, decode_member, encode_assignment
+from election.kafka.assignment import (
+    Assignment,
+    Member,
+    assignments,
+    decode_assignment,
+    decode_member,
+    elected,
+    encode_assignment,
+    hold_election,
+)
 from election.kafka.wire import Coordinator, JoinedMember, error_for
 from election.rejections import unreachable
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from election.zookeeper.candidacy import ZooKeeperElection
-from election.zookeeper.tls import Tls
+from election.zookeeper.connection import Tls
 
 __all__ = ["Tls", "ZooKeeperElection"]

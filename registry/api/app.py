@@ -23,10 +23,9 @@ from .admission import Entrance
 from .answers import STANDARD_HEADERS, Answer, Disconnected, error_body, refusal, request_id, send_answer
 from .auditing import ERROR_CODE, Audit
 from .backend import ApiSettings, Backend
-from .browsers import Cors, PageGuard
+from .browsers import Cors, PageGuard, ResponseHeaders
 from .list_slices import Lists
 from .resource import STATE, Resource
-from .response_headers import ResponseHeaders
 from .routes import operations
 from .worker_queries import WorkerQueries
 

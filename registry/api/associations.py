@@ -15,16 +15,31 @@ from registry.domain.commands import Associate, ChangeAssociations, Command, Dis
 from registry.domain.errors import ASSOCIATION_INVALID, NOT_FOUND, RegistryError
 from registry.domain.log_format.association_values import LIFECYCLES
 from registry.domain.model import DEFAULT_CONTEXT, LATEST, Subject
-from registry.domain.queries import association_entities, associations, entities, versions
-from registry.domain.queries.association_rules import AssociationRules
-from registry.domain.queries.associations import ANY, ONE_RESOURCE, RESOURCE_TYPE, Association, Filter
-from registry.domain.queries.sorting import Search
+from registry.domain.queries import associations, entities, versions
+from registry.domain.queries.associations import (
+    ANY,
+    ONE_RESOURCE,
+    RESOURCE_TYPE,
+    Association,
+    AssociationRules,
+    Filter,
+)
+from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
-from registry.security.access import Access, Permission
+from registry.security.gate import Access, Permission
 
 from .answers import Answer
-from .association_bodies import BatchGetItem, change_requests, get_requests, resource_request
-from .association_permissions import permitted, require_change, require_removal, shown, shown_of_batch
+from .association_requests import (
+    BatchGetItem,
+    change_requests,
+    get_requests,
+    permitted,
+    require_change,
+    require_removal,
+    resource_request,
+    shown,
+    shown_of_batch,
+)
 from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch, Write
 from .paging import page
@@ -76,7 +91,7 @@ def _list(call: Call, found: Callable[..., Iterator[Association | None]]) -> Lis
 
 
 def _print(found: Association, rules: AssociationRules) -> bytes:
-    return orjson.dumps(association_entities.entity(found, rules))
+    return orjson.dumps(entities.entity(found, rules))
 
 
 def _resource_type(call: Call) -> str:
@@ -153,8 +168,8 @@ def _load_entities(
     infos = []
     for each in found:
         schema = (yield from _latest_schema(view, each)) if include_schemas else None
-        infos.append(association_entities.info(each, schema))
-    return {"result": association_entities.response(*named, resource.resource_type, infos)}
+        infos.append(entities.info(each, schema))
+    return {"result": entities.response(*named, resource.resource_type, infos)}
 
 
 def _of_resource(

@@ -17,11 +17,10 @@ from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
-from registry.feed.contract import Page
-from registry.feed.quota import Bounds
-from registry.security.sign_in import NO_SIGN_IN, SignIn
+from registry.feed.contract import Bounds, Page
+from registry.security.gate import NO_SIGN_IN, SignIn
 from registry.webhooks.destinations import Destinations
-from registry.webhooks.signing import Signer
+from registry.webhooks.message import Signer
 
 
 class SnapshotStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,7 +212,7 @@ class ApiSettings:
     cors_origins: tuple[str, ...] = ()  # origins whose pages may use the API; ``*``: all
     incompatible_error_code: int = INCOMPATIBLE.code  # for incompatible registrations
     keep_rule_sets: bool = True  # false: rule sets in requests are ignored
-    # Headers for every answer: action, name and value; see :mod:`.response_headers`.
+    # Headers for every answer: action, name and value; see :mod:`.browsers`.
     response_headers: tuple[tuple[str, str, str], ...] = ()
     # The policies in force; the primary applies them, readers only warn.
     policies: Callable[[], Policies] = lambda: NO_POLICIES

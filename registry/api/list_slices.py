@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from registry.domain.queries.sorting import Search
+from registry.domain.queries.walks import Search
 from registry.domain.rows.memory_views import MovingView
 from registry.domain.rows.view import Skip, View
 

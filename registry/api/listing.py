@@ -51,7 +51,7 @@ class Listing(Generic[_T]):
     """A page of a list; it is walked in slices after the handler has made sure that there is no error.
 
     ``walk`` begins after a mark and yields ``None`` for each row that it examines but does not list (see
-    :mod:`registry.domain.queries.sorting`).
+    :mod:`registry.domain.queries.walks`).
     """
 
     walk: Callable[[View, Any], Iterator[_T | None]]

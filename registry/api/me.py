@@ -9,8 +9,7 @@ import orjson
 
 from registry.domain.model import Subject
 from registry.domain.queries import scope
-from registry.security.access import Access, Permission
-from registry.security.sign_in import SignIn
+from registry.security.gate import Access, Permission, SignIn
 
 from .answers import Answer
 from .backend import Backend

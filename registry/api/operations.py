@@ -14,10 +14,9 @@ from registry.domain.model import Subject
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.principal import CheckedNames
-from registry.domain.queries.sorting import Search
+from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
-from registry.security.access import READING, Access, RecordingAccess
-from registry.security.gate import EVERYONE, Admission, Credentials
+from registry.security.gate import EVERYONE, READING, Access, Admission, Credentials, RecordingAccess
 
 from .answers import Answer, Header
 from .backend import ApiSettings, Backend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from registry.domain.events.event import Kind
 from registry.domain.log_format.config_values import LEVELS
 from registry.domain.principal import KINDS
-from registry.security.access import Permission
+from registry.security.gate import Permission
 
 from .entity_schemas import BOOL, INT, LONG, NUMBER, TEXT, Json, list_of, nullable, object_of, ref
 

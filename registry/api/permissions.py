@@ -31,8 +31,8 @@ from registry.domain.parsing.stored import subjects_used
 from registry.domain.queries import entities, scope, versions
 from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
-from registry.security.access import Access, Permission, everywhere_in
 from registry.security.authorization.permitted_view import PermittedView, spans_of
+from registry.security.gate import Access, Permission, everywhere_in
 
 # Errors whose messages show stored schemas. Older releases of Confluent's registry use the short code.
 _SHOWING = frozenset({INCOMPATIBLE.code, 409})

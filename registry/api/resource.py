@@ -23,9 +23,8 @@ from registry.domain.errors import (
     outcome_unknown,
 )
 from registry.domain.pending_command import Origin
-from registry.security.access import Access
 from registry.security.client_address import wide_network
-from registry.security.gate import Admission
+from registry.security.gate import Access, Admission
 
 from . import media_types
 from .answers import Answer, Disconnected, refusal, send_answer

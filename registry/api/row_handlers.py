@@ -18,14 +18,14 @@ from registry.domain.errors import (
     UNAVAILABLE,
     RegistryError,
 )
-from registry.domain.history.owners_view import Unloaded
+from registry.domain.history.replay import Unloaded
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.queries import scope as scopes
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View
-from registry.security.access import Access, Permission, RecordingAccess
 from registry.security.authorization.permitted_view import spans_of
+from registry.security.gate import Access, Permission, RecordingAccess
 
 from .answers import Answer
 from .backend import ApiSettings, Backend

@@ -17,12 +17,12 @@ from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import formatted
 from registry.domain.queries import by_subject, entities, lists, scope, versions
 from registry.domain.queries.lists import PlacedVersion
-from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import Search
 from registry.domain.rows.view import Skip, View
-from registry.security.access import Permission
+from registry.security.gate import Permission
 
-from . import tags
+from . import registration
 from .answers import Answer, Header
 from .listing import Listing
 from .operations import Call, Freshness, Operation, PendingSearch
@@ -51,7 +51,7 @@ def _schema_string(call: Call, view: View, found: Registered) -> Querying[Answer
     row = yield from formatted(view, found, call.args["format"])
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
-    tail = yield from tags.tail_of(call, view, found)
+    tail = yield from registration.tail_of(call, view, found)
     if call.args["fetchMaxId"]:
         require_all(call.access, Permission.READ, found.subject.context)
         tail += b',"maxId":%d' % versions.id_max(view, found.subject.context)

@@ -10,7 +10,7 @@ from registry.domain.errors import DENIED
 from registry.domain.model import TOP, Subject
 from registry.domain.queries import entities, scope
 from registry.domain.rows.view import View
-from registry.security.access import Permission
+from registry.security.gate import Permission
 
 from .answers import Answer, json_answer
 from .operations import Call, Operation

@@ -13,7 +13,7 @@ from registry.domain.model import TOP, Subject
 from registry.domain.queries import entities, scope, versions
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
-from registry.security.access import Permission
+from registry.security.gate import Permission
 
 from .answers import Answer
 from .bodies import config_patch, mode_request

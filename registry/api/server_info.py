@@ -12,8 +12,8 @@ import orjson
 from registry.domain import errors as e
 from registry.domain.log_format.records import schema_key
 from registry.domain.lookup.duplicates import id_conflicts
-from registry.domain.queries.sorting import ordered
 from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import ordered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 

@@ -9,10 +9,9 @@ import orjson
 
 from registry.domain import errors as e
 from registry.domain.model import Subject
-from registry.domain.queries import subject_details
-from registry.domain.queries.subject_details import Details
+from registry.domain.queries import subject_list
 from registry.domain.queries.subject_ids import Place
-from registry.domain.queries.subject_list import SORTS, SubjectList
+from registry.domain.queries.subject_list import SORTS, Details, SubjectList
 from registry.domain.rows.view import Skip, View
 
 from .listing import Listing, Mark
@@ -64,7 +63,7 @@ def _with_details(call: Call, wanted: SubjectList) -> Listing[Details]:
         raise e.UNPROCESSABLE(f"more than {NAMED_MAX} subjects are named; ask for them in several requests")
     if args["subject"] and wanted.sort != SORT.default:
         raise e.UNPROCESSABLE("subjects that are named come in the order of the request; leave out sort")
-    chosen = subject_details.Filter(
+    chosen = subject_list.Filter(
         wanted,
         args["schemaType"].upper(),
         args["compatibilityLevel"].upper(),

@@ -1,31 +1,26 @@
-"""Subjects and their versions."""
+"""Subjects, their versions, and the references around a version."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import formatted
-from registry.domain.queries import by_subject, entities, lists
-from registry.domain.queries.sorting import Search
+from registry.domain.queries import by_subject, entities, lists, reference_graph
+from registry.domain.queries.reference_graph import Graph, Node
 from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import Search
 from registry.domain.rows.view import Skip, View
-from registry.security.access import Permission
+from registry.security.gate import Permission
 
-from . import tags
-from .answers import Answer
+from . import registration
+from .answers import Answer, json_answer
 from .listing import Listing
-from .operations import (
-    VERSION_MISSING,
-    WRITE_ERRORS,
-    Call,
-    Freshness,
-    Operation,
-    PendingSearch,
-)
+from .operations import VERSION_MISSING, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch
 from .paging import page
 from .parameters import (
     DELETED,
@@ -37,6 +32,8 @@ from .parameters import (
     PERMANENT,
     REFERENCE_FORMAT,
     flag,
+    limit,
+    number,
     words,
 )
 from .past import PAST, PAST_ERRORS
@@ -72,7 +69,7 @@ def _version_entity(call: Call, view: View, found: Registered) -> Querying[Answe
     row = yield from formatted(view, found, call.args["format"])
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
-    tail = yield from tags.tail_of(call, view, found)
+    tail = yield from registration.tail_of(call, view, found)
     return Answer(entities.schema_entity(row, schema_tags=tail))
 
 
@@ -226,6 +223,51 @@ OPERATIONS = (
         handler=list_referrers,
         response_schema="Numbers",
         parameters=(DELETED, *PAGE),
+        errors=VERSION_MISSING,
+    ),
+)
+
+
+NODES_MAX = 1000
+
+
+def get_graph(call: Call, view: View) -> PendingSearch[Graph]:
+    """Return the versions that a version uses, directly or not, and those that use it."""
+    wanted, most = by_subject.parse_version(call.path["version"]), limit(call.args, NODES_MAX)
+
+    def search(view: View) -> Search[Graph]:
+        start = yield from by_subject.find_version(view, call.subject, wanted, deleted=True)
+        return (yield from reference_graph.graph(view, start, most))
+
+    return PendingSearch(search, lambda _, found: json_answer(_entity(found)))
+
+
+def _entity(found: Graph) -> dict[str, Any]:
+    return {
+        "nodes": [_node(each) for each in found.nodes],
+        "edges": [{"from": user, "to": used, "name": name} for user, used, name in found.edges],
+        "complete": found.complete,
+    }
+
+
+def _node(node: Node) -> dict[str, Any]:
+    place = {"subject": node.subject.qualified, "version": node.version, "depth": node.depth}
+    if node.found is None:
+        return {**place, "missing": True}
+    row = node.found.row
+    kind = entities.schema_type(row)
+    return {**place, "id": row.schema_id, "schemaType": kind, "deleted": row.deleted}
+
+
+OWN_OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/subjects/{subject}/versions/{version}/graph",
+        summary="The direct and indirect references of a version, in both directions",
+        permission=on_subject(Permission.READ),
+        handler=get_graph,
+        response_schema="ReferenceGraph",
+        parameters=(number("limit", "Maximum number of versions, at most 1000", 200),),
         errors=VERSION_MISSING,
     ),
 )

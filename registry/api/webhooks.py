@@ -23,7 +23,7 @@ from registry.domain.commands import (
 )
 from registry.domain.rows.view import View
 from registry.webhooks.destinations import Destinations, NotAllowed
-from registry.webhooks.signing import Signer
+from registry.webhooks.message import Signer
 
 from .answers import Header
 from .json_input import boolean, document, listing, refuse, text

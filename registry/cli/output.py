@@ -1,4 +1,4 @@
-"""Output of verbs: tables and colours for people, JSON for programs.
+"""Output of verbs: tables and colours for people, JSON for programs, and exit statuses.
 
 Colours and lines are drawn only on a terminal, and ``NO_COLOR`` is obeyed. Elsewhere a table is aligned text
 that is never cut.
@@ -15,6 +15,39 @@ from types import MappingProxyType
 from typing import Any, TextIO
 
 import click
+
+# Done, and the answer is good.
+OK = 0
+# Done, and the answer is a bad verdict: refused, different, incompatible, not found, unhealthy.
+REFUSED = 1
+# Nothing can be said: wrong usage, unusable input, unreachable server.
+FAILED = 2
+# Nothing was refused, but a dry run found steps to take; only where --exit-code asks for it.
+DRIFT = 3
+# Ended by Ctrl-C, and by a reader of the output that went away, as shells report the signals.
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class EndedVerb(click.ClickException):
+    """An error that ends a verb with a message; ``code``: the registry's code, if it answered with one."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Refusal(EndedVerb):
+    """A bad verdict; the text says what was refused and what to do."""
+
+    exit_code = REFUSED
+
+
+class Failure(EndedVerb):
+    """An error that leaves no verdict; the text says what happened, to what, and what to do."""
+
+    exit_code = FAILED
+
 
 # Wider than any table: nothing is wrapped or cut where no terminal limits the line.
 _UNLIMITED = 1_000_000
@@ -73,7 +106,7 @@ def progress(*, as_json: bool) -> Iterator[Callable[[str, int, int], None]]:
 
     Yield the function to call with the name of a step, and how much of how much is done.
     """
-    from registry.base.observe.progress_bar import Steps  # noqa: PLC0415 - as above
+    from registry.base.observe.progress import Steps  # noqa: PLC0415 - as above
 
     with Steps(sys.stderr, quiet=True, bars=not as_json) as steps:
         yield steps

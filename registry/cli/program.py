@@ -12,8 +12,7 @@ from contextlib import suppress
 import click
 from click.shell_completion import shell_complete
 
-from .exit_status import BROKEN_PIPE, FAILED, INTERRUPTED, OK
-from .output import print_error, printable
+from .output import BROKEN_PIPE, FAILED, INTERRUPTED, OK, print_error, printable
 
 NAME = "registrar"
 # Set by the scripts that "registrar completion" prints.

@@ -1,20 +1,69 @@
-"""Flags that say which registry a verb talks to, and its errors as exit statuses."""
+"""Flags and arguments that many verbs share: the registry, a subject or context, a past moment."""
 
 from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from .exit_status import Failure, Refusal
+from .output import Failure, Refusal
 from .verb import SectionOption
 
 if TYPE_CHECKING:
     from registry.cli.client.connect import Connection
+
+
+_at_offset = click.option(
+    "--at-offset", type=click.IntRange(0), metavar="N", help="Show the state after the record at this offset."
+)
+_at_time = click.option(
+    "--at-time", metavar="TIME", help="Show the state at this time: ISO 8601, or ms since the epoch."
+)
+
+
+def moment_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--at-offset`` and ``--at-time`` to a verb."""
+    return _at_offset(_at_time(command))
+
+
+def moment_params(at_offset: int | None, at_time: str | None) -> dict[str, Any]:
+    """Return the parameters of a read of the past, none for the present."""
+    if at_offset is None and at_time is None:
+        return {}
+    if at_offset is not None and at_time is not None:
+        raise click.UsageError("give --at-offset or --at-time, not both", click.get_current_context())
+    from registry.cli.client.client import AT_OFFSET, AT_TIME  # noqa: PLC0415 - the help needs no client
+
+    return {AT_OFFSET: at_offset, AT_TIME: at_time}
+
+
+def _require_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    # A variable of a script that is not set must not change everything.
+    name = parameter.name or ""
+    if not value and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        raise click.BadParameter("it is empty; leave it out to mean everything", context, parameter)
+    return value
+
+
+scope_argument = click.argument("subject", default="", callback=_require_name)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask before changes to the whole registry.")
+
+
+def confirm_everything(subject: str, question: str, *, yes: bool) -> None:
+    """Ask before something is done to all subjects; end the verb if nobody says yes."""
+    if subject or yes:
+        return
+    if not sys.stdin.isatty():
+        raise Failure("this concerns the whole registry: name a subject or a context, or confirm it by --yes")
+    if not click.confirm(question, err=True):
+        raise Refusal("nothing was changed")
+
 
 _SECTION = "Registry"
 

@@ -22,7 +22,7 @@ from registry.base.config.loading import (
 from registry.base.config.setting_types import SWITCH
 from registry.base.config.settings import GROUP_TITLES, PREFIX
 
-from .exit_status import FAILED, REFUSED, Failure, Refusal
+from .output import FAILED, REFUSED, Failure, Refusal
 from .verb import SectionOption
 
 ALL_GROUPS = tuple(GROUP_TITLES)

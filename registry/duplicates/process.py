@@ -16,9 +16,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from registry.base.config.settings import Settings
-from registry.base.processes.parent_channel import Parent, started_by_parent
+from registry.base.processes.child_process import Parent, started_by_parent
 from registry.domain.lookup.duplicates import Duplicates, TooManySchemas, find_groups
-from registry.domain.queries.sorting import Search
+from registry.domain.queries.walks import Search
 from registry.domain.rows.memory_views import MovingView
 from registry.domain.rows.view import View
 from registry.encoder.open import reader_cipher

@@ -14,8 +14,7 @@ from registry.domain.log_format.records import Record
 from registry.domain.rows.version_row import ENCODED_MARK
 from registry.log.contract import LogError, Unreachable
 
-from .keyset import BadKeyset, Keyset, WrongSecret, key_id
-from .keyset_storage import KeysetFile, KeysetStore
+from .keyset import BadKeyset, Keyset, KeysetFile, KeysetStore, WrongSecret, key_id
 
 _AGAIN_S = 5.0  # minimum time between reloads for a missing key
 _log = logging.getLogger(__name__)

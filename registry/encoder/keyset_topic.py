@@ -23,7 +23,7 @@ KEY = TENANT.encode()
 
 
 class KeysetTopic:
-    """A topic that stores the keyset, see :class:`.keyset_storage.KeysetStore`.
+    """A topic that stores the keyset, see :class:`.keyset.KeysetStore`.
 
     ``open_log`` opens the topic for a short time, and creates it if its argument is true.
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from registry.base.config.settings import Settings
 
-from .keyset_storage import KeysetFile, KeysetStore
+from .keyset import KeysetFile, KeysetStore
 
 if TYPE_CHECKING:
     from registry.domain.queries.sensitive_metadata import Cipher

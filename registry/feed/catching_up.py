@@ -11,11 +11,9 @@ from collections.abc import Hashable, Sequence
 from registry.domain.errors import EVENTS_DELETED, RegistryError
 from registry.domain.lru import Lru
 
-from .listener import EventFilter, Listener, State
-from .live import LiveListeners
-from .printing import printed
+from .listener import EventFilter, Listener, Senders, State
+from .live import LiveListeners, printed
 from .ring import Entry
-from .senders import Senders
 from .tail import Tail
 
 _WORKERS = 4

@@ -18,13 +18,10 @@ from registry.domain.errors import BAD_REQUEST, UNAVAILABLE, RegistryError
 from registry.security.gate import Gate
 
 from .catching_up import CatchingUp
-from .contract import Source, Stream
-from .listener import EventFilter, Listener, State, Subscription
-from .live import LiveListeners, in_slices
-from .printing import beginning, heartbeat
-from .quota import Bounds, Quota
+from .contract import Bounds, Quota, Source, Stream
+from .listener import EventFilter, Listener, Senders, State, Subscription
+from .live import LiveListeners, beginning, heartbeat, in_slices
 from .ring import Entry
-from .senders import Senders
 from .tail import Tail
 
 HEARTBEAT_S = 15.0

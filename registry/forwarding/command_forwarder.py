@@ -42,7 +42,7 @@ from .peer_client import Peer
 from .primary_client import PrimaryClient
 
 if TYPE_CHECKING:
-    from registry.security.tls.peer_tls import PeerTls
+    from registry.security.tls.contexts import PeerTls
 
 # Seconds that a former primary may take to answer commands that were sent to it.
 RETIRE_S = 0.3

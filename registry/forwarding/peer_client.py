@@ -11,12 +11,11 @@ from typing import Self
 import msgspec
 
 from election.contract import Identity
-from registry.base.processes.client_certificates import ConnectionCertificate, Verifier, certificate_of
+from registry.base.processes.tls_connections import ConnectionCertificate, Verifier, certificate_of
 
-from .authentication import Signings
+from .authentication import ANY_TIME, Signing, Signings, clock_ms
 from .http2_connection import Connection, connect
 from .messages import COMMANDS, IDENTITY, WATCH, PeerStatus, decode_status
-from .signing import ANY_TIME, Signing, clock_ms
 from .stream import Stream, open_stream
 
 _OK, _STRANGER = 200, 401

@@ -29,7 +29,7 @@ from .peer_client import Doubtful, NotAPeer, Peer
 from .primary_connection import PrimaryConnection
 
 if TYPE_CHECKING:
-    from registry.security.tls.peer_tls import PeerTls
+    from registry.security.tls.contexts import PeerTls
 
 # Batches in flight at the same time. More of them would be smaller and cost more.
 UNDER_WAY_MAX = 2

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from election.contract import Identity
-from registry.base.processes.client_certificates import ConnectionCertificate
+from registry.base.processes.tls_connections import ConnectionCertificate
 
 from .authentication import Signings
 from .peer_client import Peer
 
 if TYPE_CHECKING:
-    from registry.security.tls.peer_tls import PeerTls
+    from registry.security.tls.contexts import PeerTls
 
 # Between checks. A connection that has not answered a ping when the next is due is closed.
 LIFE_EVERY_S = 3.0

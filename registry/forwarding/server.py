@@ -17,26 +17,21 @@ import msgspec
 
 from registry.host.tracing.contract import NO_TRACING, Tracing
 
-from .authentication import RefusedHosts, Signings
-from .batch_decider import BatchDecider
-from .connection_limiter import LimitedListener, Tls
-from .frames import PREFACE
-from .http2_server import Http2Server, gone, read_body
-from .messages import (
-    COMMANDS,
-    IDENTITY,
-    OF_PEERS,
-    REPORTS,
-    WATCH,
-    PeerStatus,
-    encode,
+from .authentication import Header, RefusedHosts, Signing, Signings, clock_ms
+from .http2_server import (
+    AUTHENTICATE_WITHIN_S,
+    Http2Server,
+    LimitedListener,
+    Tls,
+    UnauthenticatedConnection,
+    UnauthenticatedConnections,
+    gone,
+    read_body,
 )
-from .node_port import NodePort
+from .messages import COMMANDS, IDENTITY, OF_PEERS, PREFACE, REPORTS, WATCH, PeerStatus, encode
+from .node_port import BatchDecider, NodePort
 from .reports import REPORTED_BYTES_MAX, Reports
-from .signing import Header, Signing, clock_ms
-from .stream import GREETING_BYTES_MAX
-from .stream_calls import StreamCall
-from .unauthenticated import AUTHENTICATE_WITHIN_S, UnauthenticatedConnection, UnauthenticatedConnections
+from .stream import GREETING_BYTES_MAX, StreamCall
 
 CONNECTIONS_MAX = 1000
 _BACKLOG = 100

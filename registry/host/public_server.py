@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from registry.api.answers import common_headers
 from registry.api.app import details_of
 from registry.api.backend import ApiSettings
-from registry.api.browsers import Cors, hosts_of
-from registry.api.response_headers import ResponseHeaders
+from registry.api.browsers import Cors, ResponseHeaders, hosts_of
 from registry.base.config.addresses import ListenAddress
 from registry.base.config.response_headers import parse
 from registry.base.config.settings import Settings
@@ -19,17 +18,16 @@ from registry.base.observe.metrics import Observed
 from registry.domain.schemas import describe_formats
 from registry.duplicates.contract import Searches
 from registry.duplicates.search_process import SearchProcesses
-from registry.feed.quota import Bounds
+from registry.feed.contract import Bounds
 from registry.http1.request import Header, Limits
 from registry.http1.server import Server
 from registry.http1.service import App, FastPath, Tls
 from registry.security.client_address import TrustedProxies
 from registry.security.exposure import warnings
-from registry.security.gate import OPEN_GATE, WatchedGate
+from registry.security.gate import OPEN_GATE, Oidc, SignIn, WatchedGate
 from registry.security.policies_file import PoliciesFile
-from registry.security.sign_in import Oidc, SignIn
 from registry.ui.console import Console
-from registry.webhooks.signing import Signer
+from registry.webhooks.message import Signer
 
 from .wiring import defaults, destinations, words
 

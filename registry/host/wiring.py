@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from registry.audit.log import AuditLog
 from registry.base.config.settings import Settings
-from registry.domain.queries.association_rules import ASSOCIATION_RULES
+from registry.domain.queries.associations import ASSOCIATION_RULES
 from registry.domain.queries.scope import Defaults
 from registry.security.setting_files import FileChecks, names_files
 from registry.webhooks.destinations import Destinations

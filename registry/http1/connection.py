@@ -17,14 +17,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from registry.base.processes.client_certificates import ConnectionCertificate, certificate_of
+from registry.base.processes.tls_connections import ConnectionCertificate, certificate_of
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
 
 from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal, served
 from .exchange import Exchange
-from .held import HeldAnswer
 from .inflow import Inflow
-from .output import Output
+from .output import HeldAnswer, Output
 from .parsing import BROKEN, Stage
 from .reading import RequestReader
 from .request import Client, Request

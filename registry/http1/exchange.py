@@ -7,7 +7,7 @@ into slices in the same way. Without a ``content-length``, a streamed body is ch
 with the connection for HTTP/1.0. Other connections get their turn after every slice.
 
 An answer can also be kept open without a task: after the start, the application sends ``http.response.hold``
-with a function ``hold``, which gets the :class:`.held.HeldAnswer`, and returns. If the start of a streamed
+with a function ``hold``, which gets the :class:`.output.HeldAnswer`, and returns. If the start of a streamed
 answer has ``lasting``, it takes long by its nature, so only the time until it begins is observed, as of held
 answers.
 
@@ -38,8 +38,7 @@ from .answers import (
     served,
     status_line,
 )
-from .held import HeldAnswer
-from .output import Output
+from .output import HeldAnswer, Output
 from .request import Client, Header, Request
 from .service import Endpoint, Message, Service
 

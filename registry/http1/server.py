@@ -9,8 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from registry.base.processes.client_certificates import CertifiedConnections
-from registry.base.processes.handshakes import Handshakes
+from registry.base.processes.tls_connections import CertifiedConnections, Handshakes
 
 from .connection import Connection
 from .request import Limits

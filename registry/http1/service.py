@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from registry.base.observe.metrics import Served
-from registry.base.processes import client_certificates, handshakes
+from registry.base.processes import tls_connections
 
 from .answers import Answer, LargeAnswers, Later, date_line
-from .fairness import Intake, Turns
+from .inflow import Intake, Turns
 from .output import Unread
 from .request import Client, Header, Limits, Request
 
@@ -30,7 +30,7 @@ Details = tuple[str, bytes, str]
 CommonHeaders = Callable[[Iterable[Header]], Iterable[Header]]
 
 
-class Tls(handshakes.Tls, client_certificates.Verifier, Protocol):
+class Tls(tls_connections.Tls, tls_connections.Verifier, Protocol):
     """The certificate of a listener, and the principals of its clients' certificates."""
 
 

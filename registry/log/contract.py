@@ -225,7 +225,7 @@ class Log(Protocol):
 
         ``headers`` holds opaque bytes to store with records, by index in ``entries``. A key, its value and
         its header may take :attr:`record_bytes_max` + :data:`RECORD_HEADER_BYTES` bytes together, with a
-        principal :data:`~registry.domain.log_format.principals.PRINCIPAL_ROOM_BYTES` less. Every read returns
+        principal :data:`~registry.domain.log_format.headers.PRINCIPAL_ROOM_BYTES` less. Every read returns
         the principal with the record.
 
         A batch that exceeds the log's batch size is appended in several pieces, one after another;

@@ -8,17 +8,15 @@ from collections.abc import Awaitable, Callable
 
 from election.contract import Election, Identity
 from registry.base.config.settings import Settings
-from registry.base.observe.pulse import Pauses
+from registry.base.observe.metrics import Pauses
 from registry.host import stop_budget
 from registry.log.contract import Log
 from registry.store.lmdb import Store
 
-from .leadership.claim import Barrier, claim_log, newest_barrier
+from .leadership.claim import Barrier, IdCounter, claim_log, newest_barrier
 from .leadership.election_thread import ElectionThread
-from .leadership.id_counter import IdCounter
 from .leadership.identity import own_identity
-from .leadership.role import Role, Stage
-from .leadership.role_holder import RoleHolder
+from .leadership.role import Role, RoleHolder, Stage
 from .replication.follower import Follower
 from .replication.loop import FollowLoop
 from .write.loop import RENEW_S, WriteLoop

@@ -15,8 +15,7 @@ from registry.log.embedded.log import now_ms
 
 from .leadership.role import NO_EPOCH
 from .node import Node
-from .readiness import reaches_log
-from .status import status
+from .status import reaches_log, status
 
 if TYPE_CHECKING:
     from registry.forwarding.reports import Report

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 
-from registry.base.processes.parent_channel import started_by_parent
+from registry.base.processes.child_process import started_by_parent
 
 from .startup.open import begin
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from election.contract import Identity
 from registry.base.config.settings import Settings
-from registry.base.observe.metrics import Processes
-from registry.base.observe.pulse import Pulse
+from registry.base.observe.metrics import Processes, Pulse
 from registry.domain.commands import PrimaryQuery, RequestSnapshot
 from registry.domain.log_format.records import Record
 from registry.domain.pending_command import PendingCommand
@@ -30,26 +29,23 @@ from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.store.lmdb import Store
 from registry.workers.pool import Pool
-from snapshots.catalogue.open_location import manifest_keys
+from snapshots.catalogue.open import manifest_keys
 
-from .callbacks import Callbacks
 from .candidate import Candidate
 from .feed import NodeFeed
 from .leadership.claim import Barrier
 from .maintenance import Maintenance
-from .past.reconstruction import PastReader
-from .past.snapshot_rows import SnapshotRows
+from .past.reconstruction import PastReader, SnapshotRows
 from .past.thread import PastThread
 from .replication.dedup import DedupCache
 from .replication.follower import Follower
 from .replication.loop import FollowLoop
-from .replication.read_barrier import ReadBarrier
-from .replication.staleness import Staleness
+from .replication.read_barrier import ReadBarrier, Staleness
 from .snapshots.coordinator import SnapshotCoordinator
 from .startup.progress import StartProgress
-from .threads import Threads
+from .threads import Callbacks, Threads
 from .webhooks.sender import WebhookSender
-from .write.postponed import Workers
+from .write.queue import Workers
 from .write.writer import Writer, Writing
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from registry.audit.file_changes import FileChanges
-from registry.audit.log import open_audit_log
+from registry.audit.log import FileChanges, open_audit_log
 from registry.base.config.settings import Settings
-from registry.base.processes.parent_channel import REFUSED, Parent
+from registry.base.processes.child_process import REFUSED, Parent
 from registry.base.processes.sockets import ListenError
 from registry.host import stop_budget
 from registry.host.tracing.contract import Tracing

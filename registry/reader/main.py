@@ -14,13 +14,11 @@ from starlette.types import ASGIApp
 from registry import VERSION
 from registry.api.app import create_app
 from registry.api.backend import ApiSettings
-from registry.api.browsers import PageGuard
-from registry.api.response_headers import ResponseHeaders
+from registry.api.browsers import PageGuard, ResponseHeaders
 from registry.audit.log import open_audit_log, recorder
 from registry.base.config.settings import Settings
-from registry.base.observe.metrics import Tally
-from registry.base.observe.pulse import Pulse
-from registry.base.processes.parent_channel import REFUSED, Parent, started_by_parent
+from registry.base.observe.metrics import Pulse, Tally
+from registry.base.processes.child_process import REFUSED, Parent, started_by_parent
 from registry.base.processes.sockets import ListenError, listen_on_all
 from registry.encoder.open import reader_cipher
 from registry.feed.hub import Hub

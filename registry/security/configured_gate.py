@@ -8,14 +8,13 @@ from collections.abc import Awaitable, Callable
 from registry.base.config.settings import Settings
 from registry.domain.principal import Principal
 
-from .access import FULL_ACCESS, Access
 from .authentication.gate import AuthenticationGate
-from .authentication.key_url import KeyUrl
-from .authentication.signing_keys import SigningKeys, parse_keys
+from .authentication.signing_keys import KeyUrl, SigningKeys, parse_keys
 from .authentication.tokens import Claims, TokenVerifier
 from .authentication.users import Users, parse_users
 from .authorization import rules_file
 from .authorization.rules import Rules
+from .gate import FULL_ACCESS, Access
 from .watched_file import WatchedFile
 
 

@@ -1,13 +1,125 @@
-"""The gate that every request of a client passes: authentication, and the principal's permissions."""
+"""The gate of the API: how senders are authenticated and what they may do."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Hashable
+from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
 from registry.domain.errors import RegistryError
-from registry.domain.principal import ANONYMOUS, Principal
+from registry.domain.model import Subject
+from registry.domain.principal import ANONYMOUS, CheckedNames, Principal
+from registry.domain.subject_patterns import SubjectRange
 
-from .access import FULL_ACCESS, NO_ACCESS, Access
+
+class Permission(Enum):
+    """A kind of operation, as rules name it."""
+
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    COMPATIBILITY = "compatibility"
+    CONFIG = "config"
+    MODE = "mode"
+    ADMIN = "admin"
+
+
+# What changes nothing.
+READING = frozenset({Permission.READ, Permission.COMPATIBILITY})
+
+
+class Access(Hashable, Protocol):
+    """Permissions of one principal. Implementations are immutable, so that they can be cached."""
+
+    def may(self, permission: Permission, subject: Subject) -> bool:
+        """Return true if the principal may do this to ``subject``, which may be a whole context."""
+        ...
+
+    def everywhere(self, permission: Permission) -> bool:
+        """Return true if the principal may do this to every subject and context."""
+        ...
+
+    def ranges(self, permission: Permission) -> tuple[SubjectRange, ...]:
+        """Return the subjects to which the principal may do this: sorted, disjoint ranges of names.
+
+        Lists read only these, so that a page costs what it holds. Not to be called for permissions that hold
+        everywhere.
+        """
+        ...
+
+
+def everywhere_in(access: Access, permission: Permission, context: str) -> bool:
+    """Return true if the principal may do this to a context and to every subject in it."""
+    whole = SubjectRange(context, b"", b"")
+    return access.everywhere(permission) or whole in access.ranges(permission)
+
+
+class RecordingAccess:
+    """The access of a principal that remembers what was checked and permitted.
+
+    So a write carries what its handler has checked, and no handler needs to say so.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._everywhere: set[str] = set()
+        self._names: defaultdict[str, set[str]] = defaultdict(set)
+
+    @property
+    def checked(self) -> CheckedNames:
+        """The names that were checked so far."""
+        names = {operation: frozenset(found) for operation, found in self._names.items()}
+        return CheckedNames(frozenset(self._everywhere), names)
+
+    def may(self, permission: Permission, subject: Subject) -> bool:
+        """Return true if the principal may do this to ``subject``."""
+        permitted = self._access.may(permission, subject)
+        if permitted:
+            self._names[permission.value].add(subject.qualified)
+        return permitted
+
+    def everywhere(self, permission: Permission) -> bool:
+        """Return true if the principal may do this to every subject and context."""
+        permitted = self._access.everywhere(permission)
+        if permitted:
+            self._everywhere.add(permission.value)
+        return permitted
+
+    def ranges(self, permission: Permission) -> tuple[SubjectRange, ...]:
+        """Return the subjects to which the principal may do this."""
+        return self._access.ranges(permission)
+
+
+class _FullAccess:
+    """Access without any limit."""
+
+    def may(self, permission: Permission, subject: Subject) -> bool:
+        return True
+
+    def everywhere(self, permission: Permission) -> bool:
+        return True
+
+    def ranges(self, permission: Permission) -> tuple[SubjectRange, ...]:
+        raise AssertionError("everything is permitted everywhere")
+
+
+class _NoAccess:
+    """Access to nothing."""
+
+    def may(self, permission: Permission, subject: Subject) -> bool:
+        return False
+
+    def everywhere(self, permission: Permission) -> bool:
+        return False
+
+    def ranges(self, permission: Permission) -> tuple[SubjectRange, ...]:
+        return ()
+
+
+FULL_ACCESS: Access = _FullAccess()
+NO_ACCESS: Access = _NoAccess()
+
 
 KIND_OF_METHOD: Final = {"basic": "user", "bearer": "token", "certificate": "cert"}
 
@@ -92,3 +204,26 @@ class _OpenGate:
 
 
 OPEN_GATE: WatchedGate = _OpenGate()
+
+
+class Oidc(NamedTuple):
+    """The issuer at which users of the console sign in, by the authorization code flow."""
+
+    issuer: str
+    client_id: str
+    scopes: str
+    audience: str  # to ask for; empty: none
+    token: str  # that authenticates here: ``access`` or ``id``
+
+
+class SignIn(NamedTuple):
+    """The ways to authenticate that settings turn on."""
+
+    required: bool = False
+    basic: bool = False  # a name and a password
+    bearer: bool = False  # a token of an issuer
+    certificate: bool = False  # of the client, on https listeners
+    oidc: Oidc | None = None
+
+
+NO_SIGN_IN = SignIn()

@@ -15,8 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from registry.base.config.secret_files import secret_of
 from registry.base.config.settings import SECRET_FILE, Setting, Settings, table
+from registry.base.config.sources import secret_of
 from registry.base.observe.metrics import Sample
 
 from .watched_file import FileError, WatchedFile
@@ -61,8 +61,7 @@ def setting_files(settings: Settings) -> Iterator[SettingFile]:
         if path := _path(settings, name):
             yield SettingFile(name, path, partial(_check_secret, secret))
     if any(_path(settings, name) for name in _CERTIFICATES):
-        from .tls.client_files import client_files  # noqa: PLC0415 - see above
-        from .tls.expiry import endpoints  # noqa: PLC0415 - see above
+        from .tls.expiry import client_files, endpoints  # noqa: PLC0415 - see above
 
         parsed = (each.parsers() for each in endpoints(settings))
         checked = (each.parsers() for each in client_files(settings))
@@ -90,7 +89,7 @@ def url_error(settings: Settings) -> str:
     """
     if not settings.jwt_jwks_is_url:
         return ""
-    from .authentication.key_url import fetch_error  # noqa: PLC0415 - see setting_files
+    from .authentication.signing_keys import fetch_error  # noqa: PLC0415 - see setting_files
 
     error = fetch_error(settings.jwt_jwks)
     return f"jwt_jwks: no keys can be fetched from {settings.jwt_jwks}: {error}" if error else ""

@@ -28,9 +28,9 @@ from registry.domain.rows.version_row import is_deleted, offset_of
 from registry.domain.rows.view import Counts
 
 from . import id_counts
-from .block_rows import BLOCK, COUNTS, END, PREFIX, UNCOUNTED, Range, Touched, are_valid, range_at
 from .indexes import Adopt, Commit
-from .layout import META_COUNTED
+from .layout import BLOCK, COUNTS, END, META_COUNTED, UNCOUNTED, Range, Touched, are_valid, range_at
+from .layout import BLOCKS_PREFIX as PREFIX
 
 SUBJECTS_MAX = 1000
 

@@ -11,7 +11,7 @@ from typing import Any
 import lmdb
 
 from registry.domain.history.entries import Slice
-from registry.domain.rows.spans import Span, is_foreign, joined, pack, unpack
+from registry.domain.rows.view import Span, is_foreign, joined, pack, unpack
 
 from .indexes import Adopt, Commit
 from .layout import META_HISTORY, META_STATE, applied_of

@@ -1,6 +1,6 @@
 """Counts of blocks of an id's rows, by which lists of its subjects skip many at once.
 
-A block holds :data:`.block_rows.BLOCK` rows of one id. Ids with fewer rows have no blocks, and neither has
+A block holds :data:`.layout.BLOCK` rows of one id. Ids with fewer rows have no blocks, and neither has
 the end of a list, where new rows come. Each is a meta row: :data:`PREFIX` and the key at which the block
 begins, then the number of its live and of all items, and its end. A commit that may change a block's items
 deletes it, and the store counts it again later.
@@ -19,8 +19,8 @@ from registry.domain.rows.layout import ID, number
 from registry.domain.rows.version_row import id_of, offset_of
 from registry.domain.rows.view import Block, Counts, View, scan
 
-from .block_rows import Touched
 from .indexes import Commit
+from .layout import Touched
 
 PREFIX = b"%"
 BUDGET = 4  # by the rows of a block, how many are looked at to count or to delete one

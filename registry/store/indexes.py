@@ -20,8 +20,7 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows.digest import MODULUS, row_hash, total
 from registry.domain.rows.view import Change
 
-from .block_rows import Touched
-from .layout import META_LINEAGE, META_REVISION, META_STATE, DamagedStore, State
+from .layout import META_LINEAGE, META_REVISION, META_STATE, DamagedStore, State, Touched
 
 # Called once the transaction of a commit has ended: remembers what was written.
 Adopt = Callable[[], None]

@@ -14,7 +14,7 @@ The store's folder has these entries; the small files are replaced by rename:
 ===================== ===========================================================================
 
 An environment has three tables: ``rows``, which contains only the rows, ``history`` (:mod:`.history`), and
-``meta`` with these rows besides counts (:mod:`.block_rows`, :mod:`.id_counts`):
+``meta`` with these rows besides counts (blocks of versions, and :mod:`.id_counts`):
 
 ============ ===================================================================================
 ``format``   :data:`FORMAT`
@@ -32,6 +32,10 @@ An environment has three tables: ``rows``, which contains only the rows, ``histo
 ``revision`` changes when rows change that lists cache
 ``history``  spans of the log that the history holds
 ============ ===================================================================================
+
+Each block is :data:`PREFIX` and the key at which the block begins, then its counts, or nothing while it is
+not counted; it ends where the next one begins. :data:`.layout.META_COUNTED` holds the offset that the counts
+stand for.
 """
 
 from __future__ import annotations
@@ -39,10 +43,14 @@ from __future__ import annotations
 import os
 import struct
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
+import lmdb
+
 from registry.base.processes import file_lock
+from registry.domain.rows.layout import VERSION, after, is_version_key
+from registry.domain.rows.view import Block, Counts
 
 FORMAT = b"registrar-store 1"
 ROWS, META, HISTORY = b"rows", b"meta", b"history"
@@ -163,3 +171,52 @@ def hold(path: Path) -> int:
         ) from held
     except OSError as error:
         raise StoreError(f"cannot lock the store in {path}: {error}") from error
+
+
+BLOCKS_PREFIX = b"#"
+END = after(VERSION)
+BLOCK = 1024  # rows in a block at first; it is split above twice as many, and merged below half
+UNCOUNTED = b""
+
+COUNTS = struct.Struct(">5I")
+
+Touched = tuple[bytes, bytes | None, bytes | None]  # a version row's key, its value before and after a commit
+
+
+class Range(NamedTuple):
+    """A block, counted or not."""
+
+    begin: bytes
+    end: bytes
+    counts: Counts | None
+
+    @property
+    def part(self) -> bool:
+        """True if the rows are a part of one group."""
+        return is_version_key(self.begin) or is_version_key(self.end)
+
+
+def range_at(cursor: lmdb.Cursor[bytes], key: bytes) -> Range | None:
+    """Return the block that holds the key; ``cursor`` is one over the meta rows."""
+    wanted = BLOCKS_PREFIX + key
+    found = cursor.set_range(wanted)
+    if not (found and cursor.key() == wanted) and not (cursor.prev() if found else cursor.last()):
+        return None
+    begin, raw = cursor.item()
+    if not begin.startswith(BLOCKS_PREFIX):
+        return None
+    following = cursor.next() and cursor.key().startswith(BLOCKS_PREFIX)
+    counts = Counts(*COUNTS.unpack(raw)) if raw else None
+    return Range(begin[1:], cursor.key()[1:] if following else END, counts)
+
+
+def block_at(cursor: lmdb.Cursor[bytes], key: bytes) -> Block | None:
+    """Return the block that holds the key, if it is counted."""
+    found = range_at(cursor, key)
+    return None if found is None or found.counts is None else Block(found.begin, found.end, found.counts)
+
+
+def are_valid(txn: lmdb.Transaction[bytes], meta: Any) -> bool:
+    """Return true unless the store has no counts, or a release without counts has changed the rows since."""
+    applied = (txn.get(META_STATE, db=meta) or b"")[:8]
+    return applied != b"" and txn.get(META_COUNTED, db=meta) == applied

@@ -23,17 +23,15 @@ import lmdb
 from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage, Mismatch
 from registry.domain.rows.layout import CLEAR, VERSION
-from registry.domain.rows.spans import complete_from, gap_below
 from registry.domain.rows.version_row import same_content
-from registry.domain.rows.view import Change
+from registry.domain.rows.view import Change, complete_from, gap_below
 
 from . import id_counts, layout
-from .block_rows import BLOCK
 from .counts import CountIndex
 from .history import HistoryIndex, prepare
 from .id_counts import IdCountIndex
 from .indexes import Adopt, Commit, Digest, Index, LineageIndex, Revision, new_revision
-from .layout import DamagedStore, State, StoreError
+from .layout import BLOCK, DamagedStore, State, StoreError
 from .views import StoreView
 
 

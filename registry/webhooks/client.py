@@ -17,8 +17,7 @@ from urllib.parse import urljoin
 import httpcore
 
 from .destinations import Destinations, NotAllowed
-from .name_resolution import Resolver
-from .network import CheckedNetwork
+from .network import CheckedNetwork, Resolver
 from .retries import Undelivered, retry_after_s
 
 # Bytes of a body after which no more is read; none of them is kept. With a head and a last read of 64 KiB,

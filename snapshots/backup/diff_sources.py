@@ -1,25 +1,111 @@
-"""The two kinds of sides that can be compared: a snapshot, and a running registry."""
+"""The sides that can be compared: a snapshot or a running registry."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import lmdb
 import msgspec
 import orjson
 
 from registry.domain.model import EVERYWHERE, TOP, Subject, guid_text
+from registry.domain.queries import versions
 from registry.domain.queries.scope import Config, Defaults
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
+from registry.domain.rows.layout import after
+from registry.domain.rows.memory_views import DictView
+from registry.domain.rows.version_row import VersionRow
 from snapshots.building.task import Progress, silent
+from snapshots.format.deltas import rows_between
+from snapshots.format.location import Location
+from snapshots.format.manifest import Manifest, Part
+from snapshots.format.parts import BadPart, Row
+from snapshots.format.stored import UnusableSnapshot, read_part
 
-from .content import Content
 from .diff import Fields, Item
-from .running import RunningRegistry
+
+
+class RunningRegistry(Protocol):
+    """Subjects, versions, configs and modes of all contexts, soft-deleted ones included.
+
+    The errors are those of the client, for the caller.
+    """
+
+    @property
+    def subjects(self) -> Sequence[str]:
+        """The qualified names of all subjects."""
+        ...
+
+    def versions(self) -> Iterator[dict[str, Any]]:
+        """Yield all versions as ``GET /schemas`` shows them."""
+        ...
+
+    def configs(self) -> Iterator[tuple[Subject, dict[str, Any]]]:
+        """Yield all configs with their scopes, as ``GET /config/{subject}`` shows them."""
+        ...
+
+    def modes(self) -> Iterator[tuple[Subject, dict[str, Any]]]:
+        """Yield all modes with their scopes, as ``GET /mode/{subject}`` shows them."""
+        ...
+
+
+class Scoped(NamedTuple):
+    """A config or mode with its scope."""
+
+    subject: Subject
+    key: bytes
+    value: bytes
+
+
+class Content:
+    """The content of one snapshot. Every part is checked against its hash before it is read.
+
+    Every method raises :class:`snapshots.format.stored.UnusableSnapshot` and
+    :class:`snapshots.format.files.LocationUnreachable`.
+    """
+
+    def __init__(self, location: Location, manifest: Manifest) -> None:
+        self.location, self.manifest = location, manifest
+
+    def rows(self, table: bytes) -> Iterator[Row]:
+        """Yield the rows of one table in key order, reading only the parts that have some."""
+
+        def read(id: str, part: Part) -> bytes:
+            return read_part(self.location, id, part)
+
+        try:
+            for rows in rows_between(self.manifest, read, table, after(table)):
+                yield from rows
+        except BadPart as error:
+            raise UnusableSnapshot(f"a part is damaged: {error}") from error
+
+    @cached_property
+    def _clears(self) -> DictView:
+        return DictView(self.rows(layout.CLEAR))
+
+    def versions(self) -> Iterator[Registered]:
+        """Yield all versions, soft-deleted ones included, by context, subject and version."""
+        for key, value in self.rows(layout.VERSION):
+            found = Registered(
+                versions.subject_at(key, value), layout.unnumber(key[-4:]), VersionRow.unpack(value)
+            )
+            if not versions.cleared(self._clears, found.subject, found.row):
+                yield found
+
+    def scoped(self, table: bytes) -> Iterator[Scoped]:
+        """Yield all configs (table F) or modes (table M), by context and subject."""
+        for key, value in self.rows(table):
+            yield Scoped(layout.scope_of(key, value), key, value)
+
+    def contexts(self) -> Iterator[str]:
+        """The contexts that were made."""
+        for key, value in self.rows(layout.CONTEXT):
+            yield layout.unpart(key[1:-1]) or value.decode()
+
 
 _READING = "reading the registry"
 _LEVEL = "compatibilityLevel"

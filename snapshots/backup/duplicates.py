@@ -11,17 +11,17 @@ from typing import Any
 import orjson
 
 from registry.base.config.settings import Settings
-from registry.base.observe.progress_bar import Steps
+from registry.base.observe.progress import Steps
 from registry.domain.lookup.duplicates import DuplicateGroup, find_groups
 from registry.domain.model import guid_text
-from registry.domain.queries.sorting import finished
+from registry.domain.queries.walks import finished
 from registry.domain.rows.view import View
 from snapshots.building.task import Progress, workspace
-from snapshots.catalogue.open_location import open_location
+from snapshots.catalogue.open import open_location
 from snapshots.format import stored
 
+from .diff_sources import RunningRegistry
 from .listing import align
-from .running import RunningRegistry
 from .stores import registry_store, snapshot_store
 
 FOUND = 1
@@ -32,8 +32,8 @@ _NUMBERS = {"group", "id", "version"}
 def print_duplicates(settings: Settings, options: dict[str, Any]) -> int:
     """Print the groups of equal schemas; return 0 if there are none, else :data:`FOUND`.
 
-    The option ``source`` is the name of a snapshot or a :class:`.running.RunningRegistry`. Raises the errors
-    of the snapshot, the registry and the store.
+    The option ``source`` is the name of a snapshot or a :class:`.diff_sources.RunningRegistry`. Raises the
+    errors of the snapshot, the registry and the store.
     """
     # Standard output is for what is found.
     bars = Steps(sys.stderr, quiet=True, bars=not options["json"])

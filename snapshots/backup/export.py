@@ -33,7 +33,7 @@ from registry.domain.rows import digest, layout
 from registry.domain.schemas import extension_of
 from snapshots.building.task import Progress
 
-from .content import Content
+from .diff_sources import Content
 
 _NAME_BYTES_MAX = 200
 _EMPTY = "%"  # an empty name; no other name is written like this
@@ -45,7 +45,7 @@ class OutputNotEmpty(Exception):
 
 
 def export_lines(content: Content, out: IO[bytes], progress: Progress) -> None:
-    """Write JSON lines. Raises as :class:`.content.Content`, and :class:`OSError`."""
+    """Write JSON lines. Raises as :class:`.diff_sources.Content`, and :class:`OSError`."""
     for kind, table in (("config", layout.CONFIG), ("mode", layout.MODE)):
         for name, said in _export_scopes(content, table):
             out.write(orjson.dumps({"kind": kind, "subject": name} | said) + b"\n")

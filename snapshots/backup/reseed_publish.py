@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from registry.base.config.settings import Settings
-from registry.base.observe.progress_bar import Steps
+from registry.base.observe.progress import Steps
 from registry.domain import reseed
 from registry.domain.log_format.records import Entry
 from registry.domain.rows.view import View

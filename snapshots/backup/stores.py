@@ -27,7 +27,7 @@ from snapshots.format.manifest import Manifest
 from snapshots.format.stored import SnapshotNotFound
 from snapshots.loading.load import load
 
-from .running import RunningRegistry
+from .diff_sources import RunningRegistry
 
 _LOADING, _READING = "loading the snapshot", "reading the registry"
 _URL_LOG = "registry"  # stands for the identity of a log that is not known

@@ -14,14 +14,13 @@ import lmdb
 import msgspec
 
 from registry.base.config.settings import Settings
-from registry.base.observe.progress_bar import Steps
+from registry.base.observe.progress import Steps
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows import digest
 from registry.store.layout import StoreError
 from snapshots.building.task import WorkspaceBusy, silent, workspace
 from snapshots.catalogue.catalogue import CatalogueError
-from snapshots.catalogue.open import open_catalogue
-from snapshots.catalogue.open_location import open_location
+from snapshots.catalogue.open import open_catalogue, open_location
 from snapshots.format import stored
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
@@ -29,12 +28,10 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.verify import verify
 
 from . import diff, listing, restore
-from .content import Content
-from .diff_sources import LiveSide, SnapshotSide
+from .diff_sources import Content, LiveSide, RunningRegistry, SnapshotSide
 from .duplicates import print_duplicates
 from .export import OutputNotEmpty, export_files, export_lines
 from .reseed_publish import ReseedRefused
-from .running import RunningRegistry
 
 # Errors that these commands may end with, in addition to those of the log, the store and running registries.
 FAILURES = (

@@ -18,9 +18,8 @@ from registry.base.config.settings import Settings
 from registry.log.contract import LogError
 from registry.log.embedded.log import now_ms
 from registry.store.layout import StoreError
-from snapshots.catalogue.builders import builder_name
-from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, take_request
-from snapshots.catalogue.open_location import manifest_keys, open_location
+from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, builder_name, take_request
+from snapshots.catalogue.open import manifest_keys, open_location
 from snapshots.catalogue.retention import retire
 from snapshots.format import stored
 from snapshots.format.files import BadLocation, LocationUnreachable

@@ -18,11 +18,17 @@ from collections.abc import Callable
 from contextlib import closing
 
 from registry.base.config.settings import Settings
-from registry.base.processes.parent_channel import started_by_parent
+from registry.base.processes.child_process import started_by_parent
 from registry.log.contract import LogError
 from registry.log.embedded.log import now_ms
-from snapshots.catalogue.builders import builder_name
-from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry, newest_first, take_request
+from snapshots.catalogue.catalogue import (
+    Catalogue,
+    CatalogueError,
+    Entry,
+    builder_name,
+    newest_first,
+    take_request,
+)
 from snapshots.catalogue.open import open_catalogue
 
 from . import builder

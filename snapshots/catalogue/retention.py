@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
-from snapshots.format.signature import NO_KEYS, ManifestKeys
+from snapshots.format.manifest import NO_KEYS, ManifestKeys
 from snapshots.format.stored import holder_of
 
 from .catalogue import Catalogue, Entry, newest_first

@@ -13,8 +13,7 @@ from urllib.parse import unquote, urlsplit
 from registry.base.config.addresses import without_secrets
 
 from .files import BadLocation, Files
-from .manifest import MANIFEST, MANIFEST_BYTES_MAX
-from .signature import NO_KEYS, ManifestKeys
+from .manifest import MANIFEST, MANIFEST_BYTES_MAX, NO_KEYS, ManifestKeys
 
 SCHEMES = ("file", "s3", "gs", "hdfs", "abfs", "abfss", "viewfs")
 # Hadoop's names for s3.

@@ -1,4 +1,7 @@
-"""The manifest of a snapshot: its parts, the log and offset that its rows belong to, and checksums.
+"""The manifest of a snapshot: its parts, the log and offset that its rows belong to, checksums, a signature.
+
+The file ``manifest.hmac`` next to a manifest holds the HMAC-SHA256 of its bytes in hexadecimal digits. The
+manifest holds the hashes of all parts, so it covers them, too.
 
 A snapshot is a folder: files ``part-….arrow`` with the rows in key order (:mod:`.parts`), and
 ``manifest.json``, which is written last. A folder without a manifest is not a snapshot.
@@ -15,6 +18,7 @@ that any flipped bit is detected. Future formats must keep this rule.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +26,38 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from registry.domain.log_format.lineage import NOTHING, Lineage
+
+SIGNATURE = "manifest.hmac"
+SIGNATURE_BYTES_MAX = 100
+
+
+class ManifestKeys(NamedTuple):
+    """The secrets that sign manifests."""
+
+    # Signs and is accepted.
+    current: str = ""
+    # Is accepted, too, while keys are changed; empty for none.
+    old: str = ""
+
+    def sign(self, manifest: bytes) -> bytes:
+        """Return the content of the signature's file."""
+        return f"{_digits(self.current, manifest)}\n".encode()
+
+    def accept(self, manifest: bytes, signature: bytes) -> bool:
+        """Return whether the content of the signature's file belongs to a manifest."""
+        found = [
+            hmac.compare_digest(signature.strip(), _digits(key, manifest).encode()) for key in self if key
+        ]
+        return any(found)
+
+
+# Manifests are neither signed nor checked.
+NO_KEYS = ManifestKeys()
+
+
+def _digits(key: str, manifest: bytes) -> str:
+    return hmac.new(key.encode(), manifest, "sha256").hexdigest()
+
 
 MANIFEST = "manifest.json"
 FORMAT = "registrar-snapshot 1"

@@ -8,8 +8,17 @@ from datetime import UTC, datetime
 
 from .files import MissingFile
 from .location import Location
-from .manifest import MANIFEST, BadManifest, Delta, Manifest, Part, UnknownFormat, is_id
-from .signature import SIGNATURE, SIGNATURE_BYTES_MAX
+from .manifest import (
+    MANIFEST,
+    SIGNATURE,
+    SIGNATURE_BYTES_MAX,
+    BadManifest,
+    Delta,
+    Manifest,
+    Part,
+    UnknownFormat,
+    is_id,
+)
 
 LATEST = "latest"
 # Said of a manifest whose hash is not the one in the catalogue.

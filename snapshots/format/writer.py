@@ -19,9 +19,8 @@ from registry.domain.rows import digest
 
 from .files import MissingFile
 from .location import Location
-from .manifest import DELTA_FORMAT, FORMAT, MANIFEST, Delta, Manifest, Part
+from .manifest import DELTA_FORMAT, FORMAT, MANIFEST, SIGNATURE, Delta, Manifest, Part
 from .parts import Row, cut, part_of
-from .signature import SIGNATURE
 from .verify import RowProgress, read_back
 
 # Parts that are compressed and written, and held in memory, at the same time: remote locations are slow.

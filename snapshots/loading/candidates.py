@@ -1,16 +1,52 @@
 """The rule by which a snapshot may be loaded by a node, or be the base of a newer snapshot.
 
+One line of JSON for each in the file ``refused-snapshots`` of the store's folder. They are very rare: if the
+parts' hashes are right and the rows' digest is not, the build was wrong.
+
 Pure: the rule is applied to a snapshot's entry in the catalogue, and again to its manifest.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
+
+import orjson
 
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.lineage import too_long
 from snapshots.format.manifest import FORMATS, FORMATS_TEXT
+
+FILE = "refused-snapshots"
+
+
+def read_rejected(store: Path) -> dict[str, str]:
+    """Return the ids with the reasons; lines that cannot be read are skipped."""
+    try:
+        lines = (store / FILE).read_bytes().splitlines()
+    except OSError:
+        return {}
+    found: dict[str, str] = {}
+    for line in lines:
+        try:
+            said = orjson.loads(line)
+            found[str(said["id"])] = str(said["reason"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def add_rejected(store: Path, id: str, reason: str) -> None:
+    """Record that a snapshot must not be loaded again. Raises :class:`OSError`."""
+    fd = os.open(store / FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(fd, orjson.dumps({"id": id, "reason": reason}) + b"\n")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
 
 # Records that a node replays and rows that it loads in a second, measured on two cores (bench/start.py).
 REPLAYED_PER_S = 30_000

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from registry.base.config.addresses import without_secrets
-from registry.base.observe.waiting import announced_if_slow
+from registry.base.observe.progress import announced_if_slow
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
-from snapshots.format.manifest import Manifest, is_id
-from snapshots.format.signature import NO_KEYS, ManifestKeys
+from snapshots.format.manifest import NO_KEYS, Manifest, ManifestKeys, is_id
 from snapshots.format.stored import UnusableSnapshot, read_manifest
 
 from .candidates import TargetLog, is_quicker, newest_first, reason_unusable

@@ -26,17 +26,14 @@ from snapshots.spark.tasks.base_rows import BaseQuery, may_be_asked, pick
 from snapshots.spark.tasks.bundles import BUNDLES
 from snapshots.spark.tasks.chunks import BadChunk
 from snapshots.spark.tasks.folding import fold_bundles
-from snapshots.spark.tasks.summaries import SummaryMessage, decode
-from snapshots.spark.tasks.tallying import loads
-from snapshots.spark.tasks.verifying import WrongPart
+from snapshots.spark.tasks.summaries import SummaryMessage, WrongPart, decode, loads
 
 from . import records
 from .failures import reason
-from .places import places_for
-from .ranges import plan_ranges
+from .ranges import places_for, plan_ranges
 from .reading import records_of, tasks_for
 from .session import open_session
-from .tasks import chunks, verifying, writing
+from .tasks import chunks, summaries, writing
 
 ENGINE = "spark"
 STARTING = "starting Spark"
@@ -189,9 +186,9 @@ class _Job:
         task, held = self._task, list[WrittenRows]()
         with self._report_step(VERIFYING):
             if written.parts:
-                files = self._frame(verifying.parts_table(written.parts))
-                tally = partial(verifying.tally_files, task.location.uri, task.id)
-                found = files.mapInArrow(tally, verifying.FIELDS).collect()
+                files = self._frame(summaries.parts_table(written.parts))
+                tally = partial(summaries.tally_files, task.location.uri, task.id)
+                found = files.mapInArrow(tally, summaries.FIELDS).collect()
                 held = [WrittenRows([], *loads(bytes(each.tally))) for each in found]
         _, counts, digest = _without_zeros(merge_runs(held))
         if (counts, digest) != (written.counts, written.digest):

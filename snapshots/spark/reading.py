@@ -10,8 +10,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from registry.base.config.secret_files import current_secret
 from registry.base.config.settings import SECRET_FILE, Settings
+from registry.base.config.sources import current_secret
 from snapshots.building.sources import LogSize
 from snapshots.building.task import EngineUnavailable, Task
 

@@ -42,25 +42,24 @@ from registry.domain.fold.fold import apply
 from registry.domain.history.entries import slice_of
 from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, plain_owners
 from registry.domain.history.replay import rows_of
+from registry.domain.log_format.headers import requested_by
 from registry.domain.log_format.lineage import Mismatch
-from registry.domain.log_format.principals import requested_by
 from registry.domain.log_format.records import Record
 from registry.domain.lookup.duplicates import find_groups
 from registry.domain.parsing.parser import Parser
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries import webhooks as stored
-from registry.domain.queries.proven_view import ProvenView
 from registry.domain.queries.sensitive_metadata import Cipher, plain_view, recorded
-from registry.domain.queries.sorting import finished
+from registry.domain.queries.walks import finished
 from registry.domain.rows import digest
 from registry.domain.rows.layout import CONTEXT
 from registry.domain.rows.memory_views import DictView
-from registry.domain.rows.spans import Span
-from registry.domain.rows.view import History, View, scan
+from registry.domain.rows.view import History, Span, View, scan
 from registry.duplicates.contract import SearchRequest, answer_of
 from registry.feed.contract import Page
 from registry.node.webhooks.delivery import Progress
 from registry.security.authorization.permitted_view import PermittedView
+from registry.store.views import ProvenView
 from snapshots.catalogue.catalogue import Entry
 
 Headers = Mapping[str, str] | Sequence[tuple[str, str]]

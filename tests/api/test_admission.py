@@ -9,8 +9,7 @@ from registry.api.backend import ApiSettings
 from registry.api.routes import operations
 from registry.domain.errors import RegistryError
 from registry.domain.principal import Principal
-from registry.security.access import FULL_ACCESS
-from registry.security.gate import Admission, Credentials, Refused
+from registry.security.gate import FULL_ACCESS, Admission, Credentials, Refused
 from tests.api.driver import Api
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from registry.api.backend import ApiSettings
 from registry.audit.entry import RequestEntry
-from registry.webhooks.signing import Signer
+from registry.webhooks.message import Signer
 from tests.api.driver import Api, ListBackend
 from tests.api.test_admission import PasswordGate
 

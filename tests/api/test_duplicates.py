@@ -16,7 +16,7 @@ from registry.domain.lookup.duplicates import (
     find_groups,
 )
 from registry.domain.model import guid_text
-from registry.domain.queries.sorting import finished
+from registry.domain.queries.walks import finished
 from registry.domain.rows.memory_views import MovingView
 from registry.domain.schemas import FORMATS
 from tests.api.driver import Api, Reply, Requests

@@ -9,9 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from registry.domain.subject_patterns import parse_pattern
-from registry.reader.fast_path.latest_version import is_latest, latest_version
+from registry.reader.fast_path.reads import is_latest, latest_version, schema_by_id
 from registry.reader.fast_path.register import Bodies, repeated_registration
-from registry.reader.fast_path.schema_by_id import schema_by_id
 from registry.security.authorization.rules import ROLES, RuleAccess
 from tests.api.driver import Api, record
 

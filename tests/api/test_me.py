@@ -10,12 +10,11 @@ import pytest
 
 from registry.api.backend import ApiSettings
 from registry.domain.principal import Principal
-from registry.security.access import FULL_ACCESS, Access, Permission
 from registry.security.authentication.gate import AuthenticationGate
 from registry.security.authentication.passwords import Plain
 from registry.security.authentication.users import User, Users
 from registry.security.authorization.rules_file import parse
-from registry.security.sign_in import SignIn
+from registry.security.gate import FULL_ACCESS, Access, Permission, SignIn
 from tests.api.driver import Api, Reply
 from tests.api.permitting import rule
 

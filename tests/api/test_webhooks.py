@@ -9,7 +9,7 @@ import pytest
 
 from registry.api.backend import ApiSettings
 from registry.domain.commands import AskWebhooks, MoveWebhook, PingWebhook, PutWebhook
-from registry.webhooks.signing import Signer
+from registry.webhooks.message import Signer
 from tests.api.driver import Api
 
 PATH = "/admin/webhooks"

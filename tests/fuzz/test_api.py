@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from registry.api.backend import ApiSettings
-from registry.webhooks.signing import Signer
+from registry.webhooks.message import Signer
 from tests.api.driver import Api, Reply, record
 from tests.fuzz.strategies import bodies, requests
 

@@ -23,16 +23,14 @@ from hypothesis import strategies as st
 from registry.domain.policies import PolicyError
 from registry.domain.policies import parse as parse_policies
 from registry.domain.principal import Principal
-from registry.security.access import FULL_ACCESS
 from registry.security.authentication.gate import AuthenticationGate
 from registry.security.authentication.signing_keys import parse_keys
 from registry.security.authentication.tokens import Claims, TokenError, TokenVerifier
 from registry.security.authentication.users import Users, parse_users
 from registry.security.authorization.rules_file import parse as parse_rules
 from registry.security.client_address import TrustedProxies
-from registry.security.gate import Credentials, Refused
-from registry.security.tls.principal_rules import PrincipalRules
-from registry.security.tls.subject_name import subject_name
+from registry.security.gate import FULL_ACCESS, Credentials, Refused
+from registry.security.tls.server_tls import PrincipalRules, subject_name
 from registry.security.watched_file import FileError
 from tests.support.certificates import Authority, Issued
 from tests.support.token_issuer import AUDIENCE, IssuerKey, claims, signed

@@ -16,8 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
-from registry.encoder.keyset import Keyset
-from registry.encoder.keyset_storage import KeysetFile, carry
+from registry.encoder.keyset import Keyset, KeysetFile, carry
 from registry.log.contract import LogError
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security

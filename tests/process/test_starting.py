@@ -64,7 +64,7 @@ def test_a_child_that_may_not_be_executed_ends_the_parent_with_a_message(interpr
 
 @pytest.mark.logs_errors(r"ended \(SIGKILL\)", "may not be executed; restarting")
 def test_a_child_that_cannot_be_started_again_for_a_while_is_reported_and_comes_back(
-    interpreter: Path
+    interpreter: Path,
 ) -> None:
     with node_run_by(interpreter) as node:
         (reader,) = (pid for pid in node.processes() if b"registry.reader.main" in command_line(pid))

@@ -12,7 +12,7 @@ import pytest
 
 from deploy.local.process import Process
 from registry.base.config.loading import Settings
-from registry.base.observe import waiting
+from registry.base.observe import progress
 from registry.node.startup.open import open_encoder
 from registry.store.create import NewStore, Origin
 from registry.store.layout import State
@@ -85,4 +85,4 @@ def test_that_the_keyset_is_waited_for_is_reported(
 
 
 def test_it_is_reported_in_the_first_second() -> None:
-    assert waiting.ANNOUNCE_AFTER_S < 1
+    assert progress.ANNOUNCE_AFTER_S < 1

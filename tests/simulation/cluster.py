@@ -26,8 +26,7 @@ from registry.domain.queries.scope import Defaults
 from registry.forwarding.command_forwarder import Doubt, Reply
 from registry.log.contract import LogError
 from registry.node.leadership.claim import claim_log
-from registry.node.leadership.role import Role, Stage
-from registry.node.leadership.role_holder import RoleHolder
+from registry.node.leadership.role import Role, RoleHolder, Stage
 from registry.node.replication.dedup import DedupCache
 from registry.node.replication.follower import Follower
 from registry.node.write.loop import WriteLoop

@@ -26,7 +26,7 @@ from registry.domain.lookup import find
 from registry.domain.model import Metadata, Reference, Subject
 from registry.domain.parsing.parser import Parser
 from registry.domain.queries.scope import Defaults
-from registry.domain.queries.sorting import finished
+from registry.domain.queries.walks import finished
 from registry.domain.rows.memory_views import DictView
 from registry.domain.schemas import Difference
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema

@@ -3,7 +3,7 @@
 Later sources win: defaults, the settings of another registry (:mod:`.foreign`), file, environment, flags.
 Unknown names, invalid values and values that do not go together are errors that name their origin and the
 allowed values; all of them are reported at once.
-Variables that cannot have been meant as settings are ignored (:mod:`.environment`). The settings of
+Variables that cannot have been meant as settings are ignored (:mod:`.sources`). The settings of
 the Kafka client may also be in the file's table ``[kafka]``, by Kafka's names, and those of snapshots in the
 table ``[snapshots]``, without their common prefix.
 """
@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .addresses import with_secrets_hidden
-from .environment import sort_variables
 from .foreign.translation import DEFAULT_ORIGIN, from_elsewhere
-from .secret_files import secret_in
 from .setting_types import HIDDEN, NotAllowed, quoted
 from .settings import PREFIX, SECRET_FILE, SECURITY, VARIABLES, Loaded, Setting, Settings, table
+from .sources import secret_in, sort_variables
 from .validation import disagreements
 
 __all__ = ["Loaded", "Setting", "Settings", "SettingsError", "as_toml", "load", "table"]

@@ -1,11 +1,28 @@
-"""Child processes that run a module of this project, and messages over their pipes."""
+"""Child processes that run a module of this project, and the channels between them and their parent.
+
+The child gets its settings from the parent, reports to it, and ends with it. Only the parent and the child
+hold the two ends of a socket pair, so when the parent ends, for whatever reason, the child's input ends.
+Messages are lines of JSON in both directions.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import ctypes
 import os
+import pickle
+import signal
+import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import orjson
+
+from registry.base.config.settings import Settings
+from registry.base.observe.logs import start_logging
 
 _ROOT = Path(__file__).parents[3]
 # Read by glibc's allocator when a process starts. Threads share two heaps, and freed blocks of a mebibyte and
@@ -49,3 +66,93 @@ def receive(pipe: IO[bytes]) -> bytes | None:
     size = int.from_bytes(length, "big")
     message = pipe.read(size)
     return message if len(message) == size else None
+
+
+# Exit code of a child that cannot start under the present conditions: a restart would not help.
+REFUSED = 3
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Parent:
+    """The child's end of the channel."""
+
+    def __init__(self, line: socket.socket, settings: Settings, given: dict[str, Any]) -> None:
+        self._line = line
+        self._pending = b""
+        self.settings = settings
+        # The node's socket.
+        self.endpoint = Path(given["endpoint"])
+        # What a process that is started for one task is to do.
+        self.request: Any = given.get("request")
+
+    def report(self, **fact: Any) -> None:
+        """Send the parent a message, unless it has ended."""
+        with contextlib.suppress(OSError):
+            self._line.sendall(orjson.dumps(fact) + b"\n")
+
+    def listen(
+        self, stop: Callable[[], None], on_message: Callable[[dict[str, Any]], None] | None = None
+    ) -> None:
+        """Call ``stop`` when the parent asks for it or ends, and ``on_message`` with other messages."""
+        self._line.setblocking(False)
+        loop = asyncio.get_running_loop()
+
+        def readable() -> None:
+            try:
+                data = self._line.recv(65536)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                loop.remove_reader(self._line)
+                stop()
+                return
+            *lines, self._pending = (self._pending + data).split(b"\n")
+            for line in lines:
+                message = orjson.loads(line)
+                if message.get("stop"):
+                    stop()
+                elif on_message is not None:
+                    on_message(message)
+
+        loop.add_reader(self._line, readable)
+
+
+def started_by_parent(process: str) -> Parent:
+    """Receive the settings from the parent and start logging, first thing in a child's main program.
+
+    ``process`` is the child's name in log lines.
+    """
+    line = socket.socket(fileno=int(sys.argv[1]))
+    length = int.from_bytes(_exactly(line, 4), "big")
+    given: dict[str, Any] = pickle.loads(_exactly(line, length))  # noqa: S301 (from our own parent)
+    # The parent stops its children in an order that matters; a terminal or service manager that signals the
+    # whole group must not interfere.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _die_with(given["parent"])
+    settings: Settings = given["settings"]
+    start_logging(settings.log_level, settings.log_format, process)
+    sys.setswitchinterval(0.001)
+    return Parent(line, settings, given)
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process when the parent dies, even if it hangs; on Linux only."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        if os.getppid() != parent:
+            sys.exit(1)
+
+
+def _exactly(line: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        part = line.recv(count - len(data))
+        if not part:
+            sys.exit(1)
+        data += part
+    return data

@@ -2,19 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
+import httpx
 import msgspec
 import orjson
 
 from .addresses import Address
-from .errors import ErrorAnswer, NotARegistry
-from .failures import advice, not_a_registry
-from .messages import Answer, Request, TlsFiles
-from .past import asks_for_past, check_past
-from .transport import Transport
+from .errors import ErrorAnswer, NotARegistry, RegistryError
+from .resources import subject_path
+from .transport import Answer, Request, TlsFiles, Transport, advice, not_a_registry
+
+AT_OFFSET: Final = "atOffset"
+AT_TIME: Final = "atTime"
+# On every answer about the past: the offset of the last record that it includes.
+_PROOF: Final = "x-registry-at-offset"
+
+
+class AnsweredWithPresent(RegistryError):
+    """An answer about the present to a question about the past."""
+
+
+def asks_for_past(params: Mapping[str, Any]) -> bool:
+    """Return true if a request names a moment."""
+    return any(params.get(each) is not None for each in (AT_OFFSET, AT_TIME))
+
+
+def check_past(answer: Answer) -> None:
+    """Raise :class:`AnsweredWithPresent` for an answer that does not say which moment it shows.
+
+    Each answer is checked, because behind one address there can be servers of several versions.
+    """
+    answered = answer.is_success or answer.status == httpx.codes.NOT_FOUND
+    if answered and _PROOF not in answer.headers:
+        raise AnsweredWithPresent(
+            f"{answer.address.url} knows no reads of the past and answered with the present: "
+            "leave out --at-offset and --at-time, or update the registry"
+        )
+
+
+def listed_versions(
+    registry: RegistryClient, subject: str, *, deleted: bool, **moment: Any
+) -> dict[int, bool]:
+    """Return the numbers of a subject's versions, each with true if it is soft-deleted.
+
+    ``moment`` holds the parameters of a read of the past.
+
+    Raises :class:`.errors.ErrorAnswer` with status 404 if there is none.
+    """
+    path = f"{subject_path(subject)}/versions"
+    if not deleted:
+        return dict.fromkeys(registry.pages(path, int, **moment), False)
+    everything = list(registry.pages(path, int, deleted=True, **moment))
+    try:
+        active = set(registry.pages(path, int, **moment))
+    except ErrorAnswer as error:
+        if error.status != 404 or error.is_unknown_resource:
+            raise
+        active = set()
+    return {number: number not in active for number in everything}
+
 
 _PAGE = 1000
 
@@ -23,7 +72,7 @@ class RegistryClient:
     """Sends requests to one registry, for a ``with`` block.
 
     Paths are quoted already. Parameters that are ``None`` or false are not sent. ``kind``: the type of the
-    answer, or of the items of a list, as in :mod:`.shapes`; the answer is returned as it is. Every request
+    answer, or of the items of a list, as in :mod:`.resources`; the answer is returned as it is. Every request
     raises :class:`.errors.RegistryError`; a read of the past also if the answer tells the present.
     """
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .client import listed_versions
 from .errors import ErrorAnswer
-from .paths import LATEST, VersionName, scope_path, version_path
-from .shapes import Mode, Place, Version
-from .versions import listed_versions
+from .resources import LATEST, Mode, Place, Version, VersionName, scope_path, version_path
 
 if TYPE_CHECKING:
     from .client import RegistryClient

@@ -1,4 +1,4 @@
-"""The wire format of Confluent's serializers: the name of a message's schema, and its payload.
+"""The wire format of Confluent's serializers, and the result of decoding a message.
 
 The name is in front of the payload, or in a record header of its own; it is an id of 4 bytes after the magic
 byte 0, or a GUID of 16 bytes after 1. For Protobuf, the position of the message in its file follows.
@@ -6,11 +6,47 @@ byte 0, or a GUID of 16 bytes after 1. For Protobuf, the position of the message
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from .errors import CannotDecode
+
+class CannotDecode(ValueError):
+    """Raised for a message that is not what its schema says; ``str(error)`` is for the user."""
+
+
+class Options(NamedTuple):
+    """The choices of the user."""
+
+    # Avro as its own JSON encoding has it, instead of the plain form.
+    avro_json: bool = False
+    # Validate JSON Schema messages against their schema.
+    validate: bool = False
+    # Longest comparison: some keywords of JSON Schema have no other bound.
+    validate_s: float = 5.0
+
+
+class Decoded(NamedTuple):
+    """A message as JSON."""
+
+    # One line.
+    json: str
+    # Doubts about the message that did not keep it from being decoded.
+    warnings: tuple[str, ...] = ()
+
+
+def printable_json(line: str) -> str:
+    """Return a line of JSON with characters escaped that could steer a terminal; its value is the same."""
+    if line.isprintable():
+        return line
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
+
+
+def json_line(value: Any) -> str:
+    """Return the JSON of a value in one line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
 
 # A larger message is not decoded. Kafka's own limit is 1 MiB by default.
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024

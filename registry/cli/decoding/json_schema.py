@@ -24,9 +24,7 @@ from registry.domain.schemas import Dependency, Schema
 from registry.domain.schemas.json_schema.drafts import draft_of
 from registry.domain.schemas.json_schema.format import JsonSchema
 
-from .decoded import Decoded, Options
-from .errors import CannotDecode
-from .frame import Frame
+from .frame import CannotDecode, Decoded, Frame, Options
 
 _OBJECTIONS_MAX: Final = 20
 _OBJECTION_CHARACTERS_MAX: Final = 300

@@ -14,9 +14,7 @@ from registry.domain.schemas import Dependency, Schema
 from registry.domain.schemas.protobuf.names import message_at
 from registry.domain.schemas.protobuf.schema import ProtobufSchema
 
-from .decoded import Decoded, Options, json_line
-from .errors import CannotDecode
-from .frame import Frame, read_position
+from .frame import CannotDecode, Decoded, Frame, Options, json_line, read_position
 
 
 def decoder(schema: Schema, _: Sequence[Dependency], options: Options) -> Callable[[Frame], Decoded]:

@@ -16,9 +16,8 @@ from registry.domain.subject_patterns import Pattern
 
 from .contents import Contents, FolderError, Version
 from .memory_registry import MemoryRegistry
-from .ordering import ordered
 from .plan import doomed, plan_for
-from .steps import REFUSED, Outcome, Plan
+from .steps import REFUSED, Outcome, Plan, ordered
 
 # Rules that a folder is warned about unless it names others.
 WARNINGS: Final = ("pascal_case_types", "upper_case_symbols", "docs", "namespace")

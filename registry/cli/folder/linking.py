@@ -16,7 +16,7 @@ from registry.domain.schemas import FORMATS, InvalidSchema, Links
 from registry.domain.schemas.contract import Use
 
 from .contents import MANIFEST, Contents, Version, is_version_number
-from .ordering import Place
+from .steps import Place
 
 _NOTHING: Final = Links("", (), ())
 

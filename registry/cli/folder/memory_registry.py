@@ -29,7 +29,7 @@ from registry.domain.rows.memory_views import DictView
 from registry.domain.schemas.lint import Finding
 
 from .contents import Contents, FolderError, Version
-from .ordering import Place, ordered
+from .steps import Place, ordered
 
 # In front of the text in a row.
 _SCHEMA: Final = b',"schema":'

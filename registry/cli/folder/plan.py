@@ -13,11 +13,9 @@ from registry.domain.queries.scope import READ_ONLY
 from registry.domain.subject_patterns import Pattern
 
 from .contents import Contents, Version
-from .importing import import_versions
+from .importing import Planning, import_versions
 from .memory_registry import MemoryRegistry
-from .ordering import Place, ordered
-from .planning import Planning
-from .steps import Outcome, Plan, registration
+from .steps import Outcome, Place, Plan, ordered, registration
 
 # Members of configs that are shown under the names of ``PUT /config``.
 _SHOWN_AS: Final = {"compatibilityLevel": "compatibility"}

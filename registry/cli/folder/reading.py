@@ -11,10 +11,10 @@ from registry.domain.model import Subject
 from registry.domain.schemas import types_by_extension
 
 from .contents import MANIFEST, Contents, FolderError, Version, is_version_number
-from .file_names import subject_of
+from .layout import subject_of
 from .linking import linked
 from .manifest import Manifest, SubjectEntry, VersionEntry, parse
-from .ordering import Place
+from .steps import Place
 
 # Files by their path from the folder, with ``/`` between its parts.
 Tree = Mapping[str, bytes]

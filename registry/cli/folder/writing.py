@@ -16,8 +16,7 @@ from registry.domain.errors import RegistryError
 from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.schemas import FORMATS, types_by_extension
 
-from .contents import MANIFEST, Contents, FolderError, Version
-from .exported import is_export
+from .contents import MANIFEST, Contents, FolderError, Version, is_export
 from .layout import Layout
 from .manifest import CONFIG, parse
 from .memory_registry import MemoryRegistry

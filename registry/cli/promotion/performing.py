@@ -1,15 +1,20 @@
-"""Taking the steps of a plan in a running registry."""
+"""Taking the steps of a plan, with a journal on disk of unfinished imports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from registry.base.processes import file_lock
 from registry.cli.client.client import RegistryClient
-from registry.cli.client.paths import scope_path, subject_path, version_path
-from registry.cli.client.shapes import Found, Registered
+from registry.cli.client.errors import ErrorAnswer
+from registry.cli.client.resources import Found, Mode, Registered, scope_path, subject_path, version_path
 from registry.cli.folder.steps import Step
 from registry.domain.commands import (
     Command,
@@ -21,6 +26,133 @@ from registry.domain.commands import (
     Register,
 )
 from registry.domain.model import DEFAULT_TYPE
+
+_IMPORT = "IMPORT"
+
+
+class JournalError(Exception):
+    """A journal that cannot be used; the text names the file and says what to do."""
+
+
+class _Notes(msgspec.Struct):
+    """The content of the file."""
+
+    # The registry, for people.
+    url: str
+    # Modes that subjects in mode IMPORT had before; ``None`` if they had none of their own.
+    former_modes: dict[str, str | None] = {}
+    # Subjects of which only a part may have been imported.
+    unfinished: list[str] = []
+
+
+class ImportJournal:
+    """Former modes of the subjects that are being imported into one registry.
+
+    They are on disk before a mode is changed, so they survive the process.
+    """
+
+    def __init__(self, path: Path, url: str) -> None:
+        self._path = path
+        self._notes = _Notes(url)
+        try:
+            self._notes = msgspec.json.decode(path.read_bytes(), type=_Notes)
+        except FileNotFoundError:
+            pass
+        except (OSError, msgspec.DecodeError) as error:
+            text = f"{path}, which holds the former modes of subjects of {url}, cannot be read: {error}"
+            raise JournalError(f"{text}; repair or remove it") from None
+
+    @property
+    def former_modes(self) -> Mapping[str, str | None]:
+        """The modes that are to be set back."""
+        return self._notes.former_modes
+
+    @property
+    def unfinished(self) -> Collection[str]:
+        """The subjects of which an interrupted import left a part."""
+        return self._notes.unfinished
+
+    def begin(self, former_modes: Mapping[str, str | None]) -> None:
+        """Note an import of these subjects; call it before their modes are changed."""
+        self._notes.former_modes |= former_modes
+        self._notes.unfinished = sorted({*self._notes.unfinished, *former_modes})
+        self._save()
+
+    def restore(self, client: RegistryClient) -> dict[str, str | None]:
+        """Set the modes back where they are still IMPORT; return these.
+
+        Raises :class:`registry.cli.client.errors.RegistryError`; what is not set back stays noted.
+        """
+        restored = {}
+        for subject, mode in list(self.former_modes.items()):
+            if own_mode(client, subject) == _IMPORT:
+                set_mode(client, subject, mode)
+                restored[subject] = mode
+            del self._notes.former_modes[subject]
+        self._save()
+        return restored
+
+    def finish(self, subjects: Collection[str]) -> None:
+        """Forget an import that is complete."""
+        for subject in subjects:
+            self._notes.former_modes.pop(subject, None)
+        self._notes.unfinished = [each for each in self._notes.unfinished if each not in subjects]
+        self._save()
+
+    def _save(self) -> None:
+        if not self._notes.former_modes and not self._notes.unfinished:
+            self._path.unlink(missing_ok=True)
+            return
+        data = msgspec.json.encode(self._notes)
+        file_lock.replace(self._path, data, self._path.with_suffix(".part"))
+
+
+def own_mode(client: RegistryClient, subject: str) -> str | None:
+    """Return the mode of exactly this subject, ``None`` if it has none."""
+    try:
+        found: str = client.get(scope_path("mode", subject), Mode)["mode"]
+    except ErrorAnswer as error:
+        if error.is_verdict:
+            return None
+        raise
+    return found
+
+
+def set_mode(client: RegistryClient, subject: str, mode: str | None) -> None:
+    """Set the mode of a subject; ``None``: remove it."""
+    path = scope_path("mode", subject)
+    if mode is None:
+        client.delete(path)
+    else:
+        client.put(path, {"mode": mode}, force=True)
+
+
+@contextmanager
+def open_journal(environment: Mapping[str, str], url: str) -> Iterator[ImportJournal]:
+    """Open the journal of imports into the registry at ``url``, for one import at a time.
+
+    It lies in ``$XDG_STATE_HOME/registrar``, by default ``~/.local/state/registrar``. Raises
+    :class:`JournalError`.
+    """
+    home = environment.get("HOME", "")
+    state = environment.get("XDG_STATE_HOME") or (f"{home}/.local/state" if home else "")
+    if not state:
+        raise JournalError("there is no place for notes on imports: set HOME or XDG_STATE_HOME")
+    path = Path(state, "registrar", f"import-{hashlib.sha256(url.encode()).hexdigest()[:16]}.json")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = file_lock.hold(path.with_suffix(".lock"))
+    except OSError as error:
+        text = f"cannot keep notes on imports in {path.parent}: {error.strerror}"
+        raise JournalError(f"{text}; name another folder by XDG_STATE_HOME") from None
+    except file_lock.LockHeld as error:
+        text = f"another import into {url} is running in process {error}"
+        raise JournalError(f"{text}: wait until it has ended") from None
+    try:
+        yield ImportJournal(path, url)
+    finally:
+        os.close(lock)
+
 
 # Members of configs whose names in requests differ from those in answers.
 _SENT_AS: Final = {"compatibilityLevel": "compatibility"}

@@ -10,10 +10,8 @@ import msgspec
 
 from registry.cli.client.client import RegistryClient
 from registry.cli.client.errors import ErrorAnswer, NotARegistry, RegistryError
-from registry.cli.client.paths import scope_path, subject_path, version_path
-from registry.cli.client.shapes import Config, Place
-from registry.cli.folder.contents import Contents, Version
-from registry.cli.folder.exported import version_of
+from registry.cli.client.resources import Config, Place, scope_path, subject_path, version_path
+from registry.cli.folder.contents import Contents, Version, version_of
 from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.subject_patterns import Pattern
 

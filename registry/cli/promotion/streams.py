@@ -8,12 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from registry.cli.client.client import RegistryClient
+from registry.cli.client.client import RegistryClient, listed_versions
 from registry.cli.client.errors import ErrorAnswer, NotARegistry
-from registry.cli.client.paths import scope_path, version_path
-from registry.cli.client.shapes import Config
-from registry.cli.client.versions import listed_versions
-from registry.cli.folder.exported import version_of
+from registry.cli.client.resources import Config, scope_path, version_path
+from registry.cli.folder.contents import version_of
 from registry.domain.model import EVERYWHERE, TOP, Subject
 
 _ALL: Final = ":*:"

@@ -8,15 +8,14 @@ from pathlib import Path
 import click
 
 from registry.base.config.loading import Loaded, Settings
-from registry.cli.exit_status import FAILED, OK, REFUSED
+from registry.cli.output import FAILED, OK, REFUSED
 from registry.cli.setting_flags import with_settings
-from registry.cli.verb import Verb
-from registry.cli.verb_groups import VerbGroup
+from registry.cli.verb import Verb, VerbGroup
 from registry.domain.model import Subject
 from registry.domain.principal import KINDS, Principal, kind_and_name
-from registry.security.access import Permission
 from registry.security.authorization.rules import ANYONE, Rules, explain
 from registry.security.authorization.rules_file import parse
+from registry.security.gate import Permission
 from registry.security.watched_file import FileError, WatchedFile
 
 _SHOWN = 10  # names that a warning lists

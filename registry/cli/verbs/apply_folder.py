@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from registry.cli.exit_status import OK, Failure
-from registry.cli.output import json_option, note, print_json, print_lines, progress
+from registry.cli.output import OK, Failure, json_option, note, print_json, print_lines, progress
 from registry.cli.registry_flags import report_errors, with_connection, with_registry
 from registry.cli.verb import Verb
 

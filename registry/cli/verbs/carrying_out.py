@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,19 +14,55 @@ import click
 
 from registry.cli.client.client import RegistryClient
 from registry.cli.client.errors import ErrorAnswer, RegistryError
-from registry.cli.exit_status import DRIFT, FAILED, OK, REFUSED
 from registry.cli.folder import report
 from registry.cli.folder.contents import Contents, FolderError
 from registry.cli.folder.plan import plan
 from registry.cli.folder.steps import Plan
-from registry.cli.output import note, print_json, print_lines, progress
-from registry.cli.promotion.import_journal import ImportJournal
-from registry.cli.promotion.performing import PlanOutdated, perform
+from registry.cli.output import DRIFT, FAILED, OK, REFUSED, Failure, note, print_json, print_lines, progress
+from registry.cli.promotion.performing import ImportJournal, JournalError, PlanOutdated, open_journal, perform
 from registry.cli.promotion.reading import RegistryReader
 from registry.cli.promotion.selection import present_for
 from registry.domain.subject_patterns import Pattern
 
-from .import_modes import open_journal_or_fail, restore_modes, terminated_like_interrupted
+
+@contextmanager
+def open_journal_or_fail(client: RegistryClient) -> Iterator[ImportJournal]:
+    """Open the journal of imports into a registry; its errors end the verb with a message."""
+    try:
+        with open_journal(os.environ, client.url) as journal:
+            yield journal
+    except JournalError as error:
+        raise Failure(str(error)) from None
+
+
+def restore_modes(client: RegistryClient, journal: ImportJournal) -> None:
+    """Restore the former modes and report them."""
+    with report_open_modes(client, journal):
+        for subject, mode in journal.restore(client).items():
+            note(f"mode of {subject}: {mode or 'none of its own'}, as before")
+
+
+@contextmanager
+def report_open_modes(client: RegistryClient, journal: ImportJournal) -> Iterator[None]:
+    """If restoring modes fails, print the commands that do it."""
+    try:
+        yield
+    except (RegistryError, KeyboardInterrupt):
+        note("these may still be in mode IMPORT: run the command again, or these commands:")
+        for subject, mode in journal.former_modes.items():
+            does = f"set {mode}" if mode else "delete"
+            note(f"  registrar mode {does} {shlex.quote(subject)} --url {client.url}")
+        raise
+
+
+@contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """Treat SIGTERM, by which pipelines cancel their jobs, like Ctrl-C."""
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 class PlanOptions(NamedTuple):

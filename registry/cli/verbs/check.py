@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.cli.exit_status import OK, REFUSED, Failure
-from registry.cli.output import json_option, print_json, print_lines
+from registry.cli.output import OK, REFUSED, Failure, json_option, print_json, print_lines
 from registry.cli.registry_flags import report_errors, with_connection
 from registry.cli.verb import Verb
 
@@ -110,8 +109,11 @@ def _run_check(
     from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415
     from registry.cli.promotion.selection import present_for  # noqa: PLC0415
 
-    from .folder_source import earlier, source  # noqa: PLC0415
-    from .opened_registry import is_url  # noqa: PLC0415
+    from .folder_source import (  # noqa: PLC0415
+        earlier,
+        is_url,
+        source,
+    )
 
     found = source(path, subject)
     wanted = found.contents

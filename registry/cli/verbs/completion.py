@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from registry.cli.exit_status import OK
+from registry.cli.output import OK
 from registry.cli.program import COMPLETE_VARIABLE, NAME
 from registry.cli.verb import Verb
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import click
 
 from registry.base.config.loading import Loaded
-from registry.cli.exit_status import FAILED, OK, REFUSED, Failure
-from registry.cli.output import json_option, note, print_error
+from registry.cli.output import FAILED, OK, REFUSED, Failure, json_option, note, print_error
 from registry.cli.registry_flags import with_registry
 from registry.cli.setting_flags import with_settings
 from registry.cli.verb import SectionOption, Verb
@@ -99,7 +98,7 @@ def decode(
     FILE holds one message as bytes; by default, or for "-", it is standard input. The registry is named by
     --url, the brokers of a --topic by --kafka.
     """
-    from registry.cli.decoding.decoded import Options  # noqa: PLC0415 - the help needs no decoder
+    from registry.cli.decoding.frame import Options  # noqa: PLC0415 - the help needs no decoder
 
     from .decoding_schemas import SchemasById  # noqa: PLC0415 - as above
 
@@ -117,7 +116,7 @@ def decode(
 
 def _print_each(given: Iterator[_Given], schemas: Any, *, keys: bool, with_details: bool) -> int:
     """Print every message; return the exit status."""
-    from registry.cli.decoding.errors import CannotDecode  # noqa: PLC0415 - as above
+    from registry.cli.decoding.frame import CannotDecode  # noqa: PLC0415 - as above
 
     status = OK
     for message in given:

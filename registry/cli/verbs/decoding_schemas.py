@@ -9,13 +9,9 @@ import msgspec
 
 from registry.cli.client.client import RegistryClient
 from registry.cli.client.errors import ErrorAnswer
-from registry.cli.client.paths import context_prefix, version_path
-from registry.cli.client.shapes import Schema
-from registry.cli.decoding.decoded import Options
-from registry.cli.decoding.errors import CannotDecode
-from registry.cli.decoding.frame import Headers, SchemaName, framed
-from registry.cli.decoding.message import MessageDecoder
-from registry.cli.decoding.writer_schema import Answer, writer_schema
+from registry.cli.client.resources import Schema, context_prefix, version_path
+from registry.cli.decoding.frame import CannotDecode, Headers, Options, SchemaName, framed
+from registry.cli.decoding.message import Answer, MessageDecoder, writer_schema
 from registry.domain.model import DEFAULT_TYPE
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from registry.base.config.loading import Loaded
-from registry.cli.exit_status import FAILED, OK, REFUSED
-from registry.cli.output import json_option, print_json, print_styled
+from registry.cli.output import FAILED, OK, REFUSED, json_option, print_json, print_styled
 from registry.cli.registry_flags import report_errors, with_connection
 from registry.cli.setting_flags import ALL_GROUPS, with_settings
 from registry.cli.verb import Verb
@@ -78,11 +77,11 @@ async def _surroundings(settings: Settings) -> list[Finding]:
 
     found = list(examine_host(settings))
     if settings.kafka:
-        from registry.cli.doctor.kafka import examine_kafka  # noqa: PLC0415 - as above
+        from registry.cli.doctor.brokers import examine_kafka  # noqa: PLC0415 - as above
 
         found += await _all(examine_kafka(settings))
     if settings.kafka and settings.election == "zookeeper":
-        from registry.cli.doctor.zookeeper import examine_zookeeper  # noqa: PLC0415 - as above
+        from registry.cli.doctor.brokers import examine_zookeeper  # noqa: PLC0415 - as above
 
         found += await _all(examine_zookeeper(settings))
     return found

@@ -1,4 +1,4 @@
-"""Contents that verbs are given by a path, a git revision or the URL of a registry."""
+"""Contents that verbs are given by a path, a git revision, a URL or the name of a snapshot."""
 
 from __future__ import annotations
 
@@ -9,14 +9,40 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from registry.cli.exit_status import Failure
-from registry.cli.folder.contents import MANIFEST, Contents, FolderError
-from registry.cli.folder.exported import contents_of, is_export
+from registry.cli.client.addresses import PROFILE
+from registry.cli.client.connect import Connection
+from registry.cli.client.errors import RegistryError
+from registry.cli.folder.contents import MANIFEST, Contents, FolderError, contents_of, is_export
 from registry.cli.folder.manifest import Manifest
 from registry.cli.folder.reading import Tree, manifest_of, read
 from registry.cli.folder.steps import REFUSED, Plan
 from registry.cli.folder.trees import at_revision, file_on_disk, on_disk
+from registry.cli.output import Failure
+from registry.cli.promotion.streams import RegistryStreams
 from registry.domain.model import Subject
+
+
+@contextmanager
+def opened(connection: Connection, source: str, side: str = "") -> Iterator[RegistryStreams | str]:
+    """Open the registry at ``source``, for a ``with`` block; yield the name of a snapshot as it is.
+
+    ``side``: :data:`registry.cli.client.addresses.FROM` or ``TO`` if the command may name two registries.
+    Every error of the registry ends the verb with ``FAILED``: nothing can be said about what it holds.
+    """
+    if not is_url(source):
+        yield source
+        return
+    try:
+        with connection.open(os.environ, source, side) as client:
+            yield RegistryStreams(client)
+    except RegistryError as error:
+        raise Failure(str(error)) from None
+
+
+def is_url(source: str) -> bool:
+    """Return true if a source is a running registry, by its URL or as a profile."""
+    return source.lower().startswith(("http://", "https://", PROFILE))
+
 
 GIT: Final = "git:"
 

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from registry.cli.client.shapes import IdUsage
-from registry.cli.exit_status import OK
-from registry.cli.output import json_option, print_json, print_table
+from registry.cli.client.resources import IdUsage
+from registry.cli.output import OK, json_option, print_json, print_table
 from registry.cli.registry_flags import with_registry
-from registry.cli.verb import Verb
-from registry.cli.verb_groups import VerbGroup
+from registry.cli.verb import Verb, VerbGroup
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient

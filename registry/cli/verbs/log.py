@@ -6,8 +6,7 @@ import click
 
 from registry.base.config.loading import Loaded
 from registry.cli.setting_flags import with_settings
-from registry.cli.verb import Verb
-from registry.cli.verb_groups import VerbGroup
+from registry.cli.verb import Verb, VerbGroup
 
 
 @click.group(cls=VerbGroup)

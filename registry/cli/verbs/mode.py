@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.cli.client.paths import scope_path
-from registry.cli.client.shapes import Mode
-from registry.cli.exit_status import OK
-from registry.cli.moment_options import moment_options, moment_params
-from registry.cli.output import json_option, print_json, print_lines
-from registry.cli.registry_flags import with_registry
-from registry.cli.scope_argument import confirm_everything, scope_argument, yes_option
-from registry.cli.verb import Verb
-from registry.cli.verb_groups import VerbGroup
+from registry.cli.client.resources import Mode, scope_path
+from registry.cli.output import OK, json_option, print_json, print_lines
+from registry.cli.registry_flags import (
+    confirm_everything,
+    moment_options,
+    moment_params,
+    scope_argument,
+    with_registry,
+    yes_option,
+)
+from registry.cli.verb import Verb, VerbGroup
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from registry.cli.client.errors import ErrorAnswer, RegistryError
-from registry.cli.client.paths import subject_path
-from registry.cli.client.shapes import Found, Registered
-from registry.cli.exit_status import OK, REFUSED, Failure
-from registry.cli.output import json_option, note, print_json, print_lines
+from registry.cli.client.resources import Found, Registered, subject_path
+from registry.cli.output import OK, REFUSED, Failure, json_option, note, print_json, print_lines
 from registry.cli.registry_flags import with_registry
 from registry.cli.verb import Verb
 

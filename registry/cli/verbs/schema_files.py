@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from registry.cli.exit_status import Failure
+from registry.cli.output import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

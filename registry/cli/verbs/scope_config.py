@@ -1,26 +1,70 @@
-"""``registrar config get | set | delete``: the config of a subject, a context or everything."""
+"""``registrar config get | set | delete | map``."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.cli.client.paths import scope_path
-from registry.cli.client.shapes import Config
-from registry.cli.exit_status import OK
-from registry.cli.moment_options import moment_options, moment_params
-from registry.cli.output import json_option, print_json, print_lines
-from registry.cli.registry_flags import with_registry
-from registry.cli.scope_argument import confirm_everything, scope_argument, yes_option
-from registry.cli.verb import Verb
+from registry.base.config.foreign.mapping import Registry, Row
+from registry.base.config.foreign.translation import REGISTRIES
+from registry.cli.client.resources import Config, scope_path
+from registry.cli.output import OK, json_option, print_json, print_lines
+from registry.cli.registry_flags import (
+    confirm_everything,
+    moment_options,
+    moment_params,
+    scope_argument,
+    with_registry,
+    yes_option,
+)
+from registry.cli.verb import Verb, VerbGroup
 
-from .config_map import config
 from .schema_files import read_json
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
+
+
+@click.group(cls=VerbGroup)
+def config() -> None:
+    """Show or change compatibility levels, normalisation, aliases and other config."""
+
+
+@config.command("map", cls=Verb, epilog="Exit status: 0.")
+def config_map() -> int:
+    """Print the settings of Confluent's Schema Registry and Karapace, with their counterparts here.
+
+    "registrar check-config --properties FILE" prints the result for a file.
+    """
+    for registry in REGISTRIES:
+        print(f"# {registry.title}: properties, or variables such as {registry.variable(registry.brokers)}\n")
+        width = max(len(row.name) for row in registry.rows)
+        for row in registry.rows:
+            print(f"{row.name:<{width}}  {counterpart(row)}")
+        print()
+    return OK
+
+
+def counterpart(row: Row) -> str:
+    """Return what a setting of another registry is here, in plain text."""
+    ours = ", ".join(row.ours)
+    how = re.sub("`", "", row.how)
+    if row.convert is None:
+        return f"has no counterpart: {how}"
+    return f"{ours} ({how})" if ours and how != "the same" else ours or how
+
+
+def markdown(registry: Registry) -> str:
+    """Return the table of a registry's settings for the docs."""
+    lines = [f"| {registry.title} | here | |", "| --- | --- | --- |"]
+    for row in registry.rows:
+        ours = ", ".join(f"`{name}`" for name in row.ours) or ("–" if row.convert is None else "")
+        lines.append(f"| `{row.name}` | {ours} | {row.how.replace('|', chr(92) + '|')} |")
+    return "\n".join(lines)
+
 
 __all__ = ["config"]
 

@@ -1,4 +1,4 @@
-"""``registrar snapshot …``; what the verbs do is imported when they run."""
+"""``registrar snapshot …`` and ``registrar duplicates``; what the verbs do is imported when they run."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from registry.base.config.loading import Loaded
-from registry.cli.exit_status import FAILED, REFUSED, Failure, Refusal
+from registry.cli.output import FAILED, REFUSED, Failure, Refusal
 from registry.cli.registry_flags import with_connection
 from registry.cli.setting_flags import with_same_settings, with_settings
-from registry.cli.verb import Verb
-from registry.cli.verb_groups import VerbGroup
+from registry.cli.verb import Verb, VerbGroup
 
 if TYPE_CHECKING:
     from registry.cli.client.connect import Connection
+
 
 GROUPS = ("snapshots", "where", "cluster", "security", "encoder", "storage")
 SHOWN = ("snapshots", "data", "kafka", "topic")
@@ -120,7 +120,7 @@ def _diff(connection: Connection, loaded: Loaded, *, before: str, after: str, **
     """
     from registry.cli.client.addresses import FROM, TO  # noqa: PLC0415 - the help needs no client
 
-    from .opened_registry import is_url, opened  # noqa: PLC0415
+    from .folder_source import is_url, opened  # noqa: PLC0415
 
     sides = (FROM, TO) if is_url(before) and is_url(after) else ("", "")
     with opened(connection, before, sides[0]) as old, opened(connection, after, sides[1]) as new:
@@ -144,3 +144,34 @@ def _diff(connection: Connection, loaded: Loaded, *, before: str, after: str, **
 def _export(loaded: Loaded, **options: Any) -> int:
     """Export a snapshot as plain files."""
     return run_command("export", loaded, options)
+
+
+_DOES = f"""List schemas that are equal after normalisation.
+
+SOURCE is a snapshot, by {SNAPSHOT}; or {REGISTRY}.
+"""
+
+
+@click.command(
+    "duplicates",
+    cls=Verb,
+    help=_DOES,
+    epilog="Exit status: 0 no duplicates, 1 duplicates found, 2 search failed.",
+)
+@click.argument("source", default="latest")
+@click.option(
+    "--subject-prefix",
+    default=":*:",
+    metavar="PREFIX",
+    help="Search only subjects with this prefix; :*: (the default) for all contexts.",
+)
+@click.option("--deleted", is_flag=True, help="Include soft-deleted versions.")
+@click.option("--json", is_flag=True, help="Print a JSON array, one object per group.")
+@with_settings(*GROUPS, shown=SHOWN, refused=FAILED)
+@with_connection(url=False)
+def duplicates(connection: Connection, loaded: Loaded, *, source: str, **options: Any) -> int:
+    """Run the verb."""
+    from .folder_source import opened  # noqa: PLC0415 - the help needs no client
+
+    with opened(connection, source) as content:
+        return run_command("duplicates", loaded, {**options, "source": content})

@@ -1,15 +1,28 @@
-"""``registrar subjects`` and ``registrar versions``."""
+"""``registrar subjects``, ``versions`` and ``show``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.cli.exit_status import OK
-from registry.cli.output import json_option, print_json, print_lines
-from registry.cli.registry_flags import with_registry
+from registry.cli.client.client import listed_versions
+from registry.cli.client.resources import (
+    LATEST,
+    Schema,
+    Version,
+    VersionName,
+    context_prefix,
+    quoted,
+    version_path,
+)
+from registry.cli.output import OK, json_option, print_json, print_lines, print_styled
+from registry.cli.registry_flags import moment_options, moment_params, with_registry
 from registry.cli.verb import Verb
+
+from .schema_files import type_of
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
@@ -31,3 +44,113 @@ def subjects(registry: RegistryClient, *, prefix: str, deleted: bool, as_json: b
     else:
         print_lines(found)
     return OK
+
+
+@click.command("versions", cls=Verb, epilog="Exit status: 0 listed, 1 subject not found, 2 no answer.")
+@click.argument("subject")
+@click.option("--deleted", is_flag=True, help="Include soft-deleted versions.")
+@moment_options
+@json_option
+@with_registry
+def versions(
+    registry: RegistryClient, *, subject: str, deleted: bool, at_offset: int | None, at_time: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """List the versions of SUBJECT, one per line."""
+    moment = moment_params(at_offset, at_time)
+    found = listed_versions(registry, subject, deleted=deleted, **moment)
+    if as_json:
+        print_json([{"version": number, "deleted": gone} for number, gone in found.items()])
+    else:
+        print_lines(f"{number} (soft-deleted)" if gone else str(number) for number, gone in found.items())
+    return OK
+
+
+_STATUS = "Exit status: 0 shown, 1 not found, 2 no answer or wrong usage."
+
+
+@click.command("show", cls=Verb, epilog=_STATUS)
+@click.argument("name", metavar="[SUBJECT[:VERSION]]", default="")
+@click.option("--id", "schema_id", type=click.IntRange(0), metavar="ID", help="Show the schema with this id.")
+@click.option("--context", default="", metavar="CONTEXT", help="The context of --id [default: .].")
+@click.option("--guid", default="", metavar="GUID", help="Show the schema with this guid.")
+@click.option("--resolved", is_flag=True, help="Inline the referenced schemas.")
+@click.option("--raw", is_flag=True, help="Print only the text of the schema, unchanged.")
+@click.option("--deleted", is_flag=True, help="Include a soft-deleted version.")
+@moment_options
+@json_option
+@with_registry
+def show(
+    registry: RegistryClient, *, name: str, schema_id: int | None, context: str, guid: str, resolved: bool,
+    raw: bool, deleted: bool, at_offset: int | None, at_time: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    """Show a schema by subject and version (default: the latest), id or guid."""
+    if sum((bool(name), schema_id is not None, bool(guid))) != 1:
+        raise click.UsageError(
+            "name one schema: SUBJECT[:VERSION], --id or --guid", click.get_current_context()
+        )
+    if context and schema_id is None:
+        raise click.UsageError("--context belongs to --id", click.get_current_context())
+    if not name and (at_offset is not None or at_time is not None):
+        raise click.UsageError(
+            "--at-offset and --at-time belong to SUBJECT[:VERSION]", click.get_current_context()
+        )
+    path = f"/schemas/ids/{schema_id}" if schema_id is not None else f"/schemas/guids/{quoted(guid)}"
+    if name:
+        wanted = VersionName.parse(name)
+        path = version_path(wanted.subject, wanted.version or LATEST)
+    scope = context_prefix(context) or None
+    moment = moment_params(at_offset, at_time)
+    shape = "resolved" if resolved else None
+    found = registry.get(
+        path, Version if name else Schema, subject=scope, format=shape, deleted=deleted, **moment
+    )
+    if schema_id is not None:
+        found.setdefault("id", schema_id)
+    if raw:
+        print(found["schema"])
+    elif as_json:
+        print_json(entity(found))
+    else:
+        _print(entity(found))
+    return OK
+
+
+def entity(found: dict[str, Any]) -> dict[str, Any]:
+    """Return a version or schema with the members that every registry's answers can be given."""
+    always = {
+        "subject": found.get("subject"),
+        "version": found.get("version"),
+        "id": found.get("id"),
+        "guid": found.get("guid"),
+        "schemaType": type_of(found),
+        "deleted": bool(found.get("deleted")),
+        "references": found.get("references") or [],
+        "schema": found["schema"],
+    }
+    return always | {name: found[name] for name in ("metadata", "ruleSet") if found.get(name)}
+
+
+def _print(found: dict[str, Any]) -> None:
+    for line in _head(found):
+        print_styled(line, "dim")
+    print_lines([readable(found["schema"])])
+
+
+def _head(found: dict[str, Any]) -> Iterator[str]:
+    named = [
+        f"{name} {found[name]}" for name in ("subject", "version", "id", "guid") if found[name] is not None
+    ]
+    yield ", ".join([*named, found["schemaType"], *(["soft-deleted"] if found["deleted"] else [])])
+    for each in found["references"]:
+        yield f"refers to {each['name']}: {each['subject']}:{each['version']}"
+    for name, value in ((found.get("metadata") or {}).get("properties") or {}).items():
+        yield f"{name} = {value}"
+
+
+def readable(text: str) -> str:
+    """Return a schema's text indented if it is JSON; other languages have lines already."""
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text.rstrip("\n")

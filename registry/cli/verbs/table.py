@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.cli.verb_groups import VerbRow
+from registry.cli.verb import VerbRow
 
 _HERE = "registry.cli.verbs."
 _SERVER, _CLIENT, _FILES = "Serve", "Use a registry", "Maintain"
@@ -10,12 +10,12 @@ _FOLDERS, _APPLY = "Manage schemas as files", _HERE + "apply_folder:"
 
 VERBS = (
     VerbRow(_SERVER, "serve", _HERE + "serve:serve", "Serve the registry until a signal stops it."),
-    VerbRow(_SERVER, "check-config", _HERE + "check_config:check_config", "Print the effective settings."),
-    VerbRow(_SERVER, "health", _HERE + "health:health", "Check the health of the local registry."),
+    VerbRow(_SERVER, "check-config", _HERE + "serve:check_config", "Print the effective settings."),
+    VerbRow(_SERVER, "health", _HERE + "status:health", "Check the health of the local registry."),
     VerbRow(_CLIENT, "register", _HERE + "register:register", "Register a schema."),
-    VerbRow(_CLIENT, "show", _HERE + "show:show", "Show a schema by subject and version, id or guid."),
+    VerbRow(_CLIENT, "show", _HERE + "subjects:show", "Show a schema by subject and version, id or guid."),
     VerbRow(_CLIENT, "subjects", _HERE + "subjects:subjects", "List the subjects."),
-    VerbRow(_CLIENT, "versions", _HERE + "versions:versions", "List the versions of a subject."),
+    VerbRow(_CLIENT, "versions", _HERE + "subjects:versions", "List the versions of a subject."),
     VerbRow(
         _CLIENT,
         "diff",
@@ -28,11 +28,11 @@ VERBS = (
         _HERE + "delete:delete",
         "Delete a subject or version, after showing what it would break.",
     ),
-    VerbRow(_CLIENT, "undelete", _HERE + "undelete:undelete", "Restore a soft-deleted subject or version."),
+    VerbRow(_CLIENT, "undelete", _HERE + "delete:undelete", "Restore a soft-deleted subject or version."),
     VerbRow(_CLIENT, "config", _HERE + "scope_config:config", "Show or change compatibility levels."),
     VerbRow(_CLIENT, "mode", _HERE + "mode:mode", "Show or change which writes are accepted."),
-    VerbRow(_CLIENT, "changes", _HERE + "changes:changes", "Print changes, and follow new ones."),
-    VerbRow(_CLIENT, "history", _HERE + "changes:history", "Print the history of a subject."),
+    VerbRow(_CLIENT, "changes", _HERE + "feed:changes", "Print changes, and follow new ones."),
+    VerbRow(_CLIENT, "history", _HERE + "feed:history", "Print the history of a subject."),
     VerbRow(_CLIENT, "status", _HERE + "status:status", "Show the state of every node."),
     VerbRow(_CLIENT, "decode", _HERE + "decode:decode", "Decode Kafka messages to JSON."),
     VerbRow(_CLIENT, "doctor", _HERE + "doctor:doctor", "Diagnose nodes and their dependencies."),
@@ -44,10 +44,10 @@ VERBS = (
         _FOLDERS, "upload", _APPLY + "upload", "Register the schemas of a folder or an exported snapshot."
     ),
     VerbRow(_FOLDERS, "promote", _APPLY + "promote", "Copy schemas from one registry to another."),
-    VerbRow(_FILES, "webhook", _HERE + "webhook:webhook", "Send change events to HTTP receivers."),
+    VerbRow(_FILES, "webhook", _HERE + "feed:webhook", "Send change events to HTTP receivers."),
     VerbRow(_FILES, "snapshot", _HERE + "snapshot:snapshot", "Build, check, restore and compare snapshots."),
     VerbRow(_FILES, "ids", _HERE + "ids:ids", "Show id usage, and release reserved ids."),
-    VerbRow(_FILES, "duplicates", _HERE + "duplicates:duplicates", "List duplicate schemas."),
+    VerbRow(_FILES, "duplicates", _HERE + "snapshot:duplicates", "List duplicate schemas."),
     VerbRow(_FILES, "log", _HERE + "log:log", "Rebuild a lost topic from a node's store."),
     VerbRow(_FILES, "user", _HERE + "user:user", "Manage the users file."),
     VerbRow(_FILES, "acl", _HERE + "acl:acl", "Explain and check access rules."),

@@ -2,18 +2,172 @@
 
 from __future__ import annotations
 
+import fcntl
+import getpass
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from registry.base.config.loading import Loaded
-from registry.cli.exit_status import OK, Refusal
+from registry.base.processes.file_lock import replace
+from registry.cli.output import OK, Refusal
 from registry.cli.setting_flags import with_settings
-from registry.cli.verb import Verb
-from registry.cli.verb_groups import VerbGroup
+from registry.cli.verb import Verb, VerbGroup
 
-from . import users_file
+_FILE_BYTES_MAX = 4 * 1024 * 1024
+_LENGTH_MIN = 10
+_CHARACTERS_MIN = 5  # that differ
+
+
+class EditRefused(Exception):
+    """A command that changes nothing; the text is for the user."""
+
+
+def add_user(path: Path, name: str, groups: list[str]) -> None:
+    """Add a user; create the file if there is none."""
+    from registry.security.authentication.passwords import hash_password  # noqa: PLC0415 (only to edit)
+    from registry.security.authentication.users import check_name  # noqa: PLC0415
+
+    try:
+        check_name(name)
+        for group in groups:
+            check_name(group, "group")
+    except ValueError as error:
+        raise EditRefused(str(error)) from None
+    if _find(_lines(path), name) is not None:
+        raise EditRefused(f"the user {name!r} exists; change the password with registrar user passwd")
+    line = ":".join([name, hash_password(_password(name)), *([",".join(groups)] if groups else [])])
+
+    def edited(lines: list[str]) -> list[str]:
+        if _find(lines, name) is not None:
+            raise EditRefused(f"the user {name!r} exists")
+        return [*lines, line]
+
+    _rewrite(path, edited)
+
+
+def change_password(path: Path, name: str) -> None:
+    """Change a user's password."""
+    from registry.security.authentication.passwords import hash_password  # noqa: PLC0415 (only to edit)
+
+    _existing(_lines(path), name)
+    encoded = hash_password(_password(name))
+
+    def edited(lines: list[str]) -> list[str]:
+        at = _existing(lines, name)
+        parts = lines[at].strip().split(":")
+        return [*lines[:at], ":".join([parts[0], encoded, *parts[2:]]), *lines[at + 1 :]]
+
+    _rewrite(path, edited)
+
+
+def remove_user(path: Path, name: str) -> None:
+    """Remove a user."""
+
+    def edited(lines: list[str]) -> list[str]:
+        at = _existing(lines, name)
+        return [*lines[:at], *lines[at + 1 :]]
+
+    _rewrite(path, edited)
+
+
+def print_users(path: Path) -> None:
+    """Print the users and their groups."""
+    from registry.security.authentication.users import parse_users  # noqa: PLC0415 (only to list)
+    from registry.security.watched_file import FileError  # noqa: PLC0415
+
+    try:
+        users = parse_users(_content(path))
+    except FileError as error:
+        raise EditRefused(_error_at(path, error.line, error.reason)) from None
+    for user in sorted(users, key=lambda user: user.principal.name):
+        print("\t".join([user.principal.name, ",".join(sorted(user.principal.groups))]).rstrip("\t"))
+
+
+def _rewrite(path: Path, edited: Callable[[list[str]], list[str]]) -> None:
+    """Replace the file by one with other lines, while no other such command does."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # the folder's lock leaves no file behind
+        content = "".join(f"{line}\n" for line in edited(_lines(path))).encode()
+        owner = path.stat() if path.exists() else None
+        replace(path, content, path.with_name(f".{path.name}.{os.getpid()}"))
+        if owner is not None and os.geteuid() == 0:  # root edits what a service reads
+            os.chown(path, owner.st_uid, owner.st_gid)
+    finally:
+        os.close(folder)
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file of this registry; refuse one that is not valid, or of another format."""
+    from registry.security.authentication.users import is_own_format, parse_users  # noqa: PLC0415
+    from registry.security.watched_file import FileError  # noqa: PLC0415
+
+    content = _content(path)
+    if not is_own_format(content):
+        raise EditRefused(f"{path} is a file of Confluent or Karapace, which is only read; edit it as before")
+    try:
+        parse_users(content)
+    except FileError as error:
+        raise EditRefused(_error_at(path, error.line, error.reason)) from None
+    return content.decode("utf-8-sig").removesuffix("\n").split("\n") if content else []
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES_MAX + 1)
+    except FileNotFoundError:
+        return b""
+    if len(content) > _FILE_BYTES_MAX:
+        raise EditRefused(f"{path} is larger than {_FILE_BYTES_MAX} bytes")
+    return content
+
+
+def _error_at(path: Path, line: int, reason: str) -> str:
+    return f"{path}, line {line}: {reason}" if line else f"{path}: {reason}"
+
+
+def _find(lines: list[str], name: str) -> int | None:
+    for at, line in enumerate(lines):
+        if not line.lstrip().startswith("#") and line.strip().partition(":")[0] == name:
+            return at
+    return None
+
+
+def _existing(lines: list[str], name: str) -> int:
+    at = _find(lines, name)
+    if at is None:
+        raise EditRefused(f"there is no user {name!r}")
+    return at
+
+
+def _password(name: str) -> str:
+    """Return a new password: typed twice without being shown, or the first line of standard input."""
+    from registry.security.authentication.passwords import PASSWORD_BYTES_MAX  # noqa: PLC0415 (as above)
+
+    if sys.stdin.isatty():
+        password = getpass.getpass("Password: ")
+        if getpass.getpass("Again: ") != password:
+            raise EditRefused("the passwords differ")
+    else:
+        raw = sys.stdin.buffer.readline(PASSWORD_BYTES_MAX + 2)
+        try:
+            password = raw.removesuffix(b"\n").removesuffix(b"\r").decode()
+        except UnicodeDecodeError:
+            raise EditRefused("the password is not UTF-8") from None
+    if len(password) < _LENGTH_MIN or len(set(password)) < _CHARACTERS_MIN:
+        needs = f"it needs {_LENGTH_MIN} characters, {_CHARACTERS_MIN} of them different"
+        raise EditRefused(f"the password is too weak: {needs}")
+    if len(password.encode()) > PASSWORD_BYTES_MAX or not password.isprintable():
+        raise EditRefused(f"a password has at most {PASSWORD_BYTES_MAX} bytes and no control characters")
+    if name.lower() in password.lower():
+        raise EditRefused("the password is too weak: it contains the user's name")
+    return password
+
 
 _ENTERED = "The password is asked for twice, or read from standard input if that is no terminal."
 _STATUS = "Exit status: 0 done, 1 refused."
@@ -34,27 +188,27 @@ def user() -> None:
 @_with_users
 def _add(loaded: Loaded, *, name: str, groups: str) -> int:
     listed = [each.strip() for each in groups.split(",") if each.strip()]
-    return _edit(loaded, lambda path: users_file.add_user(path, name, listed))
+    return _edit(loaded, lambda path: add_user(path, name, listed))
 
 
 @user.command("passwd", cls=Verb, help=f"Change a user's password. {_ENTERED}", epilog=_STATUS)
 @_name
 @_with_users
 def _passwd(loaded: Loaded, *, name: str) -> int:
-    return _edit(loaded, lambda path: users_file.change_password(path, name))
+    return _edit(loaded, lambda path: change_password(path, name))
 
 
 @user.command("remove", cls=Verb, help="Remove a user.", epilog=_STATUS)
 @_name
 @_with_users
 def _remove(loaded: Loaded, *, name: str) -> int:
-    return _edit(loaded, lambda path: users_file.remove_user(path, name))
+    return _edit(loaded, lambda path: remove_user(path, name))
 
 
 @user.command("list", cls=Verb, help="List the users and their groups.", epilog=_STATUS)
 @_with_users
 def _list(loaded: Loaded) -> int:
-    return _edit(loaded, users_file.print_users)
+    return _edit(loaded, print_users)
 
 
 def _edit(loaded: Loaded, edit: _Edit) -> int:
@@ -63,7 +217,7 @@ def _edit(loaded: Loaded, edit: _Edit) -> int:
     try:
         # A link stays one, so that the file it names is replaced.
         edit(Path(loaded.settings.users).resolve())
-    except users_file.EditRefused as error:
+    except EditRefused as error:
         raise Refusal(str(error)) from None
     except OSError as error:
         raise Refusal(f"{error.filename}: {error.strerror}") from None

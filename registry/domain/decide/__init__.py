@@ -31,13 +31,11 @@ from registry.domain.queries.scope import Defaults, aliased
 from registry.domain.rows.view import View
 
 from .association_batches import decide_associations
-from .config import delete_config, put_config
 from .decision import Decision, check_checked
-from .deletes import delete_context, delete_subject, delete_version
+from .deletes import delete_context, delete_subject, delete_version, release_ids
 from .ids import Ids
-from .mode import delete_mode, put_mode
 from .register import register
-from .release_ids import release_ids
+from .scopes import delete_config, delete_mode, put_config, put_mode
 from .snapshots import request_snapshot
 from .tags import registration
 from .version_records import registered_before

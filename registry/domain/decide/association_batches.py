@@ -27,9 +27,8 @@ from registry.domain.errors import (
 from registry.domain.log_format.records import AssociationKey
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying, together
-from registry.domain.queries import association_entities, associations
-from registry.domain.queries.association_rules import AssociationRules
-from registry.domain.queries.associations import ONE_RESOURCE, Filter
+from registry.domain.queries import associations, entities
+from registry.domain.queries.associations import ONE_RESOURCE, AssociationRules, Filter
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
 
@@ -77,7 +76,7 @@ def _associate(draft: Draft, command: Associate) -> Querying[dict[str, Any]]:
     request = msgspec.structs.replace(command.request, associations=wanted)
     request = checked(request, command.context, draft.defaults.association_rules, dry_run=command.dry_run)
     written = yield from put(draft, request)
-    infos = [association_entities.info(step.association, step.schema) for step in written]
+    infos = [entities.info(step.association, step.schema) for step in written]
     return _response(request, [] if command.dry_run else infos)
 
 
@@ -126,11 +125,7 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
     if command.dry_run:
         return {"result": _response(request, [])}
     left = associations.of_resource_id(draft.view, request.resource_id or "")
-    return {
-        "result": _response(
-            request, [association_entities.info(each, schemas.get(each.key)) for each in left]
-        )
-    }
+    return {"result": _response(request, [entities.info(each, schemas.get(each.key)) for each in left])}
 
 
 def _error(code: int, message: str, passages: list[Passage] | None = None) -> dict[str, Any]:
@@ -193,4 +188,4 @@ def _remove(step: Draft, request: ResourceRequest) -> _Schemas:
 
 def _response(request: ResourceRequest, infos: list[dict[str, Any]]) -> dict[str, Any]:
     named = (request.name, request.namespace, request.resource_id, request.resource_type)
-    return association_entities.response(*named, infos)
+    return entities.response(*named, infos)

@@ -10,8 +10,13 @@ from msgspec.structs import replace
 from registry.domain.commands import AssociationRequest, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID, RegistryError
 from registry.domain.model import Subject
-from registry.domain.queries.association_rules import AssociationRules
-from registry.domain.queries.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, STRONG, WEAK
+from registry.domain.queries.associations import (
+    ASSOCIATION_TYPES,
+    RESOURCE_TYPE,
+    STRONG,
+    WEAK,
+    AssociationRules,
+)
 
 CREATE, UPSERT, DELETE = "CREATE", "UPSERT", "DELETE"
 # The maximum length of a resource's name or namespace, in UTF-16 units.

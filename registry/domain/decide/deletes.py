@@ -1,4 +1,4 @@
-"""Decisions on deletes of versions and subjects, soft and permanent, and of contexts (Confluent 8.x).
+"""Decisions on deletes of versions, subjects and contexts (Confluent 8.x), and on releases of reserved ids.
 
 A version that others refer to is not deleted. Soft deletes ignore references from soft-deleted versions;
 permanent ones do not.
@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 import orjson
 
 from registry.domain import errors
-from registry.domain.commands import DeleteContext, DeleteSubject, DeleteVersion
-from registry.domain.fold.tombstones import tombstones, tombstones_of_versions
+from registry.domain.commands import DeleteContext, DeleteSubject, DeleteVersion, ReleaseIds
+from registry.domain.errors import ID_IN_USE
+from registry.domain.fold.versions import tombstones, tombstones_of_versions
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import ConfigKey, ContextKey, Entry, ModeKey, SchemaKey
 from registry.domain.model import Subject
 from registry.domain.parsing.stored import is_referred_to, referrers
 from registry.domain.queries import by_subject, scope, versions
+from registry.domain.queries.id_space import IdRange, id_space, id_usage
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
 from .association_checks import check_no_associations, check_stays_active
 from .decision import Decision, check_writable
+from .ids import Ids, shown_context
 
 
 def delete_version(view: View, command: DeleteVersion) -> Decision:
@@ -112,3 +116,19 @@ def delete_context(view: View, command: DeleteContext) -> Decision:
         raise errors.CONTEXT_NOT_EMPTY(context)
     known = view.get(layout.context_key(layout.CONTEXT, context)) is not None
     return Decision(tombstones(view, ContextKey(context)) if known else [], b"")
+
+
+def release_ids(view: View, command: ReleaseIds, ids: Ids) -> Decision:
+    """Make reserved ids free again; ids that are free already need no record. Raises 40983.
+
+    Soft-deleted versions have their ids, also those that a clear made the registry forget.
+    """
+    context, freed = command.context, IdRange(command.first, command.last)
+    used = versions.id_from(view, context, freed.first)
+    if used is not None and used <= freed.last:
+        raise ID_IN_USE(*freed, shown_context(context), used)
+    before = id_space(view, context)
+    grant = ids.released(context, before, freed)
+    ids.take(grant)
+    reply = msgspec.json.encode(id_usage(view, context, before.released(freed)))
+    return Decision(grant.entries, reply)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from registry.domain.commands import Register
-from registry.domain.fold.tombstones import tombstones
+from registry.domain.fold.versions import tombstones
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry, SchemaKey
 from registry.domain.lookup.registration import Content

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from registry.domain.log_format import association_values, config_values, values, webhook_values
-from registry.domain.log_format.principals import unpack_principal
+from registry.domain.log_format.headers import unpack_principal
 from registry.domain.log_format.records import (
     BARRIER,
     RESEED,

@@ -1,12 +1,14 @@
-"""Events: the entries of the change feed, each derived from one record of the log."""
+"""Events: the entries of the change feed, each derived from one record, and the filter of a listener."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
 from registry.domain.model import Subject
+from registry.domain.queries.subject_order import Prefix
 
 
 class Kind(StrEnum):
@@ -81,3 +83,33 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
 # Prints an event as JSON, without absent members; and reads it again.
 encode_event = msgspec.json.Encoder().encode
 decode_event = msgspec.json.Decoder(Event).decode
+
+
+class Filter(NamedTuple):
+    """The events that a listener wants: of some kinds, and of the subjects under a prefix.
+
+    Hashable, so that listeners with the same filter share what is made for it.
+    """
+
+    # ``None``: all kinds.
+    kinds: frozenset[Kind] | None = None
+    # ``None``: all subjects, contexts and the cluster. A context has the empty name: a prefix matches it if
+    # it matches all of its subjects.
+    subjects: Prefix | None = None
+
+    def admits(self, event: Event) -> bool:
+        """Return true if the listener wants the event."""
+        if self.kinds is not None and event.kind not in self.kinds:
+            return False
+        if self.subjects is None:
+            return True
+        owner = event.owner
+        return owner is not None and self.subjects.admits(owner)
+
+
+def parse_kinds(names: list[str]) -> frozenset[Kind]:
+    """Return the kinds of these names. Raises :class:`ValueError` for a name that is none."""
+    return frozenset(map(Kind, names))
+
+
+EVERYTHING = Filter()

@@ -14,7 +14,7 @@ This has consequences:
 * ``CLEAR_SUBJECT`` only leaves its own row. Versions are read together with it, and soft-deleted ones before
   it are then taken for forgotten, so that not even a clear of everything changes rows of other owners.
 * References of soft-deleted versions stay indexed (Confluent forgets them when the log is compacted).
-* Foreign spellings of keys stay in rows as long as the log has them (:mod:`.tombstones`).
+* Foreign spellings of keys stay in rows as long as the log has them (:mod:`.versions`).
 * An id that other writers assigned to two contents keeps both; reads by id return the row of the lowest
   offset.
 * An empty value and JSON's ``null`` mean the same as a tombstone, but compaction keeps them. Karapace deletes
@@ -62,8 +62,7 @@ from registry.domain.rows.view import Change, View, scan
 
 from .fast_path import CONTEXT as PLAIN_CONTEXT
 from .fast_path import plain_key, plain_rows
-from .tombstones import written
-from .versions import RowParts, deletes, quarantined, schema_changes, version_changes
+from .versions import RowParts, deletes, quarantined, schema_changes, version_changes, written
 
 # Version of the rows that the fold makes. A store of another version is rebuilt from the log.
 FOLD_VERSION = 4

@@ -29,7 +29,7 @@ from registry.domain.log_format.records import (
 )
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows.layout import part
-from registry.domain.rows.spans import Span
+from registry.domain.rows.view import Span
 
 OFFSET_BYTES = 8
 _HASH_BYTES = 6

@@ -29,7 +29,7 @@ class Record(NamedTuple):
     ts: int
     key: bytes | None
     value: bytes | None
-    # Whose request wrote it, see :mod:`.principals`; empty if unknown.
+    # Whose request wrote it, see :mod:`.headers`; empty if unknown.
     principal: bytes = b""
 
 
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
     key: bytes
     value: bytes | None
-    # Whose request it is, see :mod:`.principals`; empty: nobody's, or unknown.
+    # Whose request it is, see :mod:`.headers`; empty: nobody's, or unknown.
     principal: bytes = b""
 
 

@@ -1,7 +1,7 @@
 """Values of webhooks and of their positions, and the rows made of them.
 
 A row holds the members of its record's value, and the record's offset and time. No secret is in the log:
-a receiver's secret follows from the node's setting and from what is here (:mod:`registry.webhooks.signing`).
+a receiver's secret follows from the node's setting and from what is here (:mod:`registry.webhooks.message`).
 """
 
 from __future__ import annotations

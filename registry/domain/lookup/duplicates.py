@@ -18,8 +18,8 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import source_of
 from registry.domain.queries import by_subject, entities, versions
-from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered, at
+from registry.domain.queries.walks import Search
 from registry.domain.rows import layout
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View, scan

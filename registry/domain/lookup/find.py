@@ -22,8 +22,8 @@ from registry.domain.queries.scope import (
     mode_in_scope,
     validates_fields,
 )
-from registry.domain.queries.sorting import Search
 from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
 from registry.domain.schemas import InvalidSchema
 

@@ -15,8 +15,8 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
 from . import entities, lists, versions
-from .sorting import Search, finished
 from .versions import Registered
+from .walks import Search, finished
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 

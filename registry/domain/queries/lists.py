@@ -1,6 +1,6 @@
 """The API's lists as walks that can start after any item, in the order in which clients see them.
 
-A walk (see :mod:`.sorting`) keeps no position in the view, only keys. So it may be resumed on another view,
+A walk (see :mod:`.walks`) keeps no position in the view, only keys. So it may be resumed on another view,
 and items that do not change in between are listed exactly once.
 """
 
@@ -16,11 +16,10 @@ from registry.domain.rows.view import Counts, Skip, View, scan
 
 from . import entities, scope, subject_order, versions
 from .associations import Association, Filter
-from .skipping import Skips, scan_skipping
-from .sorting import Search, held_and_sorted, ordered
 from .subject_order import Prefix, SubjectEntry
 from .subject_order_back import subjects_back
 from .versions import Registered
+from .walks import Search, Skips, held_and_sorted, ordered, scan_skipping
 
 _NO_FILTER = Filter()
 

@@ -12,8 +12,8 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 
 from . import entities, versions
-from .sorting import Search
 from .versions import Registered
+from .walks import Search
 
 # References shown for each node that is shown.
 EDGES_PER_NODE_MAX = 10

@@ -16,7 +16,7 @@ from registry.domain.principal import ANONYMOUS, CheckedNames, Principal
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
-from .association_rules import RELEASED, AssociationRules
+from .associations import RELEASED, AssociationRules
 
 READ_ONLY = frozenset({"READONLY", "READONLY_OVERRIDE"})
 # In these modes a registration brings its own id, and nothing is validated or compared.

@@ -16,9 +16,9 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.view import View
 
 from . import subject_order, versions
-from .sorting import Search, ordered
 from .subject_order import Prefix
 from .subject_order_back import flip
+from .walks import Search, ordered
 
 FEW = 500  # so many subjects of a context are looked up and sorted, however many versions there are
 BATCH = 8_000  # places held at once

@@ -1,16 +1,154 @@
-"""The list of subjects in each of its orders."""
+"""The list of subjects in each of its orders, and the details that a table shows of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from registry.domain.model import Subject
-from registry.domain.rows.view import Skip, View
+import orjson
 
-from . import lists
+from registry.domain.model import Subject
+from registry.domain.rows import layout, version_row
+from registry.domain.rows.view import Skip, View, scan
+
+from . import entities, lists, scope, versions
+from .scope import Defaults
 from .subject_ids import ById, Place
 from .subject_order import Prefix
+from .versions import Registered
+from .walks import Search
+
+_TEXT = len(b',"schema":""')
+
+
+class SubjectDetails(NamedTuple):
+    """A subject as a table shows it."""
+
+    subject: Subject
+    latest: Registered  # the newest version; soft-deleted only if all are
+    live: int  # number of versions that are not soft-deleted
+    deleted: int  # number of soft-deleted versions
+    level: str  # the compatibility level in force
+    mode: str  # the mode in force
+    alias: str | None  # from the subject's own config
+    associations: int
+
+    def printed(self) -> bytes:
+        """Return the JSON object; ``size`` is the length of the latest version's text as JSON, in bytes."""
+        row = self.latest.row
+        more = orjson.dumps(
+            {
+                "versions": self.live,
+                "deletedVersions": self.deleted,
+                "size": max(len(row.schema) - _TEXT, 0),
+                "references": len(entities.references(row)),
+                "compatibilityLevel": self.level,
+                "mode": self.mode,
+                "associations": self.associations,
+                **({"alias": self.alias} if self.alias else {}),
+            }
+        )
+        return b"".join((row.head, b',"id":%d' % row.schema_id, row.kind, row.tail[:-1], b",", more[1:]))
+
+
+class Details(NamedTuple):
+    """An item of the list: a subject, or its place among ids, and its details unless it is skipped."""
+
+    item: Subject | Place
+    found: SubjectDetails | None
+
+
+class Filter(NamedTuple):
+    """The subjects to show; empty texts admit all, and so do no names."""
+
+    subjects: SubjectList
+    schema_type: str = ""
+    level: str = ""
+    mode: str = ""
+    named: tuple[Subject, ...] = ()  # only these, in this order
+
+    def walk(
+        self, view: View, defaults: Defaults, after: Subject | Place | None = None, skip: Skip | None = None
+    ) -> Iterator[Details | None]:
+        """Walk the subjects in the order of the list; those that ``skip`` skips come without details."""
+        filtered = self.schema_type or self.level or self.mode or self.named
+        walk: Iterator[Subject | Place | None] = (
+            self._given_subjects(after)
+            if self.named
+            else self.subjects.walk(view, after, None if filtered else skip)
+        )
+        for item in walk:
+            if item is None:
+                yield None
+            elif not filtered and skip is not None and skip.left:
+                yield Details(item, None)
+            else:
+                subject = item.subject if isinstance(item, Place) else item
+                details = yield from _details(view, subject, defaults)
+                yield Details(item, details) if details is not None and self._admits(details) else None
+
+    def _given_subjects(self, after: Subject | Place | None) -> Iterator[Subject]:
+        prefix = Prefix.parse(self.subjects.prefix)
+        known = isinstance(after, Subject) and after in self.named
+        rest = self.named[self.named.index(after) + 1 :] if known else self.named
+        return (subject for subject in rest if prefix.admits(subject))
+
+    def _admits(self, found: SubjectDetails) -> bool:
+        return (
+            self.subjects.admits(not found.live)
+            and self.level in ("", found.level)
+            and self.mode in ("", found.mode)
+            and self.schema_type in ("", entities.schema_type(found.latest.row))
+        )
+
+
+def _details(view: View, subject: Subject, defaults: Defaults) -> Search[SubjectDetails | None]:
+    latest = yield from versions.find_latest(view, subject)
+    if latest is None:
+        return None
+    live, deleted = yield from _count(view, subject)
+    config = scope.config_in_scope(view, subject, defaults)
+    associations = 0
+    for _ in scan(view, layout.scope_key(layout.ASSOCIATION, subject)):
+        associations += 1
+        yield
+    return SubjectDetails(
+        subject,
+        latest,
+        live,
+        deleted,
+        config.compatibility_level or defaults.compatibility,
+        scope.mode_in_scope(view, subject),
+        (scope.stored_config(view, subject) or scope.Config()).alias,
+        associations,
+    )
+
+
+def _count(view: View, subject: Subject) -> Search[tuple[int, int]]:
+    """Search for the numbers of a subject's live and soft-deleted versions, by block where it has many."""
+    prefix = layout.scope_key(layout.VERSION, subject)
+    end = layout.after(prefix)
+    live = deleted = 0
+    start = examined = prefix[:-1]  # a block of the subject begins there
+    row = view.seek(start)
+    while row is not None and row[0].startswith(prefix):
+        key, value = row
+        block = view.block(key) if key >= examined else None
+        if block is not None and start <= block.begin and block.end <= end:
+            live += block.counts.live_versions
+            deleted += block.counts.versions - block.counts.live_versions
+            start = block.end
+        else:
+            examined = key if block is None else block.end
+            if not version_row.is_deleted(value):
+                live += 1
+            elif versions.get(view, subject, layout.unnumber(key[-4:])) is not None:
+                deleted += 1
+            start = key + b"\0"
+        yield
+        row = view.seek(start)
+    return live, deleted
+
 
 SORTS = ("name", "-name", "id", "-id")
 

@@ -18,8 +18,7 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
 from . import versions
-from .skipping import BlockSkip, Skips
-from .sorting import ordered
+from .walks import BlockSkip, Skips, ordered
 
 DEFAULT = DEFAULT_CONTEXT.encode()
 QUALIFIED = b":."  # sorts after some bare names, before those from BEYOND on

@@ -12,8 +12,6 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
 from . import versions
-from .skipping import BlockSkipBack, Skips
-from .sorting import ordered
 from .subject_order import (
     BEYOND,
     COLON,
@@ -26,6 +24,7 @@ from .subject_order import (
     has_cut,
     raw_part,
 )
+from .walks import BlockSkipBack, Skips, ordered
 
 _FLIPPED = bytes(range(255, -1, -1))
 

@@ -16,7 +16,7 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import Counts, View, scan, scan_back
 
-from .sorting import Search, finished, first
+from .walks import Search, finished, first
 
 # Limit on the rows examined per content, so that text shared by many subjects stays cheap.
 SHARED_ROWS_MAX = 64

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
 from .contract import Part
-from .json_scanner import Json
-from .json_text import printed, quoted
+from .json_text import Json, printed, quoted
 
 # The longest excerpt.
 CHARACTERS_MAX: Final = 300

@@ -13,8 +13,8 @@ import lmdb
 from registry.domain.log_format.records import Entry
 from registry.log.contract import LogError, OutcomeUnknown, RecordTooLarge
 
-from . import format as layout
-from .files import Tables
+from . import layout
+from .layout import Tables
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # Free space required beyond twice the rejected size before the error is cleared, so that it does not recur.

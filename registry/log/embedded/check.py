@@ -16,7 +16,7 @@ import lmdb
 from registry.base.processes.lmdb_check import CannotExamine, examine, is_short, look_inside, progress, report
 from registry.log.contract import LogError
 
-from . import format as layout
+from . import layout
 
 FULL_RECORDS_MAX = 50_000
 FULL_BYTES_MAX = 256 << 20

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import lmdb
 
-from . import format as layout
-from .files import Tables
-from .format import State
+from . import layout
+from .layout import State, Tables
 
 
 class Bounds(NamedTuple):

@@ -28,8 +28,7 @@ from registry.log.contract import (
     RecordHeaders,
 )
 
-from . import files
-from . import format as layout
+from . import layout
 from .appender import Appender
 from .check import check
 from .compaction import Bounds, Compaction
@@ -72,13 +71,13 @@ class EmbeddedLog:
         self._appended = threading.Condition()
         self._closed = False
         self._verified = 0
-        self._lock_fd = files.lock(path)
+        self._lock_fd = layout.lock(path)
         try:
-            if files.is_absent(path) and not must_exist:
-                files.create(path, map_bytes)
+            if layout.is_absent(path) and not must_exist:
+                layout.create(path, map_bytes)
             elif findings := check(path):
                 raise self._damaged_error("; ".join(findings))  # noqa: TRY301 (the lock is released below)
-            self._env, self._tables = files.open_log(path, map_bytes)
+            self._env, self._tables = layout.open_log(path, map_bytes)
         except BaseException:
             os.close(self._lock_fd)
             raise

@@ -11,7 +11,7 @@ from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import Record
 from registry.log.contract import DamagedLog, Fetched, ForeignLog, LogError
 
-from . import format as layout
+from . import layout
 
 
 class EmbeddedLogReader:
@@ -109,7 +109,7 @@ def divergence(log: Readable, lineage: Lineage) -> int | None:
 def fetched(txn: Any, offset: int, records_max: int, bytes_max: int) -> Fetched:
     """Read records in a transaction on the table records; see :meth:`.contract.Log.read`.
 
-    Raises :class:`.format.BadRecord` and LMDB's errors.
+    Raises :class:`.layout.BadRecord` and LMDB's errors.
     """
     found: list[Record] = []
     size = 0

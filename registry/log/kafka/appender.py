@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from registry.domain.log_format.principals import PRINCIPAL_ROOM_BYTES
+from registry.domain.log_format.headers import PRINCIPAL_ROOM_BYTES
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.log.contract import (
     NO_HEADERS,
@@ -27,12 +27,12 @@ from registry.log.contract import (
 )
 
 from . import producer_id, record_batches
+from .connection import retry_until
 from .log_end import query_end
 from .partition import Partition
 from .produce_attempt import FutureTimestamp, ProduceAttempt
 from .producer_id import Expiration, init_producer
 from .record_batches import NO_PRODUCER
-from .retry import retry_until
 from .timestamps import Timestamps, boot_s, wall_ms
 
 _EPOCH_LAST = (1 << 15) - 1

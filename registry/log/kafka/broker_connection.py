@@ -19,12 +19,10 @@ from aiokafka.protocol.admin import ApiVersionRequest, SaslAuthenticateRequest, 
 
 from registry.log.contract import LogError
 
-from .listener_probe import probe
-from .msk_iam import check_signer, sign_token
-from .refused_login import LoginRefused, expired, mismatch, refused
+from .refused_login import LoginRefused, expired, mismatch, probe, refused
 from .security import AWS_MSK_IAM, GSSAPI, OAUTHBEARER, Security, TlsContext
 from .token_endpoint import expiry_of, fetch_token
-from .tokens import TokenSource
+from .tokens import TokenSource, check_signer, sign_token
 
 # Share of a session's lifetime after which the connection logs in again.
 _RENEW_PART = 0.8

@@ -1,4 +1,4 @@
-"""Connections to the brokers: one for each broker and purpose, opened on demand.
+"""Connections to the brokers, one for each broker and purpose, and retries of requests that got no answer.
 
 A broker answers the requests of one connection in order. So a long poll, or an append that waits for
 replicas, would delay every request behind it on the same connection.
@@ -7,20 +7,60 @@ replicas, would delay every request behind it on the same connection.
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka.conn import collect_hosts
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 
-from registry.log.contract import LogError
+from registry.log.contract import LogError, Unreachable
 
 from .broker_connection import login_with
 from .refused_login import LoginRefused
 from .release import ApiVersions
 from .security import Security
+
+# Time for one request: more than a live broker needs.
+TRY_S = 3.0
+BACKOFF_MIN_S, BACKOFF_MAX_S = 0.02, 1.0
+
+T = TypeVar("T")
+
+
+class Backoff:
+    """Exponential backoff with jitter."""
+
+    def __init__(self) -> None:
+        self._next_s = BACKOFF_MIN_S
+
+    async def __call__(self) -> None:
+        """Wait once."""
+        await asyncio.sleep(self._next_s * random.uniform(0.7, 1.3))  # noqa: S311 (no secret)
+        self._next_s = min(self._next_s * 2, BACKOFF_MAX_S)
+
+    def reset(self) -> None:
+        """Start again with a short wait."""
+        self._next_s = BACKOFF_MIN_S
+
+
+async def retry_until(deadline: float, attempt: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of the first ``attempt`` that gets an answer.
+
+    ``deadline`` is a time of the monotonic clock. Raises :class:`.contract.Unreachable`.
+    """
+    backoff = Backoff()
+    while True:
+        try:
+            return await attempt()
+        except NoAnswer as error:
+            if time.monotonic() >= deadline:
+                raise Unreachable(f"Kafka does not answer: {error}") from error
+        await backoff()
+
 
 # A connection on which an answer takes longer is closed. Callers may have shorter timeouts: the connection
 # then stays open, so that a slow broker can catch up.

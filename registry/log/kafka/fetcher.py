@@ -11,13 +11,12 @@ from registry.domain.log_format.lineage import NOTHING, EpochEnd, Lineage
 from registry.log.contract import LogError, RecordHeaders, Unreachable
 
 from . import record_batches, requests
-from .connection import NoAnswer, Purpose
+from .connection import TRY_S, Backoff, NoAnswer, Purpose
 from .log_end import query_offset
 from .log_identity import END, HEAD
 from .partition import Partition
 from .read_buffer import Chunk, ReadBuffer, Target
 from .requests import Code, code_name
-from .retry import TRY_S, Backoff
 
 FETCH_BYTES = 2 << 20
 LONG_POLL_S = 0.5

@@ -25,13 +25,12 @@ from registry.log.contract import (
 
 from . import producer_id, release
 from .appender import Appender
-from .connection import Connections
+from .connection import TRY_S, Connections, retry_until
 from .fetcher import Fetcher, headers_before
 from .log_end import query_end, query_offset
 from .partition import Partition
 from .requests import EARLIEST
 from .rereading import first_after, read_again
-from .retry import TRY_S, retry_until
 from .security import Security
 from .timestamps import wall_ms
 from .topic import TopicOptions, TopicState, check, open_topic

@@ -16,12 +16,11 @@ from aiokafka.record.memory_records import MemoryRecords
 from registry.log.contract import LogError, Unreachable
 
 from . import requests
-from .connection import Connections, NoAnswer
+from .connection import Connections, NoAnswer, retry_until
 from .parsed_records import records_of
 from .partition import Partition
 from .record_batches import next_offset
 from .requests import EARLIEST, LATEST, Broker, Code, code_name
-from .retry import retry_until
 from .security import Security
 
 _BYTES: Final = 1 << 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from registry.base.config.settings import Settings
-from registry.base.observe.waiting import announced_if_slow
+from registry.base.observe.progress import announced_if_slow
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicMissing, TopicOptions

@@ -16,11 +16,10 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.log.contract import LogError
 
 from . import requests
-from .connection import Connections, NoAnswer, Purpose, addresses
+from .connection import TRY_S, Connections, NoAnswer, Purpose, addresses
 from .log_identity import HISTORY, TOPIC, LineageCheck, LogMismatchEvidence
 from .release import ApiVersions
 from .requests import Broker, Cluster, Code, PartitionMetadata, code_name
-from .retry import TRY_S
 
 _RESOURCES = {
     Code.TOPIC_AUTHORIZATION_FAILED: "topic",

@@ -18,12 +18,11 @@ from registry.log.contract import (
 )
 
 from . import record_batches, requests
-from .connection import NoAnswer, Purpose
+from .connection import TRY_S, Backoff, NoAnswer, Purpose
 from .fetcher import fetch
 from .partition import Partition
 from .record_batches import NO_PRODUCER, Batch
 from .requests import Code, ProduceAnswer, code_name
-from .retry import TRY_S, Backoff
 
 _SEARCH_WAIT_S = 0.1
 # With less time left no attempt is started: without an answer it could only leave the outcome unknown.

@@ -7,12 +7,11 @@ import time
 from registry.log.contract import Fetched
 
 from . import record_batches, requests
-from .connection import NoAnswer, Purpose
+from .connection import TRY_S, NoAnswer, Purpose, retry_until
 from .fetcher import fetch
 from .log_end import query_offset
 from .partition import Partition
 from .requests import Code, code_name
-from .retry import TRY_S, retry_until
 
 _DEADLINE_S = 2 * TRY_S
 _TIME_MAX = (1 << 63) - 1

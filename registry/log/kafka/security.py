@@ -7,7 +7,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from registry.base.config.secret_files import current_secret
+from registry.base.config.sources import current_secret
 from registry.log.contract import LogError
 
 OAUTHBEARER, AWS_MSK_IAM, GSSAPI = "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"

@@ -15,11 +15,10 @@ from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
 
 from registry.log.contract import LogError, Unreachable
 
-from .connection import NoAnswer
+from .connection import TRY_S, Backoff, NoAnswer, retry_until
 from .partition import Partition
 from .record_batches import BATCH_HEADER_BYTES
 from .requests import Cluster, Code, code_name
-from .retry import TRY_S, Backoff, retry_until
 
 DAY_MS = 86_400_000
 TOMBSTONES_MS = 7 * DAY_MS

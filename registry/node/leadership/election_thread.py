@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from election.contract import Election, Event, Identity, Won
-from registry.base.observe.pulse import Pulse
+from registry.base.observe.metrics import Pulse
 
 _ANSWER_S = 10.0
 _LOOK_S = 0.25

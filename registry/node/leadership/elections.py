@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from election.contract import Election, Identity, Reachable
+from election.contract import Election, Identity, Reachable, StaticElection
 from election.kafka import KafkaElection
-from election.static import StaticElection
 from registry.base.config.settings import Settings
 from registry.log.kafka.broker_connection import login_with
 from registry.log.kafka.security import Security

@@ -13,7 +13,7 @@ from collections import deque
 from typing import NamedTuple
 
 from registry.domain.commands import IdempotencyKey
-from registry.domain.log_format.idempotency import unpack_header
+from registry.domain.log_format.headers import unpack_header
 from registry.log.contract import Fetched, Log, LogError
 
 COUNT_MAX = 8_192

@@ -20,7 +20,7 @@ from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View
 from registry.log.contract import ForeignLog, Log, LogError, Unreachable
 
-from .staleness import StaleStore
+from .read_barrier import StaleStore
 
 _RECORDS_MAX = 10_000
 _BYTES_MAX = 8 << 20

@@ -16,7 +16,7 @@ from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
 from .follower import Follower
-from .staleness import Moment, Staleness, StaleStore
+from .read_barrier import Moment, Staleness, StaleStore
 
 # Timeout of a query for the log's end, in seconds.
 ASK_S = 2.0

@@ -27,7 +27,7 @@ from registry.log.contract import (
     Unreachable,
 )
 
-from .staleness import StaleStore
+from .read_barrier import StaleStore
 
 RETRY_S = 2.0
 _T = TypeVar("_T")

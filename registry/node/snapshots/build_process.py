@@ -13,8 +13,7 @@ from contextlib import suppress
 
 from registry.base.config.settings import Settings
 from registry.base.processes.child_process import module_command
-from snapshots.catalogue.builders import builder_name
-from snapshots.catalogue.catalogue import Catalogue, Entry
+from snapshots.catalogue.catalogue import Catalogue, Entry, builder_name
 from snapshots.format.manifest import is_id
 
 PAUSE_S = 2.0  # Seconds before the second attempt at a request; four times as long before each further one.

@@ -1,22 +1,44 @@
-"""A node's view of the snapshot catalogue, and its changes to it."""
+"""The catalogue as the node sees it, and the schedule of builds."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from registry.base.config.setting_types import Schedule
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Sample
 from registry.domain.decide.snapshots import Marker, newest_marker
 from registry.domain.errors import SNAPSHOT_BUSY, SNAPSHOT_NOT_FOUND
 from registry.domain.rows.view import Rows
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
-from snapshots.catalogue.open import open_catalogue
-from snapshots.catalogue.open_location import manifest_keys
+from snapshots.catalogue.open import manifest_keys, open_catalogue
 from snapshots.catalogue.retention import delete, reason_not_deletable, retire
 from snapshots.format.files import BadLocation
 from snapshots.format.location import Location
 from snapshots.format.manifest import new_id
+
+
+def why_due(schedule: Schedule, entries: Iterable[Entry], log: str, end: int, now_ms: int) -> str:
+    """Return why a snapshot of the log with the identity ``log`` is due, in words; empty if none is.
+
+    ``end`` is the log's end. Only the newest request counts, no matter if it succeeded, so a snapshot that
+    cannot be built is not requested more often. None is due while one is waiting or being built, so a single
+    snapshot catches up after a pause.
+    """
+    ours = newest_first(each for each in entries if each.log == log and each.state != "deleting")
+    if end <= 0 or any(each.is_free(now_ms) or each.state == "building" for each in ours):
+        return ""
+    records = end - (ours[0].offset if ours else 0)
+    if schedule.records and records >= schedule.records:
+        return f"{records} records since the last one"
+    if schedule.seconds and not ours:
+        return "there is no snapshot yet"
+    if schedule.seconds:
+        seconds = (now_ms - max(each.requested_ms for each in ours)) // 1000
+        return f"{seconds} s since the last one" if seconds >= schedule.seconds else ""
+    return ""
+
 
 _STATES = ("requested", "building", "ready", "failed", "deleting")
 _log = logging.getLogger(__name__)

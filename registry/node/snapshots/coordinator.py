@@ -31,12 +31,10 @@ from registry.domain.commands import (
 from registry.domain.errors import TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
 from registry.domain.rows.view import Rows
-from snapshots.catalogue.builders import has_ended
-from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first
+from snapshots.catalogue.catalogue import CatalogueError, Entry, has_ended, newest_first
 
 from .build_process import Build
-from .catalogue_view import Entries
-from .schedule import why_due
+from .catalogue_view import Entries, why_due
 
 CALLS_MAX = 100
 LOOK_EVERY_S = 30.0  # Seconds between reads of the catalogue while no change is expected.

@@ -17,7 +17,7 @@ from registry.base.processes.child_process import module_command
 from registry.store.check import WRONG
 from registry.store.layout import DamagedStore
 from registry.store.lmdb import Store
-from snapshots.loading.rejected import add_rejected
+from snapshots.loading.candidates import add_rejected
 
 _LOOK_S = 0.1
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT}

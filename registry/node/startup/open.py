@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from registry.base.config.settings import Settings
-from registry.base.observe.waiting import announced_if_slow
+from registry.base.observe.progress import announced_if_slow
 from registry.domain.queries.sensitive_metadata import has_encoded
 from registry.encoder.open import node_cipher
 from registry.log.contract import Log, LogError

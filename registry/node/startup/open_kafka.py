@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from registry.base.config.settings import Settings
-from registry.base.observe.waiting import announced_if_slow
+from registry.base.observe.progress import announced_if_slow
 from registry.domain.log_format.lineage import ALL_RECORDS, NOTHING, too_long
 from registry.log.contract import ForeignLog, Log, LogError, Unreachable
 from registry.log.embedded.log import now_ms
@@ -21,8 +21,8 @@ from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.open_topic import open_topic
 from registry.log.kafka.topic import TopicMissing
 from registry.node.replication.log_match import Known, LogMatcher
+from registry.node.replication.read_barrier import StaleStore
 from registry.node.replication.reconnecting_log import ReconnectingLog
-from registry.node.replication.staleness import StaleStore
 from registry.store.examination import StorePosition, peek
 from registry.store.layout import META_FOLD, META_LOG
 from registry.store.lmdb import Store

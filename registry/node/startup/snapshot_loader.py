@@ -21,10 +21,9 @@ from registry.base.processes.child_process import module_command
 from registry.domain.log_format.lineage import Lineage
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from snapshots.catalogue.open_location import manifest_keys
-from snapshots.loading.candidates import TargetLog, reason_lost_records
+from snapshots.catalogue.open import manifest_keys
+from snapshots.loading.candidates import TargetLog, read_rejected, reason_lost_records
 from snapshots.loading.load_newest import LoadRequest
-from snapshots.loading.rejected import read_rejected
 
 from .load_process import LENGTH_BYTES, LoadInput
 from .progress import StartProgress

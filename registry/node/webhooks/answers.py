@@ -25,7 +25,7 @@ from registry.domain.queries import webhooks as stored
 from registry.domain.rows.view import Rows
 from registry.webhooks.retries import Undelivered
 
-from .deliveries import Deliveries
+from .delivery import Deliveries
 from .post import Post
 
 PINGS_MAX = 10

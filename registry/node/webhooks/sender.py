@@ -25,8 +25,7 @@ from registry.domain.rows.view import Rows
 from registry.webhooks.destinations import Destinations
 
 from .answers import Answers
-from .deliveries import Deliveries
-from .delivery import Outside
+from .delivery import Deliveries, Outside
 from .pages import EventPages, ReadableLog
 from .post import Post
 

@@ -29,8 +29,7 @@ from registry.domain.errors import (
     RegistryError,
 )
 from registry.domain.fold.fold import apply
-from registry.domain.log_format.idempotency import pack_header
-from registry.domain.log_format.principals import PRINCIPAL_ROOM_BYTES, requested_by
+from registry.domain.log_format.headers import PRINCIPAL_ROOM_BYTES, pack_header, requested_by
 from registry.domain.log_format.records import NOOP_KEY, Entry, Record
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered

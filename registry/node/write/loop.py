@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable
 
 from registry.log.contract import Fenced, Fencing, LogError, OutcomeUnknown, Unreachable
-from registry.node.leadership.role import Task
-from registry.node.leadership.role_holder import RoleHolder
+from registry.node.leadership.role import RoleHolder, Task
 from registry.store.layout import DamagedStore, StoreError
 
 from .writer import Writer

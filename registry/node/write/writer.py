@@ -6,7 +6,7 @@ replies (:mod:`.batch_writer`). Rows change only by records read back from the l
 
 It writes only while it is open, under one claim of the log; each time it is opened, ids start from
 the rows. A command that would take long to parse or to compare is postponed: workers do that while the writer
-decides others (:mod:`.postponed`).
+decides others (:mod:`.queue`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from registry.store.layout import StoreError
 
 from .batch import Decider, Postponed
 from .batch_writer import BatchWriter
-from .postponed import PostponedCommands, Workers
-from .queue import CallLater, Deliver, Queue
+from .queue import CallLater, Deliver, PostponedCommands, Queue, Workers
 
 # Commands of one batch.
 COMMANDS_MAX = 1000

@@ -15,22 +15,19 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from registry.api.answers import STANDARD_HEADERS
-from registry.api.browsers import FROM_PAGES, HOST, PageGuard
+from registry.api.browsers import FROM_PAGES, HOST, PageGuard, ResponseHeaders
 from registry.api.media_types import PRODUCED, check_consumed, negotiate
-from registry.api.response_headers import ResponseHeaders
 from registry.api.row_handlers import STALE
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines
 from registry.http1.request import Client, Header, Request
 from registry.reader.read_barrier import ReadBarrier
-from registry.security.access import FULL_ACCESS, Access, Permission
-from registry.security.gate import OPEN_GATE, Credentials, Gate
+from registry.security.gate import FULL_ACCESS, OPEN_GATE, Access, Credentials, Gate, Permission
 from registry.store.views import AppliedView
 
-from .latest_version import is_latest, latest_version
+from .reads import is_latest, latest_version, schema_by_id
 from .register import Bodies, repeated_registration
-from .schema_by_id import schema_by_id
 
 BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"

@@ -26,7 +26,7 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, InvalidSchema
-from registry.security.access import FULL_ACCESS, Access, Permission
+from registry.security.gate import FULL_ACCESS, Access, Permission
 from registry.workers.pool import TEXT_AT_ONCE_MAX
 
 _BODY_BYTES_MAX = TEXT_AT_ONCE_MAX

@@ -14,12 +14,10 @@ from typing import NamedTuple, Protocol
 
 from registry.domain.errors import UNAVAILABLE
 from registry.domain.principal import Principal
-from registry.security.access import Access
 from registry.security.client_address import wide_network
-from registry.security.gate import KIND_OF_METHOD, Admission, Credentials, NoCredentials, Refused
+from registry.security.gate import KIND_OF_METHOD, Access, Admission, Credentials, NoCredentials, Refused
 
-from .recent import Recent
-from .throttle import Throttle
+from .recent import Recent, Throttle
 from .tokens import TokenError, TokenVerifier, UnknownKey
 from .users import Users
 from .verification import Verifier

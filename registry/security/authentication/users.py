@@ -15,7 +15,7 @@ from typing import NamedTuple
 from registry.domain.principal import Principal
 from registry.security.watched_file import FileError
 
-from . import karapace_file, property_file
+from . import foreign_files
 from .passwords import Argon2, Password
 
 NAME_BYTES_MAX = 255
@@ -71,10 +71,10 @@ def parse_users(content: bytes) -> Users:
 
 def _parse(content: bytes) -> Users:
     if content.lstrip().startswith(b"{"):
-        found = karapace_file.parse(content)
+        found = foreign_files.parse_karapace(content)
         return Users({name.encode(): User(Principal(name), password) for name, password in found})
     if _is_property_file(content):
-        return Users({entry.name: _user(entry) for entry in property_file.parse(content)})
+        return Users({entry.name: _user(entry) for entry in foreign_files.parse_properties(content)})
     return _parse_own(content)
 
 
@@ -144,7 +144,7 @@ def _parse_line(line: str) -> tuple[str, User]:
     return name, User(Principal(name, frozenset(groups)), password)
 
 
-def _user(entry: property_file.Entry) -> User:
+def _user(entry: foreign_files.Entry) -> User:
     groups = frozenset(_readable(role) for role in entry.roles)
     return User(Principal(_readable(entry.name), groups), entry.password)
 

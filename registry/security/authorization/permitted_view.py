@@ -17,7 +17,7 @@ from registry.domain.queries.associations import subject_of
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.view import Block, History, View, scan
 from registry.domain.subject_patterns import SubjectRange
-from registry.security.access import Access, Permission
+from registry.security.gate import Access, Permission
 
 Row = tuple[bytes, bytes]
 

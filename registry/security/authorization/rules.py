@@ -10,7 +10,7 @@ from registry.domain.lru import Lru
 from registry.domain.model import Subject
 from registry.domain.principal import Principal, names_in_rules
 from registry.domain.subject_patterns import Pattern, SubjectRange, union
-from registry.security.access import Access, Permission
+from registry.security.gate import Access, Permission
 
 ANYONE: Final = "*"
 PATTERNS_MAX: Final = 100_000  # In all rules of a file together.

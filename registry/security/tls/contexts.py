@@ -1,4 +1,4 @@
-"""TLS contexts of OpenSSL, from certificates and keys in memory."""
+"""TLS contexts, and the TLS of connections between nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from weakref import WeakSet
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from .key_material import KeyMaterial
+from registry.base.processes.tls_connections import Verified
+
+from .tls_files import Authorities, FileSetting, KeyMaterial, TlsFiles, TlsSettings
 
 # Certificates of clients, by the values of the setting tls_client_auth.
 CLIENT_AUTH = {
@@ -114,3 +116,48 @@ def _as_file(content: bytes) -> Iterator[str]:
             file.write(content)
             file.flush()
             yield file.name
+
+
+_PROTOCOL = "h2"
+
+
+class PeerTls:
+    """The contexts of one node; they are replaced when files change, for connections from then on."""
+
+    context: ssl.SSLContext  # of its endpoint
+    client: ssl.SSLContext  # of its connections to other nodes
+
+    def __init__(self, settings: TlsSettings, *, allow_expired: bool = False) -> None:
+        """Raises :class:`.FileError`. ``allow_expired``: only log a certificate that has expired."""
+        self._trusted = TrustedContexts()
+        self._authorities: Authorities = ()
+        self.watch = TlsFiles(settings, self._use, allow_expired=allow_expired).watch
+
+    def _use(self, material: KeyMaterial, authorities: Authorities) -> None:
+        client = client_context(material, authorities, protocol=_PROTOCOL)
+        server = server_context(material, authorities, client_auth=ssl.CERT_REQUIRED, protocol=_PROTOCOL)
+        self._trusted.replaced(server, client, authorities=authorities)
+        self._authorities = authorities
+        self.context, self.client = server, client
+
+    @property
+    def revision(self) -> int:
+        """Increases whenever an authority of nodes has been removed."""
+        return self._trusted.revision
+
+    def trusts(self, context: ssl.SSLContext) -> bool:
+        """Return true if every authority by which ``context`` verifies certificates still counts."""
+        return self._trusted.trusts(context)
+
+    def verified(self, certificate: bytes) -> Verified:
+        """Return the expiry of another node's certificate."""
+        return Verified(expires=expiry(x509.load_der_x509_certificate(certificate), self._authorities))
+
+
+def peer_tls_settings(certificate: str, key: str, authorities: str) -> TlsSettings:
+    """Return the files of a node, given by their paths."""
+    return TlsSettings(
+        FileSetting("peer_tls_certificate", certificate),
+        FileSetting("peer_tls_key", key),
+        authorities=FileSetting("peer_tls_ca", authorities),
+    )

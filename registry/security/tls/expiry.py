@@ -1,21 +1,81 @@
-"""When certificates expire, and files that cannot be used, for people and for Prometheus."""
+"""Certificates that settings name, of servers and clients, and when they expire."""
 
 from __future__ import annotations
 
 import datetime as dt
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 from registry.base.config.settings import Settings
+from registry.base.config.sources import current_secret
 from registry.base.observe.metrics import Sample
 from registry.security.watched_file import FileError, WatchedFile
 
-from .client_files import client_files
-from .peer_tls import PeerTls, peer_tls_settings
+from .contexts import PeerTls, peer_tls_settings
 from .server_tls import ServerTls, tls_settings
 from .tls_files import FileSetting, TlsSettings
+
+_Check = Callable[[bytes], None]
+
+
+class ClientFiles(NamedTuple):
+    """The files of connections to one kind of server. The key may be in the file of the certificate."""
+
+    authorities: FileSetting
+    certificate: FileSetting = FileSetting()
+    key: FileSetting = FileSetting()
+    key_password: Callable[[], str] = str
+
+    def parsers(self) -> Iterator[tuple[FileSetting, _Check]]:
+        """Yield every file with the function that checks it, which raises :class:`FileError`."""
+        for each in (self.authorities, self.certificate):
+            if each.path:
+                yield each, partial(_check_certificates, each.path)
+        if self.certificate.path:
+            yield (self.key if self.key.path else self.certificate), self._check_key
+
+    def _check_key(self, _: bytes) -> None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(
+                self.certificate.path,
+                self.key.path or None,
+                # Without a password, OpenSSL would ask for one on the terminal.
+                self.key_password,
+            )
+        except (OSError, ValueError):
+            key = f"the private key of {self.certificate.name}"
+            raise FileError(f"does not hold {key}, or its password is wrong") from None
+
+
+def client_files(settings: Settings) -> Iterator[ClientFiles]:
+    """Yield the files of each kind of server."""
+
+    def named(name: str) -> FileSetting:
+        return FileSetting(name, str(getattr(settings, name)))
+
+    yield ClientFiles(
+        named("kafka_ssl_ca_location"),
+        named("kafka_ssl_certificate_location"),
+        named("kafka_ssl_key_location"),
+        partial(current_secret, settings.kafka_ssl_key_password, settings.kafka_ssl_key_password_file),
+    )
+    yield ClientFiles(
+        named("zookeeper_tls_ca"), named("zookeeper_tls_certificate"), named("zookeeper_tls_key")
+    )
+    yield ClientFiles(named("kafka_https_ca_location"))
+    yield ClientFiles(named("webhooks_ca_file"))
+
+
+def _check_certificates(path: str, _: bytes) -> None:
+    """Read the file by its path: OpenSSL takes comments in any encoding only from a file."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except OSError:
+        raise FileError("holds no valid certificates in PEM") from None
+
 
 _SOON = dt.timedelta(days=30)
 _READ_EVERY_S = 10.0

@@ -24,7 +24,7 @@ from . import bundles
 from .chunks import chunks_of, folded, summarize
 from .columns import Columns, columns_of, united
 from .owned_records import BASE_ROW, OTHER, OwnedRecord, is_mark_row
-from .plain_batches import PAUSE, PlainBatches
+from .plain_versions import PAUSE, PlainBatches
 from .summaries import FoldSummary
 
 # Bytes of changes, roughly, that are sorted at once.

@@ -1,10 +1,11 @@
-"""The rows of plain versions, made for a whole batch of records at once.
+"""Taking plain versions out of a stream of records and making their rows, a batch at once.
 
 They are those of :func:`registry.domain.fold.fast_path.plain_rows`; a test compares them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from hashlib import md5
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from registry.domain.log_format.jackson import dumps
 from registry.domain.rows import layout, version_row
 
 from .columns import Columns, fixed, united
+from .owned_records import OTHER, OwnedRecord, plain_key
 
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)
 # Where the hexadecimal digits of a guid stand, among its dashes.
@@ -126,3 +128,131 @@ def _empty(count: int) -> pa.BinaryArray:
 
 def _lengths(column: pa.BinaryArray) -> Any:
     return pc.binary_length(column).to_numpy()
+
+
+# Stands for no record, with an owner that no record has.
+PAUSE: OwnedRecord = (b"\xff", OTHER, 0, 0, None, None)
+
+
+class PlainBatches:
+    """Splits a stream: rows of plain versions by whole batches, and all other records one by one.
+
+    A version is taken out if all its records have a plain key, so that only the last one counts, and if its
+    owner has nothing but versions: no mark of deletion and no row of a base can then change its rows.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._taken: list[Columns] = []
+        # The last owner that was seen, and whether it has something besides versions.
+        self._owner, self._mixed = None, False
+
+    def taken(self) -> list[Columns]:
+        """Return the rows that were made since the last call."""
+        taken, self._taken = self._taken, []
+        return taken
+
+    def others(self) -> Iterator[OwnedRecord]:
+        """Yield all other records, in the stream's order, and :data:`PAUSE` for each batch that has none.
+
+        A pause may be within an owner, but only between versions of one that has nothing else.
+        """
+        for batch in _whole_versions(self._batches):
+            yield from self._split(batch)
+
+    def _split(self, batch: pa.RecordBatch) -> Iterator[OwnedRecord]:
+        owners, versions = batch["owner"], batch["version"].to_numpy()
+        offsets, times = batch["offset"].to_numpy(), batch["ts"].to_numpy()
+        of_owner = np.flatnonzero(_begins(owners))
+        of_version = np.flatnonzero(_begins(owners, versions))
+        mixed = self._mixed_owners(owners, versions, of_owner)
+        plain = np.asarray(pc.is_null(batch["key"])) & (versions != OTHER) & ~mixed
+        # Whole versions: those of which every record is plain. The last one counts.
+        plain = np.logical_and.reduceat(plain, of_version)
+        lengths = np.diff([*of_version, len(batch)])
+        last = (of_version + lengths - 1)[plain]
+        values = batch["value"].take(pa.array(last))
+        there = np.asarray(pc.is_valid(values))
+        last, values = last[there], values.filter(pa.array(there))
+        odd = self._take(owners, versions, offsets, times, last, values)
+        rest = np.union1d(np.flatnonzero(np.repeat(~plain, lengths)), odd)
+        if not len(rest):
+            yield PAUSE
+            return
+        columns = (batch.take(pa.array(rest)) if len(rest) < len(batch) else batch).columns
+        for owner, version, offset, ts, key, value in zip(
+            *(each.to_pylist() for each in columns), strict=True
+        ):
+            # The rows of a base all have keys, and records without one belong to no version.
+            named = plain_key(owner, version) if key is None and version != OTHER else key
+            yield owner, version, offset, ts, named, value
+
+    def _take(self, owners: Any, versions: Any, offsets: Any, times: Any, places: Any, values: Any) -> Any:
+        """Make the rows of the records at these places; return the places of those that are not plain."""
+        if not len(places):
+            return places
+        records = PlainVersions(
+            owners.take(pa.array(places)),
+            versions[places],
+            offsets[places],
+            times[places],
+            values.to_pylist(),
+        )
+        rows, odd = rows_of(records)
+        if rows is not None:
+            self._taken.append(rows)
+        return places[odd]
+
+    def _mixed_owners(self, owners: pa.BinaryArray, versions: Any, begins: Any) -> Any:
+        """Return for each record whether its owner has something besides versions, which comes first."""
+        mixed = versions[begins] == OTHER
+        if owners[0].as_py() == self._owner:
+            mixed[0] |= self._mixed
+        self._owner, self._mixed = owners[len(owners) - 1].as_py(), bool(mixed[-1])
+        return np.repeat(mixed, np.diff([*begins, len(owners)]))
+
+
+def _begins(owners: pa.BinaryArray, versions: Any = None) -> Any:
+    """Return for each record whether it has another owner, or another version, than the one before."""
+    begins = np.ones(len(owners), bool)
+    begins[1:] = np.asarray(pc.not_equal(owners.slice(1), owners.slice(0, len(owners) - 1)))
+    if versions is not None:
+        begins[1:] |= versions[1:] != versions[:-1]
+    return begins
+
+
+def _whole_versions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the records in batches that do not end within a version."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if not len(batch):
+            continue
+        if held and not _goes_on(held[-1], batch):
+            yield _unite(held)
+            held = []
+        versions = batch["version"].to_numpy()
+        at = int(np.flatnonzero(_begins(batch["owner"], versions))[-1])
+        if versions[-1] == OTHER:
+            at = len(batch)  # Records of no version need not be together.
+        if at:
+            yield _unite([*held, batch.slice(0, at)])
+            held = []
+        if at < len(batch):
+            held.append(_last_of_key(batch.slice(at)))
+    if held:
+        yield _unite(held)
+
+
+def _last_of_key(version: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the records of a version without those that do not count, if all have its plain key."""
+    return version if version["key"].null_count < len(version) else version.slice(len(version) - 1)
+
+
+def _goes_on(before: pa.RecordBatch, after: pa.RecordBatch) -> bool:
+    """Return whether a batch begins with the version with which the one before ends."""
+    last, first = before.slice(len(before) - 1), after.slice(0, 1)
+    return all(last[name][0] == first[name][0] for name in ("owner", "version"))
+
+
+def _unite(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

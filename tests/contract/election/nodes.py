@@ -12,9 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local.process import Process
-from election.contract import Election, Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
+from election.contract import (
+    Election,
+    Event,
+    Identity,
+    Lost,
+    NoPrimary,
+    PrimaryIs,
+    Reachable,
+    StaticElection,
+    Won,
+)
 from election.kafka import KafkaElection
-from election.static import StaticElection
 from election.zookeeper import ZooKeeperElection
 from registry.log.kafka.broker_connection import login_with
 from registry.log.kafka.security import Security

@@ -11,8 +11,8 @@ import pytest
 
 from deploy.local.broker import Broker
 from election.contract import Identity, Lost, PrimaryIs
+from election.kafka.assignment import Assignment, encode_member
 from election.kafka.membership import Membership
-from election.kafka.payloads import Assignment, encode_member
 from election.kafka.rebalance import Elector
 from election.kafka.wire import Coordinator, JoinedMember, RequestFailed, Timeouts
 from registry.log.kafka.broker_connection import login_with

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from election.contract import Lost, NoPrimary, PrimaryIs, Won
-from election.static import StaticElection
+from election.contract import Lost, NoPrimary, PrimaryIs, StaticElection, Won
 from tests.contract.election.nodes import Node, identity, until
 
 A, B = identity("sr1"), identity("sr2")

@@ -20,8 +20,7 @@ from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
 from election.contract import Event, Identity, NoPrimary, PrimaryIs, Won
 from election.zookeeper.candidacy import ANNOUNCE_AFTER_S, ZooKeeperElection
-from election.zookeeper.connection import Connection, ZooKeeperError, renewed
-from election.zookeeper.tls import Tls
+from election.zookeeper.connection import Connection, Tls, ZooKeeperError, renewed
 from election.zookeeper.tree import COUNTER, MEMBERS, PRIMARY, Tree, decode, encode, stale_sessions, verdict
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import identity, until, until_agreed

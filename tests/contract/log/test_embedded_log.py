@@ -23,7 +23,7 @@ from registry.domain.log_format.records import Entry, Record, schema_key
 from registry.domain.model import Subject
 from registry.domain.rows.memory_views import DictView
 from registry.log.contract import DamagedLog, LogError
-from registry.log.embedded import format as layout
+from registry.log.embedded import layout
 from registry.log.embedded.log import EmbeddedLog
 
 ALL = 1 << 30

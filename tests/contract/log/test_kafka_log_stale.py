@@ -20,8 +20,8 @@ from registry.domain.log_format.records import Entry
 from registry.log.contract import Unreachable
 from registry.log.kafka import requests
 from registry.log.kafka.connection import NoAnswer
-from registry.log.kafka.leader_check import NewerEpoch, confirm, needed
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.log_end import NewerEpoch, confirm, needed
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from tests.support.running import until

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deploy.local.broker import Broker
+from registry.domain.log_format.headers import PRINCIPAL_BYTES_MAX, PRINCIPAL_ROOM_BYTES, pack_principal
 from registry.domain.log_format.lineage import NOTHING
-from registry.domain.log_format.principals import PRINCIPAL_BYTES_MAX, PRINCIPAL_ROOM_BYTES, pack_principal
 from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import RECORD_HEADER_BYTES, Fetched, Log, LogError, RecordTooLarge
 from registry.log.embedded.log import EmbeddedLog

@@ -20,7 +20,7 @@ from registry.domain.rows import digest
 from registry.domain.rows import layout as rows
 from registry.domain.rows.memory_views import MovingView, OverlayView
 from registry.domain.rows.view import Block, Counts, Skip, View, scan
-from registry.store import block_rows, counts, layout
+from registry.store import counts, layout
 from registry.store.create import NewStore, Origin
 from registry.store.lmdb import Store
 from registry.store.reader import StoreReader
@@ -28,7 +28,7 @@ from tests.unit.queries.test_lists import PREFIXES, STEM, SUBJECTS
 
 MAP = 64 << 20
 BLOCK = 2
-END = block_rows.END
+END = layout.END
 GONE, DELETED, LIVE = range(3)
 
 # Versions to commit together, a subject or context to clear, or the number of blocks to count.

@@ -15,12 +15,19 @@ from hypothesis import strategies as st
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import DeleteSubject, Done, Register
 from registry.domain.pending_command import CommandRequest
-from registry.forwarding.authentication import Security
-from registry.forwarding.frames import PREFACE, BadFrame, Frame, Receiver, Sender
+from registry.forwarding.authentication import Security, Signing, clock_ms
 from registry.forwarding.http2_connection import Broken
-from registry.forwarding.messages import Batch, encode, outcomes_of
+from registry.forwarding.messages import (
+    PREFACE,
+    BadFrame,
+    Batch,
+    Frame,
+    Receiver,
+    Sender,
+    encode,
+    outcomes_of,
+)
 from registry.forwarding.peer_client import Peer
-from registry.forwarding.signing import Signing, clock_ms
 from registry.forwarding.stream import open_stream
 from tests.process.forwarding.members import group
 from tests.process.forwarding.test_forwarding import SCHEMA, client_of, running, submit, until_met

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from registry.domain.commands import Done, Register
-from registry.forwarding.authentication import Security
+from registry.forwarding.authentication import ANY_TIME, Security
 from registry.forwarding.http2_connection import connect
-from registry.forwarding.http2_server import Http2Server
+from registry.forwarding.http2_server import UNAUTHENTICATED_MAX, Http2Server, UnauthenticatedConnections
 from registry.forwarding.messages import IDENTITY
-from registry.forwarding.signing import ANY_TIME
-from registry.forwarding.unauthenticated import UNAUTHENTICATED_MAX, UnauthenticatedConnections
 from tests.process.forwarding.certificates import security
 from tests.process.forwarding.members import group
 from tests.process.forwarding.test_forwarding import SCHEMA, running, submit

@@ -17,7 +17,7 @@ from registry.log.kafka.topic import TopicOptions
 from registry.node.leadership.claim import claim_log
 from registry.node.replication.dedup import DedupCache
 from registry.node.replication.follower import Follower
-from registry.node.write.postponed import Workers
+from registry.node.write.queue import Workers
 from registry.node.write.writer import Writer, Writing
 from registry.store.open import open_store
 from registry.workers.pool import Pool

@@ -6,8 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from election.contract import Event, Identity, Lost, Won
-from election.static import StaticElection
+from election.contract import Event, Identity, Lost, StaticElection, Won
 from registry.node.leadership.election_thread import ElectionThread
 from tests.support.running import until
 

@@ -19,8 +19,8 @@ from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.replication import loop
 from registry.node.replication.follower import Follower
 from registry.node.replication.loop import FollowLoop
+from registry.node.replication.read_barrier import Staleness
 from registry.node.replication.reconnecting_log import ReconnectingLog
-from registry.node.replication.staleness import Staleness
 from registry.store.lmdb import Store
 from registry.store.open import open_store
 from tests.support.running import until

@@ -12,7 +12,7 @@ from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record, reservation_key
 from registry.domain.log_format.values import reservation_value
 from registry.domain.rows.memory_views import DictView
-from registry.node.leadership.id_counter import IdCounter
+from registry.node.leadership.claim import IdCounter
 
 _T = TypeVar("_T")
 

@@ -23,7 +23,7 @@ from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, facts, several
 from registry.log.embedded.log import EmbeddedLog
-from registry.node.write.postponed import SPARE_S
+from registry.node.write.queue import SPARE_S
 from registry.workers.pool import SLOW, WAITING_CHARACTERS_MAX, WAITING_MAX, Answered, Pool
 from tests.process.node.stations import Station
 from tests.process.raw import RawClient, get, post

@@ -9,10 +9,10 @@ import lmdb
 import pytest
 
 from registry.domain.history.entries import packed_owner, slice_of
-from registry.domain.history.reading import entries
+from registry.domain.history.replay import entries
 from registry.domain.log_format.records import Entry, config_key
 from registry.domain.model import Subject
-from registry.domain.rows.spans import Span
+from registry.domain.rows.view import Span
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.past.filler import HistoryFiller
 from registry.node.replication.follower import Follower

@@ -17,8 +17,7 @@ from registry.domain.history.replay import Row, rows_of
 from registry.domain.log_format.records import Entry, Record
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.past.filler import HistoryFiller
-from registry.node.past.reconstruction import PastReader
-from registry.node.past.snapshot_rows import SnapshotRows
+from registry.node.past.reconstruction import PastReader, SnapshotRows
 from registry.node.past.thread import WAITING_MAX, WAITING_OF_ONE_MAX, PastThread, Reconstructed
 from registry.node.replication.follower import Follower
 from registry.store.lmdb import Store

@@ -13,8 +13,7 @@ from pathlib import Path
 from registry.base.config.settings import Settings
 from registry.log.embedded.log import EmbeddedLog, now_ms
 from registry.node.snapshots.build_process import Build
-from snapshots.catalogue.builders import builder_name, has_ended
-from snapshots.catalogue.catalogue import Catalogue
+from snapshots.catalogue.catalogue import Catalogue, builder_name, has_ended
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format.manifest import new_id
 from tests.process.snapshots.asking import held_up

@@ -18,8 +18,7 @@ from registry.log.embedded.log import EmbeddedLog, now_ms
 from snapshots.building import requests
 from snapshots.building.requests import build_next, watch
 from snapshots.building.task import silent
-from snapshots.catalogue.builders import builder_name
-from snapshots.catalogue.catalogue import SILENT_MS, Catalogue, Entry
+from snapshots.catalogue.catalogue import SILENT_MS, Catalogue, Entry, builder_name
 from snapshots.catalogue.open import open_catalogue
 from snapshots.format.location import Location
 from snapshots.format.manifest import new_id

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snapshots.backup.content import Content
+from snapshots.backup.diff_sources import Content
 from snapshots.backup.export import OutputNotEmpty, export_files, export_lines, file_name
 from snapshots.building.task import silent
 from snapshots.format.location import Location

@@ -30,10 +30,9 @@ from snapshots.format.stored import UnusableSnapshot, read_manifest
 from snapshots.format.verify import verify
 from snapshots.format.writer import WrittenRows, merge_runs, publish, write_run
 from snapshots.loading import load_newest as newest
-from snapshots.loading.candidates import TargetLog
+from snapshots.loading.candidates import TargetLog, read_rejected
 from snapshots.loading.load import load
 from snapshots.loading.load_newest import LoadRequest, load_newest
-from snapshots.loading.rejected import read_rejected
 from tests.process.snapshots.loading import (
     ANY_END,
     Damage,

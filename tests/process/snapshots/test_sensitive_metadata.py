@@ -17,8 +17,7 @@ from registry.domain.queries import entities, versions
 from registry.domain.queries.sensitive_metadata import PlainView, recorded
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import scan
-from registry.encoder.keyset import Keyset
-from registry.encoder.keyset_storage import KeysetFile
+from registry.encoder.keyset import Keyset, KeysetFile
 from snapshots.format.location import Location
 from tests.support.sample_snapshots import build, rows_in
 

@@ -15,15 +15,13 @@ import pytest
 from registry.base.config.settings import Settings
 from registry.domain.rows import digest
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from registry.node.past.snapshot_rows import SnapshotRows
+from registry.node.past.reconstruction import SnapshotRows
 from snapshots.building import builder
 from snapshots.building.task import silent
-from snapshots.catalogue.open import open_catalogue
-from snapshots.catalogue.open_location import manifest_keys, open_location
+from snapshots.catalogue.open import manifest_keys, open_catalogue, open_location
 from snapshots.catalogue.retention import retire
 from snapshots.format import stored
-from snapshots.format.manifest import DELTA_FORMAT, MANIFEST, Manifest
-from snapshots.format.signature import SIGNATURE, ManifestKeys
+from snapshots.format.manifest import DELTA_FORMAT, MANIFEST, SIGNATURE, Manifest, ManifestKeys
 from snapshots.format.stored import NOT_SIGNED, WRONGLY_SIGNED
 from snapshots.format.verify import verify
 from tests.process.snapshots.command_line import registrar

@@ -42,7 +42,7 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.verify import verify
 from snapshots.spark import engine
 from snapshots.spark.engine import build
-from snapshots.spark.places import places_for
+from snapshots.spark.ranges import places_for
 from snapshots.spark.session import open_session
 from tests.support.kafka_topics import make_topic
 from tests.support.running import ROOT, until

@@ -16,7 +16,7 @@ from cryptography import x509
 
 from registry.webhooks.client import ANSWER_BYTES_MAX, Client, tls_context
 from registry.webhooks.destinations import Destinations
-from registry.webhooks.name_resolution import Resolver
+from registry.webhooks.network import Resolver
 from registry.webhooks.retries import Undelivered
 from tests.support.certificates import LOOPBACK_NAMES, Authority
 from tests.support.receiver import Receiver, Reply

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from registry.cli.decoding.decoded import Decoded, Options
-from registry.cli.decoding.errors import CannotDecode
-from registry.cli.decoding.frame import Frame
+from registry.cli.decoding.frame import CannotDecode, Decoded, Frame, Options
 from registry.domain.schemas import Dependency, Schema
 
 

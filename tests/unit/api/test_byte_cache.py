@@ -11,7 +11,7 @@ import pytest
 
 from registry.api import media_types
 from registry.api.request_target import remembered
-from registry.reader.fast_path import latest_version, register, schema_by_id
+from registry.reader.fast_path import reads, register
 
 MB = 1024 * 1024
 
@@ -38,8 +38,8 @@ def test_what_was_given_is_remembered_while_there_is_room() -> None:
         (register._plain_config, lambda text: orjson.dumps({"alias": text.decode()})),
         (register._plain_query, lambda text: b"normalize=" + text),
         (register._keys, lambda text: b"/subjects/" + text + b"/versions"),
-        (latest_version._keys, lambda text: b"/subjects/" + text + b"/versions/latest"),
-        (schema_by_id._filter, lambda text: b"subject=" + text),
+        (reads._keys, lambda text: b"/subjects/" + text + b"/versions/latest"),
+        (reads._filter, lambda text: b"subject=" + text),
         (media_types.negotiate, lambda text: b"application/json;x=" + text),
     ],
     ids=["configs", "queries", "places", "latest", "by id", "types"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from registry.audit.entry import RequestEntry
-from registry.audit.refusals import ADDRESSES_MAX, EVERY_S, OTHERS, Refusals
+from registry.audit.log import ADDRESSES_MAX, EVERY_S, OTHERS, Refusals
 
 
 class Timers:

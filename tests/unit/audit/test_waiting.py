@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from registry.audit import waiting
-from registry.audit.waiting import LINES_MAX, WaitingSink
+from registry.audit import sinks
+from registry.audit.sinks import LINES_MAX, WaitingSink
 from tests.support.running import until_async
 
 
@@ -68,7 +68,7 @@ def test_an_answer_waits_until_its_line_is_written() -> None:
 def test_an_output_that_hangs_stops_one_answer_for_a_moment_and_no_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(waiting, "ANSWERS_WAIT_S", 0.05)
+    monkeypatch.setattr(sinks, "ANSWERS_WAIT_S", 0.05)
 
     async def test(gate: Gate, sink: WaitingSink) -> None:
         gate.open.clear()
@@ -91,7 +91,7 @@ def test_an_output_that_hangs_stops_one_answer_for_a_moment_and_no_other(
 def test_lines_that_wait_are_bounded_and_those_beyond_are_counted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(waiting, "ANSWERS_WAIT_S", 0.01)
+    monkeypatch.setattr(sinks, "ANSWERS_WAIT_S", 0.01)
 
     async def test(gate: Gate, sink: WaitingSink) -> None:
         gate.open.clear()
@@ -134,8 +134,8 @@ def test_what_is_not_written_in_time_at_the_end_is_lost() -> None:
 def test_required_lines_are_tried_until_they_are_written_and_answers_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(waiting, "RETRY_S", 0.01)
-    monkeypatch.setattr(waiting, "ANSWERS_WAIT_S", 0.01)
+    monkeypatch.setattr(sinks, "RETRY_S", 0.01)
+    monkeypatch.setattr(sinks, "ANSWERS_WAIT_S", 0.01)
 
     async def test(gate: Gate, sink: WaitingSink) -> None:
         gate.problem = "No space left on device"

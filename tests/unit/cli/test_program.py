@@ -15,8 +15,7 @@ from registry.__main__ import main
 from registry.base.config.loading import Loaded
 from registry.cli.output import printable
 from registry.cli.setting_flags import with_same_settings, with_settings
-from registry.cli.verb import Verb
-from registry.cli.verb_groups import LazyVerbs
+from registry.cli.verb import LazyVerbs, Verb
 from registry.cli.verbs.table import VERBS
 from tests.support.running import ROOT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import count
 
-from registry.api.association_bodies import change_requests
+from registry.api.association_requests import change_requests
 from registry.domain.commands import ChangeAssociations, PutConfig, Refused, Register
 from registry.domain.decide import decide
 from registry.domain.decide.decision import Decision

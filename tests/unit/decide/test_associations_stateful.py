@@ -25,7 +25,7 @@ from registry.domain.decide.ids import Ids
 from registry.domain.errors import RegistryError
 from registry.domain.model import Reference, Subject
 from registry.domain.queries import associations, versions
-from registry.domain.queries.association_rules import ASSOCIATION_RULES, RELEASED
+from registry.domain.queries.associations import ASSOCIATION_RULES, RELEASED
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows import layout
 from registry.domain.rows.view import scan

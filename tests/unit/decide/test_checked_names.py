@@ -32,7 +32,7 @@ from registry.domain.model import LATEST, Reference
 from registry.domain.parsing.parser import Parser
 from registry.domain.principal import CheckedNames
 from registry.domain.queries.scope import Defaults
-from registry.security.access import Permission
+from registry.security.gate import Permission
 from tests.unit.small_registry import STRING, SmallRegistry, properties, record
 
 WEAK = AssociationRequest("value", "s", "WEAK", guid="g")

@@ -11,7 +11,7 @@ from registry.domain.commands import Register
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import AssociationKey, association_key
 from registry.domain.model import ID_MAX, VERSION_MAX, Metadata, Reference, Rule, RuleSet, Subject
-from registry.domain.queries.association_rules import ASSOCIATION_RULES
+from registry.domain.queries.associations import ASSOCIATION_RULES
 from registry.domain.queries.scope import Defaults
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, properties, record, reference
 

@@ -9,7 +9,7 @@ import pytest
 
 from registry.base.config.settings import Settings
 from registry.domain.lookup.duplicates import Duplicates
-from registry.domain.queries.sorting import Search
+from registry.domain.queries.walks import Search
 from registry.domain.rows.memory_views import MovingView
 from registry.duplicates import process
 from registry.store import layout

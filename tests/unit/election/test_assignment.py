@@ -5,8 +5,16 @@ from hypothesis import strategies as st
 
 from election.contract import NoPrimary, PrimaryIs, Won
 from election.identity import Identity
-from election.kafka.assignment import assignments, elected, hold_election, interpret
-from election.kafka.payloads import DUPLICATE_URLS, OK, Assignment, Member
+from election.kafka.assignment import (
+    DUPLICATE_URLS,
+    OK,
+    Assignment,
+    Member,
+    assignments,
+    elected,
+    hold_election,
+    interpret,
+)
 
 
 def member(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from election.identity import Identity
-from election.kafka.payloads import (
+from election.kafka.assignment import (
     DUPLICATE_URLS,
     Assignment,
     Member,

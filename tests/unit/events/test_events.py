@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 
 from registry.domain.events.derivation import event_of
-from registry.domain.events.event import Kind, decode_event, encode_event
-from registry.domain.events.filter import EVERYTHING, Filter, parse_kinds
+from registry.domain.events.event import EVERYTHING, Filter, Kind, decode_event, encode_event, parse_kinds
 from registry.domain.fold.fold import apply
 from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import AssociationKey, Record

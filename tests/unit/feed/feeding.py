@@ -7,15 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from registry.domain.errors import EVENTS_DELETED, UNAVAILABLE
-from registry.domain.events.event import Event, Kind, encode_event
-from registry.domain.events.filter import EVERYTHING, Filter
+from registry.domain.events.event import EVERYTHING, Event, Filter, Kind, encode_event
 from registry.domain.principal import Principal
-from registry.feed.contract import PAGE_EVENTS, Page
+from registry.feed.contract import PAGE_EVENTS, Bounds, Page
 from registry.feed.hub import Hub
 from registry.feed.listener import Subscription
-from registry.feed.quota import Bounds
-from registry.security.access import FULL_ACCESS, Access
-from registry.security.gate import OPEN_GATE, Admission, Credentials, Gate, Refused
+from registry.security.gate import FULL_ACCESS, OPEN_GATE, Access, Admission, Credentials, Gate, Refused
 from tests.support.running import until_async
 
 

@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from registry.domain.errors import RegistryError
-from registry.domain.events.event import Kind
-from registry.domain.events.filter import Filter
+from registry.domain.events.event import Filter, Kind
 from registry.domain.queries.subject_order import Prefix
 from registry.domain.subject_patterns import parse_pattern
 from registry.feed import hub as hub_module
 from registry.feed import tail as tail_module
 from registry.feed.live import SLICE
-from registry.security.access import FULL_ACCESS, NO_ACCESS, Permission
 from registry.security.authorization.rules import RuleAccess
+from registry.security.gate import FULL_ACCESS, NO_ACCESS, Permission
 from tests.support.running import until_async
 from tests.unit.feed.feeding import (
     ListGate,

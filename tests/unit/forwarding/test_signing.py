@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from registry.forwarding.signing import ANY_TIME, WINDOW_MS, Signing, clock_ms
+from registry.forwarding.authentication import ANY_TIME, WINDOW_MS, Signing, clock_ms
 
 PATH, BODY = "/peer/commands", b"a batch"
 
@@ -69,7 +69,7 @@ def test_an_old_or_early_time_is_refused(away: int) -> None:
 
 
 def test_what_was_signed_for_a_former_life_of_a_node_is_old_in_the_next() -> None:
-    ask = [sys.executable, "-c", "from registry.forwarding.signing import clock_ms; print(clock_ms())"]
+    ask = [sys.executable, "-c", "from registry.forwarding.authentication import clock_ms; print(clock_ms())"]
     lives = [int(subprocess.run(ask, capture_output=True, check=True).stdout) for _ in range(2)]
     assert abs(lives[1] - lives[0]) > 2 * WINDOW_MS
 

@@ -15,7 +15,7 @@ from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Record, po
 from registry.domain.log_format.values import schema_value
 from registry.domain.log_format.webhook_values import position_value
 from registry.domain.model import Subject
-from registry.domain.rows.spans import Span
+from registry.domain.rows.view import Span
 from tests.unit.random_logs import logs, meaning
 
 

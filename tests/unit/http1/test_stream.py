@@ -11,8 +11,7 @@ import pytest
 
 from registry.api.admission import Entrance
 from registry.api.app import Gateway
-from registry.api.browsers import Cors, PageGuard
-from registry.api.response_headers import ResponseHeaders
+from registry.api.browsers import Cors, PageGuard, ResponseHeaders
 from registry.base.observe.metrics import Served
 from registry.http1.server import Server
 from registry.security.client_address import TrustedProxies

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from registry.base.processes.client_certificates import Verified
+from registry.base.processes.tls_connections import Verified
 from registry.http1.answers import Answer
 from registry.http1.request import Client, Limits, Request
 from registry.http1.server import Server

@@ -15,10 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from registry.log.kafka.msk_iam import sign_token
 from registry.log.kafka.security import Security
 from registry.log.kafka.token_endpoint import expiry_of, fetch_token
-from registry.log.kafka.tokens import Token, TokenRefused, TokenSource, TokenUnavailable
+from registry.log.kafka.tokens import Token, TokenRefused, TokenSource, TokenUnavailable, sign_token
 from tests.support.certificates import Authority
 from tests.support.running import ROOT
 from tests.support.token_endpoint import CLIENT_ID, CLIENT_SECRET, TokenEndpoint

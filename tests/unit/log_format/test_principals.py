@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from registry.domain.log_format.principals import (
+from registry.domain.log_format.headers import (
     PRINCIPAL_BYTES_MAX,
     PRINCIPAL_ROOM_BYTES,
     pack_principal,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from threading import Thread
 
 from registry.domain.commands import IDEMPOTENCY_KEY_BYTES, IdempotencyKey
-from registry.domain.log_format.idempotency import pack_header, unpack_header
+from registry.domain.log_format.headers import pack_header, unpack_header
 from registry.domain.log_format.records import Record
 from registry.log.contract import Fetched, RecordHeaders, Unreachable
 from registry.node.replication.dedup import DedupCache, Remembered

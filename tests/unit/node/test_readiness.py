@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from registry.api.backend import NodeReport
-from registry.node.readiness import NOTICED_S, RECENT_S, Readiness, Situation, reaches_log, readiness
+from registry.node.status import NOTICED_S, RECENT_S, Readiness, Situation, reaches_log, readiness
 
 LONG_S = NOTICED_S + RECENT_S
 

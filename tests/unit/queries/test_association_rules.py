@@ -13,7 +13,7 @@ from registry.domain.commands import Associate, AssociationRequest, DeleteSubjec
 from registry.domain.errors import RegistryError
 from registry.domain.log_format.records import AssociationKey, association_key
 from registry.domain.model import Subject
-from registry.domain.queries.association_rules import ASSOCIATION_RULES, RELEASED
+from registry.domain.queries.associations import ASSOCIATION_RULES, RELEASED
 from registry.host.wiring import defaults
 from tests.support.counting_view import CountingView
 from tests.support.running import ROOT

@@ -23,8 +23,8 @@ from registry.domain.lookup.duplicates import id_conflicts
 from registry.domain.model import Subject
 from registry.domain.queries import associations, by_subject, lists, subject_order, versions
 from registry.domain.queries.associations import Filter
-from registry.domain.queries.sorting import ordered
 from registry.domain.queries.subject_order import Prefix
+from registry.domain.queries.walks import ordered
 from registry.domain.rows.memory_views import DictView, MovingView
 from registry.domain.rows.view import View
 

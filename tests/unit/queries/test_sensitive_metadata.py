@@ -25,7 +25,7 @@ from registry.domain.commands import (
     TagVersion,
 )
 from registry.domain.fold.fold import apply
-from registry.domain.log_format.idempotency import unpack_header
+from registry.domain.log_format.headers import unpack_header
 from registry.domain.log_format.records import Entry, Record, schema_key
 from registry.domain.log_format.values import read_schema, schema_value
 from registry.domain.model import Metadata, Reference, Subject, identity, metadata

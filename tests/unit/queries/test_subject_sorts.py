@@ -17,7 +17,7 @@ from registry.domain.queries.subject_order import Prefix
 from registry.domain.rows import layout
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View
-from registry.security.access import Permission
+from registry.security.gate import Permission
 from tests.unit import random_logs
 from tests.unit.queries.test_lists import PREFIXES, SUBJECTS, Store, items, resumable
 from tests.unit.security.test_permitted_view import access, patterns, permitted

@@ -11,8 +11,8 @@ from registry.domain.errors import RegistryError
 from registry.domain.log_format import records, values
 from registry.domain.model import Reference, Rule, RuleSet, Subject
 from registry.domain.queries import by_subject, lists, versions
-from registry.domain.queries.sorting import finished
 from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import finished
 from registry.domain.rows.view import View
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, properties, record
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain.rows import spans
-from registry.domain.rows.spans import SPANS_MAX, Span, complete_from, gap_below, joined
+from registry.domain.rows import view
+from registry.domain.rows.view import SPANS_MAX, Span, complete_from, gap_below, joined
 
 END = 60
 
@@ -23,7 +23,7 @@ def test_parts_in_any_order_become_one_span_that_knows_the_last_hole(
         end = data.draw(st.integers(begin + 1, gap[1]))
         since = max((hole + 1 for hole in holes if begin <= hole < end), default=begin)
         found = joined(found, Span(begin, since, end))
-        assert spans.unpack(spans.pack(found)) == found
+        assert view.unpack(view.pack(found)) == found
         assert all(left.end < right.begin for left, right in pairwise(found))
     since = max((hole + 1 for hole in holes), default=0)
     assert found == (Span(0, since, END),)
@@ -44,7 +44,7 @@ def test_the_lowest_of_too_many_spans_are_forgotten() -> None:
 
 
 def test_spans_of_another_format_are_none() -> None:
-    known = spans.pack((Span(0, 0, 1),))
+    known = view.pack((Span(0, 0, 1),))
     for raw in (b"\x01" + known[1:], known[:-1], b""):
-        assert spans.unpack(raw) == ()
-    assert [spans.is_foreign(raw) for raw in (known, b"\x01" + known[1:], b"")] == [False, True, False]
+        assert view.unpack(raw) == ()
+    assert [view.is_foreign(raw) for raw in (known, b"\x01" + known[1:], b"")] == [False, True, False]

@@ -9,8 +9,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from registry.security.authentication.key_url import RETRY_S, KeyUrl
-from registry.security.authentication.signing_keys import JWKS_BYTES_MAX
+from registry.security.authentication.signing_keys import JWKS_BYTES_MAX, RETRY_S, KeyUrl
 from tests.support.token_issuer import Issuer, IssuerKey
 
 Answer = Callable[[BaseHTTPRequestHandler], None]

@@ -18,9 +18,9 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import View, scan, scan_back
 from registry.domain.subject_patterns import parse_pattern
-from registry.security.access import Access, Permission
 from registry.security.authorization.permitted_view import PermittedView, Spans
 from registry.security.authorization.rules import RuleAccess
+from registry.security.gate import Access, Permission
 from tests.support.counting_view import CountingView
 from tests.unit import random_logs
 

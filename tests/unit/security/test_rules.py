@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from registry.domain.model import TOP, Subject
 from registry.domain.principal import ANONYMOUS, Principal
 from registry.domain.subject_patterns import SubjectRange, parse_pattern, union
-from registry.security.access import Permission
 from registry.security.authorization import rules_file
 from registry.security.authorization.rules import PATTERNS_MAX, ROLES, Rules, explain
 from registry.security.authorization.rules_file import parse
+from registry.security.gate import Permission
 from registry.security.watched_file import FileError
 
 READ, WRITE = Permission.READ, Permission.WRITE

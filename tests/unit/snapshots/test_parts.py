@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from snapshots.building.base_view import SparsePart
 from snapshots.format import parts
 from snapshots.format.manifest import PART_BYTES_MAX, Part
 from snapshots.format.parts import (
@@ -30,7 +31,6 @@ from snapshots.format.parts import (
     read_rows,
     schema_of,
 )  # fmt: skip
-from snapshots.format.sparse import SparsePart
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs
 
 

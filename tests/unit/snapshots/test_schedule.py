@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from registry.base.config.setting_types import Schedule
-from registry.node.snapshots.schedule import why_due
+from registry.node.snapshots.catalogue_view import why_due
 from snapshots.catalogue.catalogue import SILENT_MS, Entry
 from tests.support.sample_catalogues import LOG, NOW, entry
 

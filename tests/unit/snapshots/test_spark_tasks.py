@@ -30,20 +30,25 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.writer import WrittenRows, merge_runs, write_run
 from snapshots.spark import shipping
 from snapshots.spark.ranges import plan_ranges
-from snapshots.spark.tasks import (
+from snapshots.spark.tasks import (  # fmt: skip
     base_rows,
     bundles,
     chunks,
     columns,
     folding,
     owned_records,
-    plain_batches,
     plain_versions,
-    tallying,
+    summaries,
     writing,
-)  # fmt: skip
-from snapshots.spark.tasks.summaries import SAMPLES_MAX, FoldSummary, decode
-from snapshots.spark.tasks.verifying import WrongPart, parts_table, tally_files
+)
+from snapshots.spark.tasks.summaries import (
+    SAMPLES_MAX,
+    FoldSummary,
+    WrongPart,
+    decode,
+    parts_table,
+    tally_files,
+)
 from tests.unit.random_logs import fold, logs, rows_of
 
 MASK, BOUND, BATCH = 3, 600, 3
@@ -278,7 +283,7 @@ def _by_tasks(
         for batch in writing.write(Value(plan), [pa.record_batch(arrays, names=["range", "first", "data"])])
         for (answer,) in _tuples(batch)
     ]
-    written = [WrittenRows(each.parts, *tallying.loads(each.gone)) for each in answers]
+    written = [WrittenRows(each.parts, *summaries.loads(each.gone)) for each in answers]
     written += [WrittenRows([], *summary.tally.value) for summary in found]
     united = merge_runs([*written, base._replace(parts=[])])
     return united._replace(counts={table: count for table, count in united.counts.items() if count})
@@ -372,8 +377,8 @@ def test_plain_versions_are_not_folded_one_by_one() -> None:
     stream = [*records_of(b"a", 20, 0), *records_of(b"b", 1, 50), mark, *records_of(b"c", 3, 100)]
     again = [(*each[:2], each[2] + 1_000, *each[3:]) for each in records_of(b"d", 3, 200)]
     stream += sorted([*records_of(b"d", 3, 200), *again], key=itemgetter(1, 2))
-    plain = plain_batches.PlainBatches(_batches(stream))
-    others = [each for each in plain.others() if each != plain_batches.PAUSE]
+    plain = plain_versions.PlainBatches(_batches(stream))
+    others = [each for each in plain.others() if each != plain_versions.PAUSE]
     assert [each[0] for each in others] == [b".\0c\0"] * 4
     assert sum(len(each.keys) for each in plain.taken()) == 3 * (20 + 1 + 3), (
         "the last record of each version"

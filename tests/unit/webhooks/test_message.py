@@ -7,8 +7,7 @@ import orjson
 
 from registry.domain.events.event import Event, Kind
 from registry.domain.log_format.webhook_values import Webhook
-from registry.webhooks.message import Messages, headers
-from registry.webhooks.signing import Signer
+from registry.webhooks.message import Messages, Signer, headers
 
 EVENT = Event(
     42, 1_700_000_000_123, Kind.VERSION_REGISTERED, context=".", subject="orders-value", version=3, id=7

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from registry.domain.schemas.json_text import printed, quoted
 from registry.domain.schemas.trampoline import Walk, run
 
+from .attributes import qualified
 from .model import (
     MISSING,
     Array,
@@ -25,7 +26,6 @@ from .model import (
     Union,
     Unresolved,
 )
-from .names import qualified
 
 
 def canonical_text(node: Node, known: Iterable[str]) -> str:

@@ -22,13 +22,13 @@ from registry.domain.schemas.contract import (
 from registry.domain.schemas.lint import Element
 from registry.domain.schemas.tags import changes
 
-from . import tags
+from . import named_parts
 from .canonical import canonical_text
 from .compatibility import differences
-from .elements import elements
 from .equality import equivalent
 from .fingerprint import fingerprints
 from .model import Node, Record, type_name
+from .named_parts import elements
 from .normal import normal_form
 from .outline import outline
 from .parser import Parser
@@ -93,12 +93,12 @@ class AvroSchema:
 
     def tags(self) -> list[Tagged]:
         """Return the tagged records and fields."""
-        return tags.tagged(self.node)
+        return named_parts.tagged(self.node)
 
     def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags among the properties."""
         node = _read_again(self.canonical, self._dependencies)
-        tags.change(node, changes(add, remove, also))
+        named_parts.change(node, changes(add, remove, also))
         return canonical_text(node, self._known)
 
 
@@ -148,7 +148,7 @@ class AvroFormat(Comparing[AvroSchema]):
 
     def links(self, text: str) -> Links:
         """Return the full names in the text."""
-        from .links import links  # noqa: PLC0415 (registrations do without)
+        from .outline import links  # noqa: PLC0415 (registrations do without)
 
         return links(text)
 

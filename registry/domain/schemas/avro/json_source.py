@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.json_scanner import Scanner, too_deep
+from registry.domain.schemas.json_text import Scanner, too_deep
 
 from .model import Json
 

@@ -17,10 +17,14 @@ from . import json_source
 from .attributes import (
     accept_any_name,
     alias_texts,
+    check_lenient,
+    check_namespace,
+    check_strict,
     check_unique_fields,
     field_order,
     has_wide_integer,
     java_double,
+    make_name,
     refuse,
     text_attribute,
 )
@@ -47,7 +51,6 @@ from .model import (
     Unresolved,
     type_name,
 )
-from .names import check_lenient, check_namespace, check_strict, make_name
 
 RESERVED: Final = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}

@@ -1,4 +1,4 @@
-"""Resolution of ``$ref`` by the ``referencing`` library, in a schema and its references; nothing is fetched.
+"""URIs in a JSON schema: those it is known by, those it refers to, and their resolution. Nothing is fetched.
 
 A reference in the registry is named by the URI of a schema, relative to the ``$id`` of the registered schema
 (Confluent 8.x). The meta-schemas are known. ``#/$defs/X`` also finds schemas under ``definitions``.
@@ -6,19 +6,76 @@ A reference in the registry is named by the URI of a schema, relative to the ``$
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin
 
+import orjson
 from jsonschema_specifications import REGISTRY
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 
-from registry.domain.schemas.contract import Dependency, InvalidSchema
-from registry.domain.schemas.json_scanner import Json
+from registry.domain.schemas.contract import Dependency, InvalidSchema, Links, Use
+from registry.domain.schemas.json_text import Json
 
 from .drafts import META_SCHEMAS, Draft
 from .text import read
+
+# Members that hold schemas by names of the author, and members that hold values.
+_BY_NAME: Final = frozenset({
+    "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies",
+})  # fmt: skip
+_VALUES: Final = frozenset({"enum", "const", "default", "examples"})
+
+
+def links(text: str) -> Links:
+    """Return the links of a text. Raises :class:`InvalidSchema` if it is not JSON."""
+    try:
+        root = orjson.loads(text)
+    except ValueError:
+        raise InvalidSchema("not JSON") from None
+    defined: dict[str, None] = {}
+    uses: dict[str, Use] = {}
+    todo: list[tuple[Any, str]] = [(root, "")]
+    while todo:
+        schema, base = todo.pop()
+        if type(schema) is list:
+            todo += [(each, base) for each in reversed(schema)]
+        if type(schema) is not dict:
+            continue
+        if named := _id_of(schema):
+            base = _join(base, named)
+            defined[base] = None
+        reference = schema.get("$ref")
+        name = reference.partition("#")[0] if type(reference) is str else ""
+        if name:
+            uses.setdefault(name, Use(name, (_join(base, name),)))
+        todo += [(each, base) for each in reversed([*_inside(schema)])]
+    own = _id_of(root) if type(root) is dict else ""
+    found = tuple(each for each in uses.values() if each.targets[0] not in defined)
+    return Links(own, tuple(name for name in defined if name != own), found, by="uri")
+
+
+def _id_of(schema: dict[str, Any]) -> str:
+    """Return the id of a schema without its fragment; drafts before 06 call it ``id``."""
+    found = schema.get("$id", schema.get("id"))
+    return found.partition("#")[0] if type(found) is str else ""
+
+
+def _join(base: str, uri: str) -> str:
+    try:
+        return urljoin(base, uri)
+    except ValueError:
+        return uri
+
+
+def _inside(schema: dict[str, Any]) -> Iterator[Any]:
+    for name, value in schema.items():
+        if name in _BY_NAME and type(value) is dict:
+            yield from value.values()
+        elif name not in _VALUES:
+            yield value
+
 
 # The type in ``referencing``.
 Resolver = Any

@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from registry.domain.schemas.contract import Budget, Change, Part
 from registry.domain.schemas.explaining import Fix, Lines, Spot, excerpt, fix_text
-from registry.domain.schemas.json_scanner import Json
+from registry.domain.schemas.json_text import Json
 
 from .change_set import LocatedChange
 from .changes import difference

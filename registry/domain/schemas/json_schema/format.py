@@ -24,12 +24,12 @@ from registry.domain.schemas.contract import (
     Unreadable,
     digest,
 )
-from registry.domain.schemas.json_scanner import Json
+from registry.domain.schemas.json_text import Json
 from registry.domain.schemas.lint import Element
 from registry.domain.schemas.tags import changes
 
-from . import tags
-from .elements import elements
+from . import named_parts
+from .named_parts import elements
 from .text import ordered, printed, read
 
 if TYPE_CHECKING:
@@ -102,12 +102,12 @@ class JsonSchema:
 
     def tags(self) -> list[Tagged]:
         """Return the tagged objects and properties."""
-        return tags.tagged(self.value)
+        return named_parts.tagged(self.value)
 
     def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags, as the last keyword if there were none."""
         value = read(self.canonical)
-        tags.change(value, changes(add, remove, also))
+        named_parts.change(value, changes(add, remove, also))
         return printed(value)
 
 
@@ -148,7 +148,7 @@ class JsonFormat(Comparing[JsonSchema]):
 
     def links(self, text: str) -> Links:
         """Return the URIs in the text."""
-        from .links import links  # noqa: PLC0415 (registrations do without)
+        from .documents import links  # noqa: PLC0415 (registrations do without)
 
         return links(text)
 

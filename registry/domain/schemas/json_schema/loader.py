@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from registry.domain.schemas.contract import Dependency, InvalidSchema
-from registry.domain.schemas.json_scanner import Json
+from registry.domain.schemas.json_text import Json
 
-from . import families
+from . import drafts
 from .documents import Documents, ReferenceScope
 from .drafts import DRAFT_4, Draft, check
 from .model import Array, Combined, Node, Not, Object, Reference, Values
@@ -105,9 +105,9 @@ class _Loader:
         if "type" in schema:
             parts.append(self._make_typed(schema, scope, taken))
         for kind in ("array", "object", "number", "string"):
-            if kind not in taken and not families.of(scope.draft)[kind].isdisjoint(schema):
+            if kind not in taken and not drafts.of(scope.draft)[kind].isdisjoint(schema):
                 parts.append(self._of_type(kind, schema, scope))
-        if not families.of(scope.draft)["conditional"].isdisjoint(schema):
+        if not drafts.of(scope.draft)["conditional"].isdisjoint(schema):
             parts.append(self._later(self._read_conditions, Node("conditional"), schema, scope))
         return parts
 
@@ -138,9 +138,9 @@ class _Loader:
     def _of_type(self, named: str, schema: Schema, scope: ReferenceScope) -> Node:
         match named:
             case "string":
-                return families.string(schema)
+                return drafts.string(schema)
             case "number" | "integer":
-                return families.number(schema, is_integer=named == "integer")
+                return drafts.number(schema, is_integer=named == "integer")
             case "object":
                 return self._later(self._fill_object, Object(), schema, scope)
             case "array":
@@ -169,7 +169,7 @@ class _Loader:
         node.inner = self._node(schema["not"], scope)
 
     def _fill_object(self, node: Object, schema: Schema, scope: ReferenceScope) -> None:
-        families.limit_object(node, schema)
+        drafts.limit_object(node, schema)
         node.properties = self._load_named(schema.get("properties", {}), scope)
         node.patterns = self._load_named(schema.get("patternProperties", {}), scope)
         additional = schema.get("additionalProperties", True)
@@ -190,12 +190,12 @@ class _Loader:
             node.dependent_schemas = self._load_named(schemas, scope)
 
     def _fill_array(self, node: Array, schema: Schema, scope: ReferenceScope) -> None:
-        families.limit_array(node, schema, scope.draft)
+        drafts.limit_array(node, schema, scope.draft)
         if scope.draft is not DRAFT_4:
             self._maybe(schema, "contains", scope)
         if scope.draft.modern:
             node.unevaluated = self._maybe(schema, "unevaluatedItems", scope)
-        first, rest, every = families.items(schema, scope.draft)
+        first, rest, every = drafts.items(schema, scope.draft)
         node.items = [self._node(each, scope) for each in first]
         if every is not None:
             node.all_items = self._node(every, scope)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from registry.domain.schemas.json_scanner import Json
+from registry.domain.schemas.json_text import Json
 
 # The default of a schema without one.
 MISSING: Final[Any] = object()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Context, Decimal, InvalidOperation
 from typing import Final
 
-from registry.domain.schemas.json_scanner import MAX_NUMBER, Json
+from registry.domain.schemas.json_text import MAX_NUMBER, Json
 
 from .change_set import ChangeSet
 from .model import Number, String, Values

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.json_scanner import MAX_NUMBER, WORDS, Json, Scanner
+from registry.domain.schemas.json_text import MAX_NUMBER, WORDS, Json, Scanner
 from registry.domain.schemas.json_text import printed as printed_slowly
 from registry.domain.schemas.trampoline import Walk, run
 

@@ -19,9 +19,9 @@ from registry.domain.schemas.contract import (
 from registry.domain.schemas.lint import Element
 from registry.domain.schemas.tags import changes
 
-from . import tags
-from .elements import elements
+from . import named_parts
 from .model import File
+from .named_parts import elements
 from .names import Names, unknown_type
 from .parser import parse
 from .text import canonical_text, normal_text, text_without_extensions
@@ -126,11 +126,11 @@ class ProtobufSchema:
 
     def tags(self) -> list[Tagged]:
         """Return the tagged messages and fields."""
-        return tags.tagged(self.file)
+        return named_parts.tagged(self.file)
 
     def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags in Confluent's options."""
-        return canonical_text(tags.change(self.file, changes(add, remove, also)))
+        return canonical_text(named_parts.change(self.file, changes(add, remove, also)))
 
 
 def _dependency(dependency: Dependency) -> File:

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from registry.__main__ import main
-from registry.base.config.environment import CLIENT_NAMES, sort_variables
 from registry.base.config.loading import Settings, SettingsError, as_toml, load, table
 from registry.base.config.setting_types import Schedule
 from registry.base.config.settings import PREFIX
+from registry.base.config.sources import CLIENT_NAMES, sort_variables
 from registry.host.public_server import api_settings
 from registry.log.kafka.security import Security
+from registry.security.gate import Oidc
 from registry.security.policies_file import PoliciesFile
-from registry.security.sign_in import Oidc
 
 KAFKA = {"kafka": "127.0.0.1:9092"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.api.response_headers import ResponseHeaders
+from registry.api.browsers import ResponseHeaders
 from registry.base.config.loading import SettingsError, load
 from registry.base.config.response_headers import HeaderRule, parse
 from registry.base.config.setting_types import NotAllowed

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import pytest
 
-from registry.base.observe.progress_bar import Steps
+from registry.base.observe.progress import Steps
 
 
 class Terminal:

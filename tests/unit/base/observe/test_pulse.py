@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from registry.base.observe.pulse import REMEMBERED_S, Pauses, Pulse
+from registry.base.observe.metrics import REMEMBERED_S, Pauses, Pulse
 from tests.support.running import until_async
 
 

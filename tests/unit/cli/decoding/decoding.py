@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from registry.cli.decoding.decoded import Decoded, Options
-from registry.cli.decoding.frame import Frame, SchemaName
-from registry.cli.decoding.message import MessageDecoder
-from registry.cli.decoding.writer_schema import WriterSchema
+from registry.cli.decoding.frame import Decoded, Frame, Options, SchemaName
+from registry.cli.decoding.message import MessageDecoder, WriterSchema
 from registry.domain.schemas import Dependency
 
 PLAIN = Options()

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.cli.decoding.errors import CannotDecode
-from registry.cli.decoding.frame import MESSAGE_BYTES_MAX, Frame, SchemaName, framed, read_position
+from registry.cli.decoding.frame import (
+    MESSAGE_BYTES_MAX,
+    CannotDecode,
+    Frame,
+    SchemaName,
+    framed,
+    read_position,
+)
 
 GUID = "89791762-2336-186f-9674-299b90a8e2e4"
 BY_GUID = b"\x01" + UUID(GUID).bytes

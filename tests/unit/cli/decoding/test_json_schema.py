@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.cli.decoding.decoded import Options
-from registry.cli.decoding.errors import CannotDecode
+from registry.cli.decoding.frame import CannotDecode, Options
 from registry.domain.schemas import Dependency
 from tests.unit.cli.decoding.decoding import decoded
 

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.cli.decoding.errors import CannotDecode
+from registry.cli.decoding.frame import CannotDecode
 from registry.domain.schemas import FORMATS, Dependency
 from registry.domain.schemas.protobuf.schema import ProtobufSchema
 from tests.unit.cli.decoding.decoding import decoded

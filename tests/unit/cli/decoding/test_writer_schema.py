@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from registry.cli.decoding.errors import CannotDecode
-from registry.cli.decoding.writer_schema import WriterSchema, writer_schema
+from registry.cli.decoding.frame import CannotDecode
+from registry.cli.decoding.message import WriterSchema, writer_schema
 from registry.domain.schemas import Dependency
 
 

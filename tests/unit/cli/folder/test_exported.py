@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from registry.cli.folder.contents import FolderError
-from registry.cli.folder.exported import contents_of, is_export
+from registry.cli.folder.contents import FolderError, contents_of, is_export
 from registry.domain.model import Reference
 
 MONEY: dict[str, Any] = {"subject": "money", "version": 2, "id": 7, "schema": '"int"'}

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from registry.cli.folder.contents import MANIFEST, Contents, FolderError, Version
-from registry.cli.folder.file_names import file_names, subject_of
+from registry.cli.folder.layout import file_names, subject_of
 from registry.cli.folder.memory_registry import MemoryRegistry
 from registry.cli.folder.plan import plan, plan_for
 from registry.cli.folder.reading import manifest_of, read

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from registry.base.config.loading import load
 from registry.security.tls.contexts import TrustedContexts, expiry, server_context
-from registry.security.tls.key_material import KeyMaterial
 from registry.security.tls.server_tls import ServerTls
+from registry.security.tls.tls_files import KeyMaterial
 from tests.support.certificates import DAY, Authority, Issued
 
 

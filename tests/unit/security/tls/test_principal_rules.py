@@ -6,8 +6,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from registry.security.tls.principal_rules import PrincipalRules
-from registry.security.tls.subject_name import subject_name
+from registry.security.tls.server_tls import PrincipalRules, subject_name
 from tests.support.certificates import Authority
 
 DN = "CN=kafka1,OU=ServiceUsers,O=Unknown,L=Unknown,ST=Unknown,C=Unknown"

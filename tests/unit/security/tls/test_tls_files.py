@@ -12,8 +12,14 @@ import pytest
 from cryptography import x509
 
 from registry.security.tls.contexts import server_context
-from registry.security.tls.key_material import KeyMaterial, keystore
-from registry.security.tls.tls_files import Authorities, FileSetting, TlsFiles, TlsSettings
+from registry.security.tls.tls_files import (
+    Authorities,
+    FileSetting,
+    KeyMaterial,
+    TlsFiles,
+    TlsSettings,
+    keystore,
+)
 from registry.security.watched_file import FileError
 from tests.support.certificates import DAY, Authority, replace
 

@@ -1,0 +1,191 @@
+"""Checks of schemas that are not registered: compatibility, and lint rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from registry.domain import errors as e
+from registry.domain.commands import Register
+from registry.domain.compatibility import subject_check
+from registry.domain.compatibility.explanation import ExplainRequest, explain
+from registry.domain.log_format.config_values import LEVELS, POLICIES
+from registry.domain.lookup import registration
+from registry.domain.model import TOP, Subject
+from registry.domain.parsing import querying
+from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.schema_queries import Source
+from registry.domain.principal import ANONYMOUS
+from registry.domain.queries import by_subject
+from registry.domain.rows.view import View
+from registry.domain.schemas import STRICT, InvalidSchema
+from registry.security.gate import Permission
+
+from .answers import Answer, json_answer, plain_answer
+from .bodies import schema_members, schema_request
+from .json_input import document, members, text
+from .operations import BODY_ERRORS, Call, Operation
+from .parameters import CONTEXT, LEVEL, NORMALIZE, VERBOSE, word
+from .permissions import in_handler, may_read, on_subject, require_references, require_resolved
+
+
+def check_version(call: Call, view: View) -> Querying[Answer]:
+    """``POST /compatibility/subjects/{subject}/versions/{version}``."""
+    return _check(call, view, by_subject.parse_version(call.path["version"]))
+
+
+def check_all(call: Call, view: View) -> Querying[Answer]:
+    """``POST /compatibility/subjects/{subject}/versions``: against the versions required by the level."""
+    return _check(call, view, None)
+
+
+def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
+    request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
+    require_references(call.access, view, call.subject, request.references or ())
+    shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": _level(call)}
+    body = yield from subject_check.answer(
+        view, call.memory, request, number, call.settings.defaults, **shown, may_read=may_read(call.access)
+    )
+    return plain_answer(body) if call.plain else Answer(body)
+
+
+def _level(call: Call) -> str | None:
+    level: str = call.args["level"].upper()
+    if level and level not in LEVELS:
+        raise e.INVALID_COMPATIBILITY()
+    return level or None
+
+
+def explain_two(call: Call, view: View) -> Querying[Answer]:
+    """``POST /compatibility/explain``."""
+    source = document(call.body)
+    schema_type = text(source.get("schemaType"), "schemaType")
+    old, new = (_side(source, name, schema_type) for name in ("old", "new"))
+    context = Subject(Subject.parse(call.args["context"]).context, "")
+    request = ExplainRequest(schema_members(old, "old"), schema_members(new, "new"), context, _policy(source))
+    for each in (request.old, request.new):
+        require_references(call.access, view, context, each.references or ())
+    body = yield from explain(view, request, plain=call.plain)
+    return plain_answer(body) if call.plain else Answer(body)
+
+
+def _side(source: dict[str, Any], name: str, schema_type: str | None) -> dict[str, Any]:
+    found = members(source.get(name), name)
+    if found is None:
+        raise e.UNPROCESSABLE(f"{name} must not be null (was null)")
+    return {"schema": found.get("schema"), "references": found.get("references"), "schemaType": schema_type}
+
+
+def _policy(source: dict[str, Any]) -> str:
+    given = text(source.get("compatibilityPolicy"), "compatibilityPolicy")
+    policy = (given or STRICT).upper()
+    if policy not in POLICIES:
+        raise e.UNPROCESSABLE(f"compatibilityPolicy must be one of {', '.join(POLICIES)}")
+    return policy
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/compatibility/subjects/{subject}/versions/{version}",
+        summary="Check if a schema is compatible with one version",
+        permission=on_subject(Permission.COMPATIBILITY),
+        sees_all=True,
+        handler=check_version,
+        request_schema="RegisterSchemaRequest",
+        response_schema="CompatibilityCheckResponse",
+        parameters=(NORMALIZE, VERBOSE, LEVEL),
+        plain=True,
+        errors=(
+            e.INVALID_VERSION,
+            e.VERSION_NOT_FOUND,
+            e.INVALID_SCHEMA,
+            e.INVALID_COMPATIBILITY,
+            *BODY_ERRORS,
+        ),
+    ),
+    Operation(
+        method="POST",
+        path="/compatibility/subjects/{subject}/versions",
+        summary="Check if a schema is compatible with the versions required by the compatibility level",
+        permission=on_subject(Permission.COMPATIBILITY),
+        sees_all=True,
+        handler=check_all,
+        request_schema="RegisterSchemaRequest",
+        response_schema="CompatibilityCheckResponse",
+        parameters=(NORMALIZE, VERBOSE, LEVEL),
+        plain=True,
+        errors=(e.INVALID_SCHEMA, e.INVALID_COMPATIBILITY, *BODY_ERRORS),
+    ),
+    Operation(
+        method="POST",
+        path="/compatibility/explain",
+        summary="Compare two schemas at all compatibility levels",
+        permission=in_handler(Permission.READ),
+        sees_all=True,
+        handler=explain_two,
+        request_schema="ExplainRequest",
+        needs_json=True,
+        response_schema="ExplainResponse",
+        parameters=(CONTEXT,),
+        errors=(e.INVALID_SCHEMA, *BODY_ERRORS),
+        plain=True,
+    ),
+)
+
+
+def lint(call: Call, view: View) -> Querying[Answer]:
+    """``POST /schemas/lint``."""
+    subject = _subject(call, view)
+    request = schema_request(call.body, subject.qualified)
+    require_references(call.access, view, subject, request.references or ())
+    try:
+        found = yield from _verdict(call, view, subject, request)
+    except e.RegistryError as error:
+        if error.code != e.INVALID_SCHEMA.code:
+            raise
+        found = {"valid": False, "message": error.message, "findings": []}
+    return json_answer(found)
+
+
+def _verdict(call: Call, view: View, subject: Subject, request: Register) -> Querying[dict[str, Any]]:
+    if not request.schema.strip():
+        raise e.INVALID_SCHEMA("Empty schema")
+    content = yield from registration.read(view, subject, request, new=True, normalize=False)
+    try:
+        normalized = yield from querying.normalized(content.source)
+        findings = yield from _findings(call, subject, content.source)
+    except InvalidSchema as error:
+        raise registration.invalid(request, error) from None
+    return {"valid": True, "schema": content.text, "normalized": normalized, "findings": findings}
+
+
+def _subject(call: Call, view: View) -> Subject:
+    name: str = call.args["subject"]
+    if not name:
+        return TOP
+    return require_resolved(call.access, Permission.COMPATIBILITY, view, Subject.parse(name))
+
+
+def _findings(call: Call, subject: Subject, source: Source) -> Querying[list[dict[str, Any]]]:
+    policy = call.settings.policies().policy(subject, ANONYMOUS)
+    found = []
+    for severity, rules in (("error", policy.lint_errors), ("warning", policy.lint_warnings)):
+        broken = (yield from querying.lint(source, rules)) if rules else ()
+        found += [{"severity": severity, **each._asdict()} for each in broken]
+    return found
+
+
+OWN_OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/schemas/lint",
+        summary="Validate a schema and check it against a subject's lint rules",
+        permission=in_handler(Permission.COMPATIBILITY),
+        sees_all=True,
+        handler=lint,
+        request_schema="RegisterSchemaRequest",
+        response_schema="LintResponse",
+        parameters=(word("subject", "The subject whose lint rules apply; empty: the top level"),),
+        errors=BODY_ERRORS,
+    ),
+)
