@@ -65,7 +65,7 @@ class Steps:
         part = done * _DRAWN // max(1, total)
         if part != self._part:
             self._part = part
-            bars.update(self._bar, complete=done, total=total, refresh=True)
+            bars.update(self._bar, completed=done, total=total, refresh=True)
 
     def _print(self, step: str, done: int, total: int) -> None:
         if step != self._step:

@@ -144,7 +144,8 @@ def _carry_out(
     if options.as_json:
         print_json(report.plan_json(planned, done))
     elif status in (OK, DRIFT):
-        print_lines([f"{len(planned.steps)} steps{' to take' if options.dry_run else ' taken'}"])
+        count = len(planned.steps)
+        print_lines([f"{count} step{'' if count == 1 else 's'}{' to take' if options.dry_run else ' taken'}"])
     return status
 
 

@@ -38,7 +38,7 @@ def test_every_rule_is_asked_for_and_no_release_is() -> None:
     for rule in dataclasses.fields(RELEASED):
         assert any(re.search(rf"rules\.{rule.name}\b", text) for text in sources.values()), rule.name
     named = {path.name for path, text in sources.items() if '"8.3"' in text}
-    assert named == {"association_rules.py", "settings.py"}
+    assert named == {"associations.py", "settings.py"}
 
 
 def test_a_subject_of_many_topics_costs_no_more_to_share_keep_or_leave() -> None:

@@ -129,7 +129,7 @@ def test_the_next_import_sets_back_what_a_killed_one_left(one: Place, other: Pla
         assert status == -signal.SIGKILL
         assert other.mode("killed") == "IMPORT"
         planned = verb(*words, "--dry-run")
-        assert "which this sets back first: killed" in planned.err
+        assert "their former modes are restored first: killed" in planned.err
         assert "mode of killed: READWRITE, as before" in planned.out
         assert other.mode("killed") == "IMPORT"
         done = verb(*words)
