@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 COMPUTING = (
     *sorted(str(path) for path in Path("tests").glob("test_*.py")),
-    *("tests/unit", "tests/simulation", "tests/api", "tests/fuzz", "tests/console"),
+    *("tests/unit", "tests/simulation", "tests/api", "tests/console"),
     *("tests/contract/snapshots", "tests/process/snapshots"),
 )
 CLUSTERS = (

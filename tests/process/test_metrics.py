@@ -142,6 +142,7 @@ def test_api_requests_are_counted_for_dashboards_of_others(registry: Registry) -
     assert found["karapace_http_requests_total GET /schemas/ids/{id} 404"] == 1
 
 
+@pytest.mark.logs_errors(r"the reader ended \(SIGKILL\)")
 def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data", "--readers", "1").wait()
     try:

@@ -124,6 +124,7 @@ def test_the_client_learns_that_the_process_was_killed(served: Registry) -> None
     assert get(served).status_code == 200
 
 
+@pytest.mark.logs_errors(r"the reader ended \(SIGKILL\)")
 def test_a_search_ends_with_the_process_that_answers(tmp_path: Path) -> None:
     filled.write_log(tmp_path / "data", filled.many(SUBJECTS))
     running = Registry(tmp_path / "data", "--readers", "1").wait()
