@@ -42,10 +42,11 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 
 
 @contextmanager
-def running(folder: Path, count: int) -> Iterator[tuple[str, list[Daemon]]]:
+def running(folder: Path, count: int, local: Path | None = None) -> Iterator[tuple[str, list[Daemon]]]:
     """Run a master and some workers for a ``with`` block; yield the master's URL and the workers.
 
-    Each worker is a host of its own, because Spark speculates on other hosts only.
+    Each worker is a host of its own, because Spark speculates on other hosts only. Executors keep their
+    temporary files in ``local``.
     """
     with ExitStack() as stack:
         first = stack.enter_context(Daemon(folder, "master.Master"))
@@ -55,7 +56,10 @@ def running(folder: Path, count: int) -> Iterator[tuple[str, list[Daemon]]]:
             own = folder / f"worker-{number}" if number else folder
             flags = ("--cores", "1", "--memory", "700m", "-d", str(own / "work"), url)
             host = f"127.0.0.{number + 1}"
-            workers.append(stack.enter_context(Daemon(own, "worker.Worker", *flags, host=host)))
+            worker = Daemon(own, "worker.Worker", *flags, host=host)
+            if local:
+                worker.environment["SPARK_LOCAL_DIRS"] = str(local)
+            workers.append(stack.enter_context(worker))
         known = "Successfully registered"
         until(lambda: all(known in each.output for each in workers), 120, "the workers to be known")
         yield url, workers

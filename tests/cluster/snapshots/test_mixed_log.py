@@ -36,6 +36,7 @@ from tests.cluster.snapshots.conftest import Daemon, running
 from tests.cluster.snapshots.test_spark_cluster import executors
 from tests.process.snapshots.test_spark import COMPACTS, compacted, many_logs
 from tests.process.snapshots.test_starting import credentials_are_looked_at
+from tests.support.disks import Disk
 from tests.support.kafka_topics import make_topic
 from tests.support.mixed_log import TABLES, mixed_log, produce
 from tests.support.running import ROOT, until
@@ -233,6 +234,25 @@ def test_a_location_that_refuses_executors_half_way_gets_a_whole_snapshot_later(
             assert set(catalogue.entries()) == {ready.id}, "only then the older one is deleted"
     finally:
         credentials_are_looked_at(s3, "inf")
+    is_plain(known, stored.read_manifest(location, ready.id), built)
+
+
+def test_a_disk_of_executors_that_fills_half_way_leaves_the_older_snapshot_until_there_is_a_whole_one(
+    tmp_path: Path, cluster: Cluster, built: Built
+) -> None:
+    with Disk(tmp_path / "disk") as disk, running(tmp_path, 2, disk.place) as (master, _):
+        known = replace(cluster.settings(tmp_path, built.topic), snapshots_spark_master=master)
+        location = Location.parse(known.snapshots_location)
+        with closing(open_catalogue(known)) as catalogue:
+            good = builder.build_now(known, catalogue, "local", silent, offset=1_000)
+            catalogue.put(entry := requested(known, built.plain))
+            failed = builder.build_request(known, catalogue, entry, "spark", once(engine.FOLDING, disk.fill))
+            disk.free()
+            assert failed.state == "failed"
+            assert "the disk of Spark's temporary files is full" in failed.reason, failed.reason
+            assert [each.id for each in stored.manifests(location)] == [good.id]
+            ready = builder.build_and_retire(known, catalogue, failed, "spark", silent)
+            assert good.id not in location.folders(), "only then the older one is deleted"
     is_plain(known, stored.read_manifest(location, ready.id), built)
 
 
