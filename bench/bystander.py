@@ -73,7 +73,7 @@ def ask(connection: http.client.HTTPConnection, kind: Kind, number: int) -> None
 
 
 def main() -> None:
-    """Send requests until told to stop."""
+    """Send requests until the event to stop is set."""
     connection = http.client.HTTPConnection(sys.argv[1], timeout=300)
     kind: Kind = "writes" if sys.argv[2] == "writes" else "reads"
     waited: list[float] = []

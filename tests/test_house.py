@@ -542,6 +542,8 @@ DIALECT_TEXTS = re.compile(
     r"|holds? what|likewise|as many as possible|a line each|one a line)\b",
     re.IGNORECASE,
 )
+# The same in docstrings and comments; files have a method tell().
+DIALECT_CODE = re.compile(r"\b(tell|tells|told|telling|heed(s|ed|ing)?|rhythms?)\b(?!\()", re.IGNORECASE)
 # A private function has a verb if it does something, and a noun or is_…, has_… if it answers.
 PARTICIPLE = re.compile(
     r"_((?!(need|feed|seed|speed|embed|exceed|proceed|reseed)$)[a-z]+ed|begun|bound|broken|brought|built|caught"
@@ -564,6 +566,13 @@ def pages() -> list[Path]:
 def test_words_are_plain(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     found = {number: match[0] for number, line in enumerate(lines, 1) if (match := STILTED.search(line))}
+    assert not found
+
+
+@for_each(modules(*PACKAGES, "bench", "deploy"))
+def test_docstrings_and_comments_use_the_words_of_the_field(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = {number: match[0] for number, line in enumerate(lines, 1) if (match := DIALECT_CODE.search(line))}
     assert not found
 
 

@@ -1,7 +1,7 @@
 """Java, and the jars of a Kafka broker and a ZooKeeper server, from public package indexes alone.
 
 PySpark's wheel carries a whole ZooKeeper, and the tool that brings the broker. To fetch ahead:
-``python -m deploy.local.jars``; ``--cached ELECTION`` tells by the exit status if that is not needed.
+``python -m deploy.local.jars``; with ``--cached ELECTION``, the exit status says if that is needed.
 """
 
 from __future__ import annotations

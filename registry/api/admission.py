@@ -15,7 +15,7 @@ OPEN_PATHS = frozenset({
     ("metrics",), ("openapi.json",),
 })  # fmt: skip
 
-# Tells clients without credentials how to authenticate; wrong credentials are refused here too.
+# Says to clients without credentials how to authenticate; wrong credentials are refused here too.
 WELCOME_PATH = ("me",)
 
 

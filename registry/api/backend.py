@@ -77,7 +77,7 @@ class Primacy(msgspec.Struct, frozen=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """State of a node as it tells the others. Counters begin with its start; offsets as in `NodeStatus`."""
+    """The report of a node to the others. Counters begin with its start; offsets as in `NodeStatus`."""
 
     node: str
     url: str
@@ -104,7 +104,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     writes: int = 0  # commands that this node decided as primary
     waiting: int = 0  # writes that wait
     primacies: list[Primacy] = []
-    age_s: float = 0.0  # time since the node told this
+    age_s: float = 0.0  # time since the node reported this
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ class PastRows:
         self._subject = Subject.parse(path["subject"]) if "subject" in path else TOP
         self._rows: dict[bytes, Sequence[tuple[bytes, bytes]]] = {}
         self._bytes = 0
-        # The rows include the log up to this offset, exclusively; ``None``: none have been told.
+        # The rows include the log up to this offset, exclusively; ``None``: none were reported.
         self.applied: int | None = None
 
     @contextmanager

@@ -133,7 +133,7 @@ def require_alias(access: Access, alias: Subject, target: Subject) -> None:
 def require_stored(access: Access, permission: Permission, subject: Subject, resource: str) -> None:
     """Raise 403 if this is not permitted on a subject that rows name and the client did not.
 
-    The message names the ``resource`` through which it was found, so that it does not tell the name.
+    The message names the ``resource`` through which it was found, which keeps the name secret.
     """
     if not access.may(permission, subject):
         raise DENIED_ON_RESOURCE(_format(permission), resource)

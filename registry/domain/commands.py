@@ -369,7 +369,7 @@ class NotPrimary(msgspec.Struct, frozen=True, tag="NotPrimary"):
 
 
 class Forgotten(msgspec.Struct, frozen=True, tag="Forgotten"):
-    """The idempotency key is too old to tell if the command was executed before; nothing was done now.
+    """The idempotency key is too old to know if the command was executed before; nothing was done now.
 
     Never sent to a client: a command that certainly was not executed is sent again with a newer key.
     """

@@ -46,7 +46,7 @@ class TooLong(Exception):
 
 
 def main() -> int:
-    """Search, and tell the parent; return the exit code."""
+    """Search, and report to the parent; return the exit code."""
     parent = started_by_parent("duplicates")
     wanted: SearchRequest = parent.request
     signal.alarm(TIME_MAX_S + SPARE_S)

@@ -173,7 +173,7 @@ class Hub:
         task.add_done_callback(self._tasks.discard)
 
     async def _beat(self) -> None:
-        """Tell the listeners where they are, so that those who see little do not resume far back."""
+        """Send the listeners their position, so that those who see little do not resume far back."""
         try:
             while self._listeners:
                 await asyncio.sleep(HEARTBEAT_S)

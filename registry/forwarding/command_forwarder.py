@@ -272,7 +272,7 @@ class Doubt:
 
     def __init__(self, before: bool) -> None:
         """``before``: the command was sent earlier, to primaries that honour idempotency keys."""
-        # The answer if no primary can tell the outcome.
+        # The answer if no primary knows the outcome.
         self.unknown: Unknown | None = Unknown(_IN_DOUBT, repeats=True) if before else None
         self._blind = False
 

@@ -223,7 +223,7 @@ def _target(*segments: str | None, **query: bool | str | list[str]) -> str:
 def outcome_of(status: int, body: bytes) -> Outcome:
     """Return the outcome in Confluent's answer, which names no offset, so it is 0 here.
 
-    An error of a proxy in between tells nothing of the write, unless it found fault with the request.
+    An error of a proxy in between says nothing about the write, unless it found fault with the request.
     """
     if status in _DONE:
         return Done(body, 0)

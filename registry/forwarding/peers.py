@@ -45,7 +45,7 @@ class Peers:
         """``node``: this node's id; ``url``: its public URL; ``body_bytes_max``: of a client's request.
 
         ``room`` limits the commands that wait for another node or for a primary. ``report`` makes what this
-        node tells the others of itself; ``address`` returns where they reach its peer endpoint.
+        node reports to the others; ``address`` returns where they reach its peer endpoint.
         """
         self._node_port = node_port
         self._security = security

@@ -1,7 +1,7 @@
 """Seconds that each step of a stop may take: one table, which all processes of a host read.
 
-At the signal, the supervisor lets the node resign and tells the readers to stop. Once they have ended, it
-tells the node to stop. A step ends as soon as nothing is left of it. What a process still holds when its time
+At the signal, the supervisor lets the node resign and stops the readers. Once they have ended, it
+stops the node. A step ends as soon as nothing is left of it. What a process still holds when its time
 is over is lost, because it is killed; so the supervisor's deadlines are the sums of the steps.
 """
 

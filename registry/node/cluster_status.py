@@ -63,7 +63,7 @@ class ClusterView:
         self._role_changed()
 
     def report(self) -> NodeReport:
-        """Return what this node tells of itself."""
+        """Return the report of this node for its peers."""
         node, state = self._node, status(self._node)
         sizes, writer, answered = node.store.stat(), node.writer.stat(), node.processes.answered()
         return NodeReport(

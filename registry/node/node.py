@@ -145,7 +145,7 @@ class Node:
         self.processes = Processes()
         # Lag of the event loop that serves readers and peers.
         self.pulse = Pulse()
-        # Progress of the start, which tells whether the rows came from a snapshot.
+        # Progress of the start, which knows whether the rows came from a snapshot.
         self.starting: StartProgress | None = None
         # Number of nodes that watch this one; set where peers are served.
         self.watchers: Callable[[], int] = lambda: 0

@@ -60,13 +60,13 @@ class StartingService:
         self._connections: set[ReaderConnection] = set()
 
     def open_session(self, connection: ReaderConnection) -> StartingSession:
-        """Begin to serve a reader and tell it that the node is still starting."""
+        """Begin to serve a reader, and report that the node is still starting."""
         self._connections.add(connection)
         connection.send(self._state())
         return StartingSession(self, connection)
 
     def send_state(self) -> None:
-        """Tell all readers that they may serve the rows, if they still talk to this service."""
+        """Notify all readers that they may serve the rows, if they still talk to this service."""
         for connection in self._connections:
             connection.send(self._state())
 

@@ -121,7 +121,7 @@ class ReaderBackend:
         return await self.node.ask(query, request)
 
     async def past(self, moment: Moment, owners: list[bytes], asker: str = "") -> OwnerRows:
-        """Return what the node tells, with sensitive metadata decrypted."""
+        """Return the answer of the node, with sensitive metadata decrypted."""
         return plain_owners(await self.ask(PAST, OwnersAt(moment, owners, asker)), self._cipher)
 
     async def events(self, position: int, wait_s: float) -> Page:

@@ -166,7 +166,7 @@ class NodeClient:
             assert isinstance(answer, Decided)
             outcome = answer.outcome
             if lost is not None and isinstance(outcome, Refused) and not self._is_final(outcome):
-                raise lost  # a refusal tells nothing about the first attempt
+                raise lost  # a refusal says nothing about the first attempt
             return outcome
 
     def _is_final(self, outcome: Refused) -> bool:

@@ -85,7 +85,7 @@ class WatchedFile(Generic[T]):
         """Take the file's new content, if it has changed and not been written to since the last check.
 
         Waiting for one check avoids reading a file that is half written, and a change that the file system's
-        clock is too coarse to tell from the previous one.
+        clock is too coarse to distinguish from the previous one.
         """
         try:
             identity = await asyncio.to_thread(self._identity)

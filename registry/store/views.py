@@ -72,7 +72,7 @@ class ProvenView:
         """Return nothing: blocks count all rows."""
 
     def history(self) -> History | None:
-        """Raise 503: the history tells ids of records that the log may lack."""
+        """Raise 503: the history has ids of records that the log may lack."""
         raise NOT_OF_THE_LOG(self._mismatch.reason)
 
     def _first_proven(self, row: Row | None, following: Callable[[bytes], Row | None]) -> Row | None:

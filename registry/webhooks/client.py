@@ -1,7 +1,7 @@
 """The HTTP client of webhooks: bounded in time and bytes, and unable to reach what the settings do not allow.
 
 It resolves a host itself, checks the addresses, and connects to one of them, so that nothing is resolved
-again in between. It follows no redirect unless told to, and then checks each hop alike. It reads no proxies
+again in between. It follows ``redirects`` redirects at most, and checks each hop alike. It reads no proxies
 from the environment: through one, the address could not be checked.
 """
 

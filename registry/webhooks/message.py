@@ -1,7 +1,7 @@
 """The request of a delivery: a signed CloudEvent in structured mode, as by Standard Webhooks.
 
 The secret of a receiver is derived from one secret of the cluster and from the webhook's identity and number
-of rotations. So all nodes know it, a copy of the log tells nobody, and a rotation makes a new one.
+of rotations. So all nodes know it, a copy of the log reveals it to nobody, and a rotation makes a new one.
 """
 
 from __future__ import annotations

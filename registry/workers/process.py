@@ -1,7 +1,7 @@
 """The worker process: answers queries one after another, each within its own time limit.
 
 It exits at the end of its input. A query's limit counts this process' own CPU time, so a busy machine does
-not change a result; the wall-clock limit only tells when nobody waits for the answer any more.
+not change a result; the wall-clock limit only says when nobody waits for the answer any more.
 """
 
 from __future__ import annotations

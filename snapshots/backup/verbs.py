@@ -53,7 +53,7 @@ class CommandFailed(Exception):
         self.status = status
 
 
-# Errors of reading rows that no fold has made; hashes tell only that the files are those of the manifest.
+# Errors of reading rows that no fold has made; hashes prove only that the files are those of the manifest.
 _SENSELESS = (ValueError, LookupError, struct.error, msgspec.MsgspecError, lmdb.BadValsizeError)
 
 

@@ -293,19 +293,12 @@ def _restart(task: Task) -> Task:
     return replace(task, began_ms=now_ms())
 
 
-def find_base(
-    location: Location, source: Source, end: int, entries: Mapping[str, Entry] = MappingProxyType({})
-) -> Manifest | None:
-    """Return the newest full snapshot that one at ``end`` may extend; see :func:`usable_bases`."""
-    return next(filter(is_full, usable_bases(location, source, end, entries)), None)
-
-
 def usable_bases(
     location: Location, source: Source, end: int, entries: Mapping[str, Entry] = MappingProxyType({})
 ) -> Iterator[Manifest]:
     """Yield the snapshots that one at ``end`` may extend, the newest first; log why others do not fit.
 
-    ``entries``: those of the catalogue, which tell if a snapshot was replaced or is not ready.
+    ``entries``: those of the catalogue, which say if a snapshot was replaced or is not ready.
     """
     situation = TargetLog(source.log.identity, end, source.retention_ms, source.margin_ms, now_ms(), {})
     for manifest in newest_first(each for each in stored.manifests(location) if each.offset <= end):

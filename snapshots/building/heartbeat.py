@@ -99,7 +99,7 @@ class BuildHeartbeat:
             thread.join()
 
     def reporting(self, progress: Progress) -> Progress:
-        """Return a progress that the next heartbeats tell, too."""
+        """Return a progress that the next heartbeats report, too."""
 
         def report(step: str, done: int, total: int) -> None:
             self._progress = BuildProgress(step, done, total)
@@ -127,7 +127,7 @@ class BuildHeartbeat:
             return True
 
     def interrupted(self) -> None:
-        """Release the request, as if this build had not begun, because its process was told to stop."""
+        """Release the request, as if this build had not begun, because its process was stopped."""
         with suppress(CatalogueError):
             if self._is_gone():
                 return

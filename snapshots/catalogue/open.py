@@ -38,7 +38,7 @@ def open_location(settings: Settings) -> Location:
 
 
 class _AnnouncedFiles:
-    """Files whose requests are told if they take long, until one has been answered."""
+    """Files whose requests are announced if they take long, until one has been answered."""
 
     def __init__(self, files: Files, text: str) -> None:
         self._files = files

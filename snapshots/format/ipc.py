@@ -116,7 +116,7 @@ def _slice(view: memoryview, at: int, length: int) -> memoryview:
 
 
 class _Table:
-    """A table of FlatBuffers: at ``at`` is the distance back to its vtable, which tells where fields are."""
+    """A table of FlatBuffers: at ``at`` is the distance back to its vtable, which says where fields are."""
 
     def __init__(self, view: memoryview, at: int) -> None:
         self._view, self._at = view, at

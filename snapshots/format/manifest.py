@@ -87,7 +87,7 @@ class BadManifest(Exception):
 
 
 class UnknownFormat(BadManifest):
-    """A manifest of a later release: nobody here can tell what it refers to."""
+    """A manifest of a later release; this one does not know what it refers to."""
 
 
 class Part(NamedTuple):
@@ -221,7 +221,7 @@ def new_id(offset: int, now_ms: int, random: int) -> str:
     """Return an id for a snapshot at ``offset``; ids sort by time and are names of folders.
 
     ``now_ms`` may be any number, since the times of markers come from the log's writers. ``random``: a
-    random number, of which 24 bits are used, to tell two snapshots of one second apart.
+    random number, of which 24 bits are used, to distinguish two snapshots of one second.
     """
     moment = datetime.fromtimestamp(min(max(0, now_ms), _LAST_MS) // 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
     return f"{moment}-{offset:012d}-{random & 0xFFFFFF:06x}"

@@ -84,11 +84,6 @@ def part_of(rows: list[Row]) -> tuple[Part, bytes]:
     return Part(part_name(sha256), len(rows), len(content), sha256, rows[0][0], rows[-1][0]), content
 
 
-def read_rows(data: bytes) -> Iterator[list[Row]]:
-    """Yield the rows of a part whose file has the content ``data``, in batches. Raises :class:`BadPart`."""
-    return (list(rows_of(batch)) for batch in read_batches(data))
-
-
 def read_batches(
     data: bytes | bytearray, *, only_keys: bool = False, changes: bool = False
 ) -> Iterator[pa.RecordBatch]:

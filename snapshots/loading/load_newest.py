@@ -124,7 +124,7 @@ class _Locations:
         return self._known[uri]
 
     def in_time(self, uri: str, request: Callable[[], _T]) -> _T:
-        """Return the result of a request to a location, see :func:`in_time`; waiting for it is told."""
+        """Return the result of a request to a location, see :func:`in_time`; waiting for it is announced."""
         text = f"waiting for the snapshots in {without_secrets(uri)}, at most {ANSWER_S:g} s"
         with announced_if_slow(text, self.observer.on_waiting):
             return in_time(request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from snapshots.building.task import Task, silent
 from snapshots.format.deltas import rows_between
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest, new_id
-from snapshots.format.parts import Row
+from snapshots.format.parts import Row, read_batches, rows_of
 from snapshots.format.stored import read_part
 from snapshots.format.writer import ManifestHeader, publish, write_run
 
@@ -126,3 +126,8 @@ def version(name: str, number: int, schema_id: int, text: str = '"int"', context
 def log_of(entries: Iterable[Entry]) -> list[Record]:
     """Return a log without holes."""
     return [Record(offset, 1000 + offset, *entry) for offset, entry in enumerate(entries)]
+
+
+def read_rows(data: bytes) -> Iterator[list[Row]]:
+    """Yield the rows of a part whose file has the content ``data``, in batches."""
+    return (list(rows_of(batch)) for batch in read_batches(data))

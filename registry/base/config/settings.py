@@ -746,7 +746,7 @@ class Settings:
 
     @property
     def main_address(self) -> ListenAddress:
-        """The address that others are told of: the first with http, or else the first."""
+        """The address to announce to others: the first with http, or else the first."""
         return next((each for each in self.addresses if each.scheme == "http"), self.addresses[0])
 
     @property

@@ -73,7 +73,7 @@ class RegistryClient:
 
     Paths are quoted already. Parameters that are ``None`` or false are not sent. ``kind``: the type of the
     answer, or of the items of a list, as in :mod:`.resources`; the answer is returned as it is. Every request
-    raises :class:`.errors.RegistryError`; a read of the past also if the answer tells the present.
+    raises :class:`.errors.RegistryError`; a read of the past also if the answer is about the present.
     """
 
     def __init__(self, addresses: Sequence[Address], tls: TlsFiles, timeout_s: float) -> None:
@@ -148,7 +148,7 @@ class RegistryClient:
 
 
 def _json(path: str, answer: Answer, kind: Any = Any) -> Any:
-    """Return the JSON of an answer, ``None`` if it is empty; raise the error that it tells."""
+    """Return the JSON of an answer, ``None`` if it is empty; raise the error that it reports."""
     if answer.is_success and not answer.content and kind is Any:
         return None
     try:

@@ -133,7 +133,7 @@ def _read(path: Path, bytes_max: int, *, others: int) -> bytes:
     return found
 
 
-# Where "registrar serve" listens unless it is told otherwise.
+# Where "registrar serve" listens by default.
 DEFAULT_URL = "http://127.0.0.1:8081"
 
 

@@ -147,7 +147,7 @@ class Place(TypedDict):
 
 
 class Registered(TypedDict):
-    """The answer to a registration; older registries tell only the id."""
+    """The answer to a registration; older registries return only the id."""
 
     id: int
     version: NotRequired[int | None]

@@ -219,7 +219,7 @@ async def _catalogue(settings: Settings, connections: Connections) -> AsyncItera
 
 
 async def _clock(settings: Settings, cluster: Cluster) -> AsyncIterator[Finding]:
-    """Compare the clock with the newest record's time: brokers do not tell their own."""
+    """Compare the clock with the newest record's time: brokers do not report their own."""
     if cluster.partition is None or cluster.partition.partitions != 1:
         return
     security = Security(**settings.security)

@@ -65,7 +65,7 @@ class Planning:
         return None
 
     def rejected(self, subject: str, version: Version, message: str) -> Outcome:
-        """Return the outcome of a version that is not valid; tell where names are that it lacks."""
+        """Return the outcome of a version that is not valid, with the files of the names that it lacks."""
         lacking = version.lacking(message)
         firsts = [self.lacking.setdefault(name, subject) for name in lacking]
         because = next((each for each in firsts if each != subject), "")
@@ -103,7 +103,7 @@ def import_versions(planning: Planning, unfinished: Collection[str] = ()) -> Non
 
 
 def _report_unclear_mode(planning: Planning) -> None:
-    """Tell of subjects that are in mode ``IMPORT`` already: it may be meant, so they stay in it."""
+    """Report subjects that are in mode ``IMPORT`` already: it may be meant, so they stay in it."""
     for subject in planning.wanted.versions:
         mode = planning.wanted.modes.get(subject, _IMPORT)
         if planning.registry.mode(subject) == _IMPORT and mode.upper() == _IMPORT:

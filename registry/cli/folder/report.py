@@ -49,7 +49,7 @@ def _consequences(plan: Plan) -> Counter[str]:
 
 
 def _consequence_lines(outcome: Outcome, more: Counter[str]) -> Iterator[str]:
-    """Yield how many refusals this one is the cause of; it is told once."""
+    """Yield how many refusals this one causes; it is reported once."""
     count = 0 if outcome.because or outcome.verdict not in REFUSED else more.pop(outcome.subject, 0)
     if count:
         yield f"    because of this, {count} more {'schema is' if count == 1 else 'schemas are'} refused"

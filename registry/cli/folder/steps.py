@@ -96,7 +96,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in order, and what is to be told before them. With problems no step is taken."""
+    """Steps in order, and what to report before them. With problems no step is taken."""
 
     steps: list[Step] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)

@@ -163,7 +163,7 @@ class RegistryReader:
             version = self.version(*place)
             self._progress(f"reading {self._client.url}", len(found), len(found) + len(left) + 1)
             if version is not None:
-                # Answers of other registries do not tell if a version is deleted.
+                # Answers of other registries do not say if a version is deleted.
                 found[place] = replace(version, deleted=version.deleted or self._is_deleted(place))
                 left += [target for each in version.references if (target := self._target(each, place[0]))]
         subjects: dict[str, list[Version]] = {}
@@ -225,7 +225,7 @@ class RegistryReader:
         return [place for place in places if Subject.parse(place[0]).context == context]
 
     def referrers(self, subject: str) -> list[tuple[str, int]]:
-        """Return the places of live versions that refer to a subject; none if the registry does not tell."""
+        """Return the places of live versions that refer to a subject; none if it does not list them."""
         ids: set[int] = set()
         for _, number in self.all_places(subject, deleted=False):
             path = f"{version_path(subject, number)}/referencedby"

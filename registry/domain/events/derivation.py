@@ -1,7 +1,7 @@
 """The event of a record: a function of that record alone, so that every node and every reading give the same.
 
 It follows the fold (:mod:`registry.domain.fold.fold`): a record is quarantined here if it is there, and an
-empty value and JSON's ``null`` mean the same as a tombstone. It cannot tell if a record changed any row: a
+empty value and JSON's ``null`` mean the same as a tombstone. It does not know if a record changed any row: a
 tombstone of what never existed is an event, too.
 """
 
@@ -74,7 +74,7 @@ def _event(record: Record, members: _Members) -> Event:
 
 
 def _members_of_key(key: Key) -> _Members:
-    """Return the members that a key tells."""
+    """Return the members that follow from a key."""
     if isinstance(key, NoopKey):
         return {}
     if isinstance(key, ContextKey):

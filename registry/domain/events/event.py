@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry of the change feed. Members that the record does not tell are absent.
+    """An entry of the change feed. Members unknown for a record are absent.
 
     A record with a context and no subject is about the context itself, in the default context also about the
     top level; one with neither is about the cluster.

@@ -1,7 +1,7 @@
 """Entries of the history: what the records of the log said of each owner, in the order of their offsets.
 
 An entry stays when compaction removes its record. Its key is the owner, packed as in row keys, and the
-offset. Its value begins with a hash of the record's key, and holds the event, without what the key tells.
+offset. Its value begins with a hash of the record's key, and holds the event, without what its key says.
 The cluster's own records have none, because each delivery of a webhook would leave one.
 """
 
@@ -105,7 +105,7 @@ def _entry(owner: bytes, canonical: bytes, event: Event | None) -> tuple[bytes, 
 
 
 def _encode_event(event: Event) -> bytes:
-    """Return an event without its offset, context and subject, which the entry's key tells."""
+    """Return an event without its offset, context and subject, which the entry's key says."""
     members: list[Any] = list(_members(event))
     members[0] = _CODES[event.kind]
     while members[-1] is None:

@@ -77,7 +77,7 @@ def rows_of(view: View, owner: bytes) -> list[Row]:
 
 
 def lost(entries: Sequence[HistoryEntry], found: Mapping[int, Record]) -> HistoryEntry | None:
-    """Return an entry without which the rows cannot be told, because its record is gone; ``None`` if none is.
+    """Return an entry that the rows need and whose record is gone; ``None`` if there is none.
 
     ``found``: the records of the entries that the log still has.
     """

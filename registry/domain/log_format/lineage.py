@@ -6,7 +6,7 @@ records are remembered, and compared whenever the log is opened or reached again
 
 * The newest record of each of the last few keys. Compaction keeps the last record of a key, so most of them
   are still there at the next check; a missing one proves nothing.
-* The leader epoch of the newest batch, if the log has epochs: brokers tell where the records of an epoch end,
+* The leader epoch of the newest batch, if the log has epochs: brokers say where the records of an epoch end,
   no matter what compaction removed (KIP-320).
 
 What such a comparison finds is a :class:`Mismatch`.

@@ -60,7 +60,7 @@ class SchemaContent(NamedTuple):
 
 
 class SchemaHead(NamedTuple):
-    """The part of a ``SCHEMA`` value that events tell."""
+    """The part of a ``SCHEMA`` value that events contain."""
 
     schema_id: int
     schema_type: str

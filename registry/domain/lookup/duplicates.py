@@ -209,7 +209,7 @@ def _ranges(view: View, prefix: str) -> list[tuple[bytes, Callable[[Subject], bo
 
 
 def _content(row: VersionRow) -> bytes:
-    """Return the guid of a schema with its type, which the guid does not tell."""
+    """Return the guid of a schema with its type, which the guid does not contain."""
     return row.md5 + entities.schema_type(row).encode()
 
 

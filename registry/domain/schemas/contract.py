@@ -253,7 +253,7 @@ class Format(Protocol):
         """Return digests of a part of the schema that can be found without parsing its text.
 
         They are equal if fingerprints are equal: ``own`` for schemas without dependencies, ``outer`` for all.
-        None: only the parser can tell.
+        None: that takes the parser.
         """
 
     def may_normalize_alike(self, one: bytes, other: bytes) -> bool:
@@ -276,7 +276,7 @@ class Format(Protocol):
     ) -> list[Difference]:
         """Return the reasons why ``reader`` cannot read data of ``writer``; empty if it can.
 
-        ``reader_is`` tells which of the two is being registered; the messages call them new and old.
+        ``reader_is``: which of the two is being registered; the messages call them new and old.
         ``policy``: the ``compatibilityPolicy`` in force; a format that has only one treats it as ``STRICT``.
         Raises :class:`InvalidSchema` for a leniently read schema that turns out invalid, and
         :class:`Exhausted`.

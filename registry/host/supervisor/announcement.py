@@ -1,4 +1,4 @@
-"""The lines with which a registry says that it serves, and what it does not heed."""
+"""Lines at the start: where the registry serves, and which variables it ignores."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Supervisor:
     """Keeps the children running until a signal."""
 
     def __init__(self, settings: Settings, endpoint: Path, report: Callable[[str], None]) -> None:
-        """``report`` tells the user why the registry cannot go on."""
+        """``report`` gives the user the reason why the registry ends."""
         self._settings = settings
         self._report = report
         given = pickle.dumps({"settings": settings, "endpoint": str(endpoint), "parent": os.getpid()})
@@ -211,7 +211,7 @@ class Supervisor:
     def _refuse(self, reason: str) -> None:
         if not self._refused:
             self._refused = reason
-            # Told before the others have stopped, which takes seconds.
+            # Announced before the others have stopped, which takes seconds.
             self._report(reason)
         self._stopping.set()
 

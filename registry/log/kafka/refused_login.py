@@ -35,7 +35,7 @@ class Listener(NamedTuple):
 
 
 async def probe(host: str, port: int) -> Listener | None:
-    """Return what listens at this address; ``None`` if that cannot be told. Sends nothing secret."""
+    """Return what listens at this address; ``None`` if that is unknown. Sends nothing secret."""
     for tls in (False, True):
         try:
             async with asyncio.timeout(PROBE_TIMEOUT_S):

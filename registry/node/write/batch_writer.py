@@ -116,7 +116,7 @@ class BatchWriter:
             with _log_errors_refuse():
                 batch = self._decide(view, commands, base)
             if batch.entries and any(each.deadline < self._clock() for each in commands):
-                # Nothing is appended for a client that would be told that the outcome is unknown.
+                # Nothing is appended for a client that would learn that the outcome is unknown.
                 return None
             try:
                 landed = self._append(view, commands, batch, base) if batch.entries else None

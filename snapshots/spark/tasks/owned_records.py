@@ -1,7 +1,7 @@
 """Records with their owner and version, and rows of a base among them: what tasks fold.
 
 Columns: ``owner`` (packed as in row keys), ``version`` (0 for records that are not of a version), ``offset``,
-``ts``, ``key`` and ``value``. A version with a plain key has no ``key``: the others tell it.
+``ts``, ``key`` and ``value``. A version with a plain key has no ``key``: it follows from the others.
 
 Owner and version of the keys of versions are found for whole batches, but for names with escapes or beyond
 ASCII, and names that row keys cut. All other keys are read one by one.

@@ -28,10 +28,10 @@ from snapshots.format.parts import (
     cut,
     part_of,
     read_batches,
-    read_rows,
     schema_of,
 )  # fmt: skip
 from snapshots.format.writer import OverlappingRuns, WrittenRows, merge_runs
+from tests.support.sample_snapshots import read_rows
 
 
 def written(batches: Iterable[Sequence[Row]]) -> tuple[list[Part], dict[str, bytes]]:

@@ -49,6 +49,7 @@ from snapshots.spark.tasks.summaries import (
     parts_table,
     tally_files,
 )
+from tests.support.sample_snapshots import read_rows
 from tests.unit.random_logs import fold, logs, rows_of
 
 MASK, BOUND, BATCH = 3, 600, 3
@@ -98,7 +99,7 @@ def test_columns_make_the_parts_that_rows_make(found: list[parts.Row], data: st.
     for content in by_rows.values():
         again = columns.read_columns(content)
         listed = list(zip(again.keys.to_pylist(), again.values.to_pylist(), strict=True))
-        assert listed == [row for batch in parts.read_rows(content) for row in batch]
+        assert listed == [row for batch in read_rows(content) for row in batch]
         assert columns.read_keys(content) == again.keys
 
 

@@ -78,7 +78,7 @@ def _refuse_binary(file: str, kind: str, ours: str) -> None:
 
 
 def _kind(file: str, stated: str) -> str:
-    """Return PEM, PKCS12 or JKS: as the file begins, or as it was told if the file cannot be read."""
+    """Return PEM, PKCS12 or JKS: as the file begins, or as ``stated`` if it cannot be read."""
     try:
         with Path(file).open("rb") as opened:
             start = opened.read(4)

@@ -79,7 +79,7 @@ def _text(value: object, otherwise: str) -> str:
 
 
 def outline(text: str) -> Fingerprints | None:
-    """Return digests comparable with a schema's fingerprints, or None if only the parser can tell."""
+    """Return digests comparable with a schema's fingerprints, or None if that takes the parser."""
     if len(text) > GLANCE_MAX:
         return None
     glance = _Glance()

@@ -182,7 +182,7 @@ class JsonFormat(Comparing[JsonSchema]):
 
 
 def outline(text: str) -> Fingerprints | None:
-    """Return digests of the strings in the text, in their order, or None if only the parser can tell.
+    """Return digests of the strings in the text, in their order, or None if that takes the parser.
 
     They are comparable with a schema's fingerprints. Equal canonical texts have equal outlines. Numbers are
     left out, because they have many spellings.

@@ -164,7 +164,7 @@ class Source:
 
 
 def outline(text: str) -> Fingerprints | None:
-    """Return digests of the numbered names in the text, or None if only the parser can tell.
+    """Return digests of the numbered names in the text, or None if that takes the parser.
 
     They are comparable with a schema's fingerprints: equal for texts with equal canonical texts, different
     for most others. The word before a name distinguishes fields and constants from options, so the name's

@@ -206,7 +206,7 @@ class _Builder:
             self._options(proto.options, field.options, scope)
 
     def _type(self, proto: FieldDescriptorProto, name: str, scope: str) -> None:
-        """Set the type; an unknown name stays as it is, without telling messages from enums."""
+        """Set the type; an unknown name stays as it is, without a distinction of messages and enums."""
         scalar = _SCALARS.get(name)
         if scalar is not None:
             proto.type = scalar
