@@ -16,7 +16,7 @@ class Series(NamedTuple):
 
     name: str
     points: Sequence[tuple[float, float]]
-    colour: str
+    color: str
     dashed: bool = False
 
 
@@ -65,7 +65,7 @@ def draw(title: str, series: Sequence[Series]) -> str:
     for number, each in enumerate(series):
         parts += _line(each, across, up)
         y = TOP + 14 + 22 * number
-        parts.append(f'<circle cx="{RIGHT + 24}" cy="{y - 4}" r="4" fill="{each.colour}"/>')
+        parts.append(f'<circle cx="{RIGHT + 24}" cy="{y - 4}" r="4" fill="{each.color}"/>')
         parts.append(f'<text x="{RIGHT + 36}" y="{y}">{escape(each.name)}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
@@ -74,8 +74,8 @@ def _line(series: Series, across: Axis, up: Axis) -> list[str]:
     places = [(across.at(x), up.at(y)) for x, y in series.points]
     path = "M" + "L".join(f"{x} {y}" for x, y in places)
     dash = ' stroke-dasharray="5 4"' if series.dashed else ""
-    dots = [f'<circle cx="{x}" cy="{y}" r="4" fill="{series.colour}"/>' for x, y in places]
-    return [f'<path d="{path}" fill="none" stroke="{series.colour}" stroke-width="2"{dash}/>', *dots]
+    dots = [f'<circle cx="{x}" cy="{y}" r="4" fill="{series.color}"/>' for x, y in places]
+    return [f'<path d="{path}" fill="none" stroke="{series.color}" stroke-width="2"{dash}/>', *dots]
 
 
 def _short(value: float) -> str:

@@ -60,7 +60,7 @@ DISTURBED = re.compile(r"bystander|during")
 LEAST = 3
 WAIT_S = 1800.0
 BATCH = 5000
-COLOURS = (
+COLORS = (
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f",
     "#bcbd22", "#17becf", "#000000", "#aa7700", "#66aa00", "#aa0077", "#0077aa", "#777700",
 )  # fmt: skip
@@ -198,8 +198,8 @@ def defects(axis: str, points: Points) -> Iterator[str]:
 def chart(title: str, points: Points, names: Sequence[str], file: Path) -> None:
     """Draw milliseconds by the amount stored."""
     series = [
-        Series(name, [(count, points[count][name] * 1000) for count in sorted(points)], colour)
-        for name, colour in zip(names, COLOURS, strict=False)
+        Series(name, [(count, points[count][name] * 1000) for count in sorted(points)], color)
+        for name, color in zip(names, COLORS, strict=False)
     ]
     file.write_text(draw(title, series), encoding="utf-8")
 

@@ -269,10 +269,10 @@ def chart(rows: list[Row], file: Path) -> None:
         Series("with a snapshot", [(row.schemas, row.load.seconds) for row in rows], "#2ca02c"),
         Series("kept store", [(row.schemas, row.kept.seconds) for row in rows], "#9467bd"),
     ]
-    colours = ("#ff7f0e", "#d62728", "#7f7f7f", "#8c564b")
+    colors = ("#ff7f0e", "#d62728", "#7f7f7f", "#8c564b")
     others = [
-        Series(name, points, colour, dashed=True)
-        for (name, points), colour in zip(PUBLISHED.items(), colours, strict=True)
+        Series(name, points, color, dashed=True)
+        for (name, points), color in zip(PUBLISHED.items(), colors, strict=True)
     ]
     file.write_text(draw("Seconds until ready, by number of schemas", [*ours, *others]), encoding="utf-8")
 

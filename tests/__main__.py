@@ -2,7 +2,7 @@
 
 The tests of the first group mostly compute; those of the second start one registry each and ask it as a user
 would; those of the third start brokers, clusters and parts of nodes and wait for them, and could time out if
-more than one neighbour for each of two cores competed with them. All groups take about as long. One line is
+more than one neighbor for each of two cores competed with them. All groups take about as long. One line is
 printed for each file, and failures and the most expensive files at the end. With arguments, this is pytest.
 """
 

@@ -133,7 +133,7 @@ def operations(searches: Searches | None) -> tuple[Operation, ...]:
         Operation(
             method="GET",
             path="/admin/duplicates",
-            summary="Search for schemas that are equal after normalisation; answers with JSON lines",
+            summary="Search for schemas that are equal after normalization; answers with JSON lines",
             permission=ADMINS,
             node_handler=duplicates_of(searches),
             parameters=(

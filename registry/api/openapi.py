@@ -54,7 +54,7 @@ _HEADERS: Json = {
     "X-Request-ID": {"description": "The request's, or a generated one", "schema": {"type": "string"}},
 }
 _EQUAL_TO: Json = {
-    "description": "An earlier version of the subject that is equal after normalisation",
+    "description": "An earlier version of the subject that is equal after normalization",
     "schema": {"type": "integer", "format": "int32"},
 }
 _AT_OFFSET: Json = {

@@ -1,6 +1,6 @@
-"""Output of verbs: tables and colours for people, JSON for programs, and exit statuses.
+"""Output of verbs: tables and colors for people, JSON for programs, and exit statuses.
 
-Colours and lines are drawn only on a terminal, and ``NO_COLOR`` is obeyed. Elsewhere a table is aligned text
+Colors and lines are drawn only on a terminal, and ``NO_COLOR`` is obeyed. Elsewhere a table is aligned text
 that is never cut.
 """
 
@@ -128,6 +128,6 @@ def _console(file: TextIO) -> Any:
     from rich.console import Console  # noqa: PLC0415 - as above
 
     width = None if file.isatty() else _UNLIMITED
-    # By itself, rich would keep bold type; without a colour system it writes no style at all.
-    colours: Any = {"color_system": None} if os.environ.get("NO_COLOR") else {}
-    return Console(file=file, highlight=False, markup=False, emoji=False, width=width, **colours)
+    # By itself, rich would keep bold type; without a color system it writes no style at all.
+    colors: Any = {"color_system": None} if os.environ.get("NO_COLOR") else {}
+    return Console(file=file, highlight=False, markup=False, emoji=False, width=width, **colors)

@@ -2,7 +2,7 @@
 
 A request is signed over its method, path, body, a nonce, and the time on the *receiver's* own clock, which
 begins anywhere and counts on; the sender has learned it from the receiver's signed identity. So clocks
-need not be synchronised, changes of the wall clock do not matter, and replays are rejected: an old time, a
+need not be synchronized, changes of the wall clock do not matter, and replays are rejected: an old time, a
 nonce seen within the window, the time of another node's clock, or of the same node's clock before a restart.
 An answer is signed over the nonce of its request. The body enters the signature by its hash, so that an
 unauthenticated request is rejected before its body is read.

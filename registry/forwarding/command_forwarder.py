@@ -271,7 +271,7 @@ class Doubt:
     """Tracks if earlier attempts may have executed a command, and interprets later outcomes by that."""
 
     def __init__(self, before: bool) -> None:
-        """``before``: the command was sent earlier, to primaries that honour idempotency keys."""
+        """``before``: the command was sent earlier, to primaries that honor idempotency keys."""
         # The answer if no primary knows the outcome.
         self.unknown: Unknown | None = Unknown(_IN_DOUBT, repeats=True) if before else None
         self._blind = False
@@ -288,7 +288,7 @@ class Doubt:
             case Done():
                 return outcome
             case Refused(code):
-                # A primary that honours idempotency keys has checked earlier attempts, unless it failed.
+                # A primary that honors idempotency keys has checked earlier attempts, unless it failed.
                 looked = reply.repeats and not self._blind and not str(code).startswith("5")
                 return outcome if looked else self.unknown or outcome
             case Unknown():

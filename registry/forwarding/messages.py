@@ -137,7 +137,7 @@ class PeerStatus(msgspec.Struct, frozen=True):
     role: str
     # Its own clock, which signed requests to it must name (signing.py).
     clock_ms: int = 0
-    # True if it honours idempotency keys.
+    # True if it honors idempotency keys.
     repeats: bool = False
 
 

@@ -47,7 +47,7 @@ class NodePort(Protocol):
 
     @property
     def repeats(self) -> bool:
-        """True if the local writer honours idempotency keys."""
+        """True if the local writer honors idempotency keys."""
         ...
 
     def submit(self, pending: PendingCommand) -> None:

@@ -139,7 +139,7 @@ class PrimaryClient:
         """Send a command and return the primary's outcome; :class:`NotPrimary` if it was not sent to its end.
 
         A command whose outcome does not arrive, in time or at all, is :class:`Unknown`. One in doubt that is
-        not idempotent is sent only to a primary that honours idempotency keys. ``pending.repeats`` is set to
+        not idempotent is sent only to a primary that honors idempotency keys. ``pending.repeats`` is set to
         what holds for the connection that the command was sent over.
         """
         outcome = await self._ask_once(pending)

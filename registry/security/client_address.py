@@ -8,7 +8,7 @@ from collections.abc import Iterable
 _HEADER = b"x-forwarded-for"
 _HOPS_MAX = 20
 _IPV6_PREFIX = 64  # of a network that one client can have for itself
-# Of networks that one organisation or provider gives to many clients, or one attacker can rent.
+# Of networks that one organization or provider gives to many clients, or one attacker can rent.
 _WIDE_PREFIXES = {4: 24, 6: 56}
 
 

@@ -97,7 +97,7 @@ def _touch_all(txn: lmdb.Transaction[bytes]) -> None:
 
 
 def _touch_some(txn: lmdb.Transaction[bytes]) -> None:
-    """Read a sample of rows: repeatedly the one half-way between two neighbours in the sample."""
+    """Read a sample of rows: repeatedly the one half-way between two neighbors in the sample."""
     with txn.cursor() as cursor:
         if not cursor.first():
             return

@@ -243,13 +243,13 @@ class Counting:
         return found
 
     def _merge(self, begin: bytes) -> None:
-        """Merge a block with a neighbour, if both together are small and may share a block."""
+        """Merge a block with a neighbor, if both together are small and may share a block."""
         at = self._block_of(begin)  # It may have been merged with another one.
-        neighbours = [self._block_of(at.end)] if at.end < END else []
+        neighbors = [self._block_of(at.end)] if at.end < END else []
         if self._blocks.set_range(PREFIX + at.begin) and self._blocks.prev():
             key = self._blocks.key()
-            neighbours += [self._block_of(key[1:])] if key.startswith(PREFIX) else []
-        for each in neighbours:
+            neighbors += [self._block_of(key[1:])] if key.startswith(PREFIX) else []
+        for each in neighbors:
             first, second = sorted((each, at))
             if each.counts is None or at.counts is None or each.part != at.part:
                 continue

@@ -53,7 +53,7 @@ def _host() -> str:
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()[:8]
         space = (_PROC / "self/ns/pid").stat().st_ino
-    except OSError:  # another system: then ended processes are not recognised
+    except OSError:  # another system: then ended processes are not recognized
         boot, space = "", 0
     return f"{socket.gethostname()}/{boot}.{space}"
 

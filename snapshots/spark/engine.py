@@ -41,7 +41,7 @@ FINDING, FOLDING, WRITING = "finding changed owners", "folding the log", "writin
 VERIFYING = "verifying the parts"
 # With more owners of records since the base, the whole log is folded instead.
 OWNERS_MAX = 1_000_000
-# A build of fewer records is over before Java's optimising compiler pays.
+# A build of fewer records is over before Java's optimizing compiler pays.
 BRIEF = 300_000
 # Errors of tasks, and of Spark, after which the log may be folded once more.
 _FOLDED_AGAIN = (BadChunk.__name__, WrongPart.__name__)

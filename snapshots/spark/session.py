@@ -46,7 +46,7 @@ _BRIEF_SQL = {
 _QUIET = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
 # By default, Java runs a full collection after loading 21 MB of classes, in the middle of the work.
 _JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
-# Builds end before full optimisation of all warm code pays, so only the hottest code gets it, or none.
+# Builds end before full optimization of all warm code pays, so only the hottest code gets it, or none.
 _BRIEF = "-XX:TieredStopAtLevel=1"
 _LONG = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
@@ -68,7 +68,7 @@ _kept: set[SparkContext] = set()
 def open_session(settings: Settings, *, brief: bool = False, keep: bool = False) -> Iterator[SparkSession]:
     """Open a session for a ``with`` block: one that runs, as that of ``spark-submit``, else a new one.
 
-    ``brief``: for little work, without Java's optimising compiler. ``keep``: leave the session running for
+    ``brief``: for little work, without Java's optimizing compiler. ``keep``: leave the session running for
     the next call, unless the block fails: what a failed build has left in it must not harm the next one.
     Raises :class:`..task.BuildFailed` if there is no Java, no connector or no such Spark.
     """

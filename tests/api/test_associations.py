@@ -1,4 +1,4 @@
-"""Associations: their records, and behaviour that conversations cannot express."""
+"""Associations: their records, and behavior that conversations cannot express."""
 
 from __future__ import annotations
 

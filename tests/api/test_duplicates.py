@@ -1,4 +1,4 @@
-"""Schemas that are equal once normalised: listed for clean-up, and reported at registration."""
+"""Schemas that are equal once normalized: listed for clean-up, and reported at registration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from registry.domain.lookup.duplicates import (
     COLLECTING,
-    NORMALISING,
+    NORMALIZING,
     Bounds,
     DuplicateGroup,
     TooManySchemas,
@@ -123,7 +123,7 @@ class TestList:
         told: list[tuple[str, int, int]] = []
         with twice.backend.view() as view:
             finished(find_groups(view, ":*:", deleted=False, progress=lambda *step: told.append(step)))
-        assert told == [(step, done, 9) for step in (NORMALISING, COLLECTING) for done in range(1, 10)]
+        assert told == [(step, done, 9) for step in (NORMALIZING, COLLECTING) for done in range(1, 10)]
 
     def test_what_is_listed_is_bounded_and_the_rest_is_counted(self, twice: Api) -> None:
         for number in range(3, 7):

@@ -1,4 +1,4 @@
-"""Behaviour that all resources share: headers, media types, methods, bodies, and the shape of errors."""
+"""Behavior that all resources share: headers, media types, methods, bodies, and the shape of errors."""
 
 from __future__ import annotations
 

@@ -364,7 +364,7 @@ def test_an_alias_stays_in_its_context_and_is_one_step(api: Api) -> None:
     )
 
 
-def test_normalising(api: Api) -> None:
+def test_normalizing(api: Api) -> None:
     api.register("s", STRING)
     odd = '{"type":"record","fields":[{"type":{"type":"string"},"name":"a","default":""}],"name":"R"}'
     assert api.post("/subjects/t/versions?normalize=true", {"schema": odd}).json["schema"] == A

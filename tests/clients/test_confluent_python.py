@@ -363,7 +363,7 @@ def test_a_reader_with_the_latest_version_migrates(
 
 
 def test_normalize_finds_a_schema_in_other_words(confluent: Confluent, client: _Blocking, topic: str) -> None:
-    """Once normalised, the order of a type's attributes and a namespace within the name do not matter."""
+    """Once normalized, the order of a type's attributes and a namespace within the name do not matter."""
     subject = f"{topic}-value"
     schema_id = client.register_schema(subject, Schema(USER_TEXT), normalize_schemas=True)
     reworded = Schema(

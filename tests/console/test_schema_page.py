@@ -103,7 +103,7 @@ def tab(page: Page, name: str) -> Locator:
 
 
 TABS = ("Schema", "Compare", "References", "Ids", "Metadata", "Config and mode", "History")
-# A phone at night for all, a desk at day for those with the most colours.
+# A phone at night for all, a desk at day for those with the most colors.
 SIGHTS = ((NARROW, "dark", TABS), (WIDE, "light", TABS[1:3]))
 
 
@@ -339,7 +339,7 @@ def test_hostile_names_and_texts_stay_text(filled: httpx.Client, opened: Open) -
 
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(39_000, marks=pytest.mark.long)])
-def test_large_schemas_are_shown_without_colours_and_the_page_stays_responsive(
+def test_large_schemas_are_shown_without_colors_and_the_page_stays_responsive(
     filled: httpx.Client, opened: Open, count: int
 ) -> None:
     fields = [field(f"field_{index:06}", doc="x" * 60) for index in range(count)]

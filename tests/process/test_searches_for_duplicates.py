@@ -70,7 +70,7 @@ def stopped(served: Registry) -> Iterator[tuple[int, Iterator[str]]]:
         received = answer.iter_lines()
         assert json.loads(next(received)) == {"progress": {"step": "starting", "done": 0, "total": 0}}
         steps = (json.loads(line)["progress"]["step"] for line in received)
-        assert next(step for step in steps if step != "starting") == "normalising the schemas"
+        assert next(step for step in steps if step != "starting") == "normalizing the schemas"
         [pid] = until(lambda: searching(served), WAIT_S, "the process that searches")
         os.kill(pid, signal.SIGSTOP)
         yield pid, received

@@ -1,5 +1,5 @@
 """Nodes of the simulated cluster: the real role, write loop, claim, writer and follower over a simulated log,
-store and election. Waiting, and the sockets between nodes in production, are modelled here.
+store and election. Waiting, and the sockets between nodes in production, are modeled here.
 """
 
 from __future__ import annotations

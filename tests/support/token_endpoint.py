@@ -44,11 +44,11 @@ class TokenEndpoint(Process):
         )
         self.environment = {"PYTHONPATH": str(ROOT)}
 
-    def answer(self, **behaviour: Any) -> None:
+    def answer(self, **behavior: Any) -> None:
         """Answer differently from now on, see the handler below."""
-        written = self.folder / "behaviour.new"
-        written.write_text(json.dumps({"lifetime_s": 300.0} | behaviour))
-        written.rename(self.folder / "behaviour.json")
+        written = self.folder / "behavior.new"
+        written.write_text(json.dumps({"lifetime_s": 300.0} | behavior))
+        written.rename(self.folder / "behavior.json")
 
     def ready(self) -> bool:
         return listens(self.port)
@@ -102,32 +102,32 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        behaviour = json.loads((self.folder / "behaviour.json").read_text())
-        if behaviour.get("silent"):
+        behavior = json.loads((self.folder / "behavior.json").read_text())
+        if behavior.get("silent"):
             self.rfile.read()
             return
         client = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
-        if "status" in behaviour:
-            self._reply(behaviour["status"], behaviour.get("body", {}))
+        if "status" in behavior:
+            self._reply(behavior["status"], behavior.get("body", {}))
         elif self.headers["Authorization"] != f"Basic {client}":
             self._reply(401, {"error": "invalid_client", "error_description": "unknown client"})
         elif form["grant_type"] != ["client_credentials"]:
             self._reply(400, {"error": "unsupported_grant_type"})
         else:
-            self._reply(200, self._token(behaviour, form.get("scope", [""])[0]))
+            self._reply(200, self._token(behavior, form.get("scope", [""])[0]))
             print("issued", flush=True)
 
-    def _token(self, behaviour: dict[str, Any], scope: str) -> dict[str, Any]:
-        now = behaviour.get("now", time.time())
+    def _token(self, behavior: dict[str, Any], scope: str) -> dict[str, Any]:
+        now = behavior.get("now", time.time())
         claims = {
             "iss": f"http://{self.headers['Host']}",
             "sub": CLIENT_ID,
-            "aud": behaviour.get("audience", AUDIENCE),
+            "aud": behavior.get("audience", AUDIENCE),
             "iat": now,
-            "exp": now + behaviour["lifetime_s"],
+            "exp": now + behavior["lifetime_s"],
         }
         token = signed(self.folder, claims | ({"scope": scope} if scope else {}))
-        return {"access_token": token, "token_type": "Bearer", "expires_in": behaviour["lifetime_s"]}
+        return {"access_token": token, "token_type": "Bearer", "expires_in": behavior["lifetime_s"]}
 
     def _reply(self, status: int, body: Any) -> None:
         data = json.dumps(body).encode()

@@ -15,7 +15,7 @@ _ONLY_DIGITS = re.compile(r"[0-9.]+")
 _EXTENSION = re.compile(r"[A-Za-z]{1,255}=[\x21-\x7e \t\r\n]{0,1000}")
 _CHROOT = re.compile(r"(/[^/\s\0]+)+")
 # Hosts to listen on that are not addresses at which this host can be reached.
-ANY_HOST = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 (recognised, not listened on)
+ANY_HOST = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 (recognized, not listened on)
 _PORTS = {"http": 80, "https": 443}
 # ``sig`` holds the signature of Azure's URIs. A user without a password may be Azure's ``container@account``.
 _SECRET = re.compile(
@@ -77,7 +77,7 @@ def read_url(value: object) -> str:
 
 
 # Addresses by which this machine reaches listeners on all addresses.
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (recognised, not listened on)
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (recognized, not listened on)
 
 
 class ListenAddress(NamedTuple):

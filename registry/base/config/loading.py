@@ -257,7 +257,7 @@ def _unknown(given: _GivenValue, known: Mapping[str, Setting]) -> str:
 
 
 def _format_value(name: str, value: object) -> str:
-    """Return a value for a message; a misspelt secret is hidden too."""
+    """Return a value for a message; a misspelled secret is hidden too."""
     if value not in ("", HIDDEN) and _SECRET_LIKE.search(name):
         return quoted(HIDDEN)
     if isinstance(value, str):

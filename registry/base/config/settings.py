@@ -816,7 +816,7 @@ GROUP_TITLES = {
     "cluster": "Cluster: several nodes on a Kafka topic",
     "security": "Security between nodes and with Kafka",
     "tls": "TLS on the public port",
-    "access": "Authentication and authorisation",
+    "access": "Authentication and authorization",
     "rules": "Rules for schemas",
     "encoder": "Sensitive metadata",
     "limits": "Limits",

@@ -54,7 +54,7 @@ _SERVICE_LINK = re.compile(
     r"(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
 _SERVICE_PORT = re.compile(r"(\w+_)?PORT")
-# Similarity from which on a name is taken for a misspelt setting.
+# Similarity from which on a name is taken for a misspelled setting.
 _MISSPELT = 0.8
 
 
@@ -68,7 +68,7 @@ class Variables(NamedTuple):
 def sort_variables(environment: Mapping[str, str], prefix: str, known: Collection[str]) -> Variables:
     """Return the variables that begin with ``prefix``; ``known`` has the names of settings.
 
-    A name is taken for a setting if it resembles one or begins with the same word as one, so that a misspelt
+    A name is taken for a setting if it resembles one or begins with the same word as one, so a misspelled
     setting is an error while variables that others made for purposes of their own do not matter.
     """
     words = {name.partition("_")[0] for name in known}

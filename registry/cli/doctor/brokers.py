@@ -232,7 +232,7 @@ async def _clock(settings: Settings, cluster: Cluster) -> AsyncIterator[Finding]
                     "clock",
                     f"the newest record, at offset {message.offset}, is from {ahead_s:.0f} s in the future: "
                     "the clock of this host is slow, or that of the primary was fast",
-                    "synchronise the clocks of all hosts (NTP)",
+                    "synchronize the clocks of all hosts (NTP)",
                 )
             else:
                 yield fine("clock", "the newest record is not from the future")

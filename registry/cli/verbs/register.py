@@ -37,7 +37,7 @@ _STATUS = (
     "--reference", "refers", multiple=True, metavar="NAME=SUBJECT:VERSION", help="A reference; repeatable."
 )
 @click.option("--references", default="", metavar="FILE", help="JSON array of references, as in the API.")
-@click.option("--normalize", is_flag=True, help="Normalise the schema.")
+@click.option("--normalize", is_flag=True, help="Normalize the schema.")
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Metadata; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="PATH=TAG", help="A tag in the metadata; repeatable.")
 @click.option("--rule-set", default="", metavar="FILE", help="JSON object with the rule set, as in the API.")

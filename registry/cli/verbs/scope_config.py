@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=VerbGroup)
 def config() -> None:
-    """Show or change compatibility levels, normalisation, aliases and other config."""
+    """Show or change compatibility levels, normalization, aliases and other config."""
 
 
 @config.command("map", cls=Verb, epilog="Exit status: 0.")
@@ -106,7 +106,7 @@ def _get(
     help="Compatibility policy of JSON schemas.",
 )
 @click.option(
-    "--normalize", type=bool, metavar="true|false", help="Normalise schemas when they are registered."
+    "--normalize", type=bool, metavar="true|false", help="Normalize schemas when they are registered."
 )
 @click.option("--alias", metavar="SUBJECT", help="Make SUBJECT an alias of this one.")
 @click.option(

@@ -146,7 +146,7 @@ def _export(loaded: Loaded, **options: Any) -> int:
     return run_command("export", loaded, options)
 
 
-_DOES = f"""List schemas that are equal after normalisation.
+_DOES = f"""List schemas that are equal after normalization.
 
 SOURCE is a snapshot, by {SNAPSHOT}; or {REGISTRY}.
 """

@@ -29,7 +29,7 @@ from registry.domain.schemas import FORMATS
 EARLIER_VERSIONS_MAX: Final = 10
 
 # The steps of a search, in their order.
-NORMALISING, COLLECTING = "normalising the schemas", "collecting the groups"
+NORMALIZING, COLLECTING = "normalizing the schemas", "collecting the groups"
 
 _MD5_BYTES: Final = 16
 _ALL: Final = 1 << 62
@@ -130,7 +130,7 @@ def find_groups(
             yield registered
             progress(step, done, max(done, total))
 
-    forms = yield from _forms_of(view, walk(NORMALISING), bounds)
+    forms = yield from _forms_of(view, walk(NORMALIZING), bounds)
     repeated = _find_repeated(forms)
     if not repeated:
         return Duplicates([], 0)

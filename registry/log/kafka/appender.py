@@ -2,7 +2,7 @@
 
 A claim is a producer id and epoch from ``InitProducerId``, with one transactional id for the whole cluster.
 No transaction is ever opened. Once the log holds a batch of a newer epoch, the broker rejects batches of
-older ones. The sequence number lets the broker recognise a batch that is sent again.
+older ones. The sequence number lets the broker recognize a batch that is sent again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// Bundles the libraries of the console into ../static, and gathers their licences: node registry/ui/bundle/build.mjs
+// Bundles the libraries of the console into ../static, and gathers their licenses: node registry/ui/bundle/build.mjs
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,7 +17,7 @@ for (const name of ["vendor.js", "vendor-editor.js"]) {
     format: "esm",
     target: "es2022",
     minify: true,
-    legalComments: "none", // the licences are in a file of their own
+    legalComments: "none", // the licenses are in a file of their own
     metafile: true,
     logLevel: "warning",
   });
@@ -31,7 +31,7 @@ const texts = [...bundled].sort().map((name) => {
   const folder = join(packages, name);
   const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
-  if (!file || !existsSync(join(folder, file))) throw new Error(`${name} has no licence file`);
+  if (!file || !existsSync(join(folder, file))) throw new Error(`${name} has no license file`);
   const text = readFileSync(join(folder, file), "utf8").trim();
   return `${name} ${version} (${license})\n\n${text}\n`;
 });

@@ -1,4 +1,4 @@
-"""Behaviour of the election by ZooKeeper beyond the contract."""
+"""Behavior of the election by ZooKeeper beyond the contract."""
 
 from __future__ import annotations
 

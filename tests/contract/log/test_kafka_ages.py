@@ -100,7 +100,7 @@ def test_a_node_says_it_once_when_it_starts(kafka: Broker, tmp_path) -> None:
         ({Api.LIST_OFFSETS: (0, 6)}, "2.8"),
     ],
 )
-def test_releases_are_recognised_by_what_they_brought(changes: ApiVersions, release: str) -> None:
+def test_releases_are_recognized_by_what_they_brought(changes: ApiVersions, release: str) -> None:
     assert f"offer what Kafka {release} does" in describe([{**NEWEST, **changes}])
 
 

@@ -329,7 +329,7 @@ def test_an_entry_is_free_until_it_was_tried_in_vain_too_often() -> None:
 
 
 def test_entries_of_other_versions_are_read() -> None:
-    read = Entry.loads(entry().dumps()[:-1] + b',"colour":"blue"}')
+    read = Entry.loads(entry().dumps()[:-1] + b',"color":"blue"}')
     assert read == entry()
     with pytest.raises(ValueError, match="cannot be the id"):
         Entry.loads(entry("../x").dumps())

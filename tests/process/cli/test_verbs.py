@@ -453,10 +453,10 @@ def _read(terminal: int) -> Iterator[bytes]:
         yield part
 
 
-def test_colours_are_only_for_terminals_and_obey_no_color(client: Client, subject: str) -> None:
+def test_colors_are_only_for_terminals_and_obey_no_color(client: Client, subject: str) -> None:
     words = ("diff", f"{subject}:1", client.file(INCOMPATIBLE), "--url", client.url)
     shown = terminal_output(*words, TERM="xterm-256color", NO_COLOR="")
     assert b"\x1b[32m" in shown
-    assert b"\x1b[1;31m" in shown, "bold, which rich alone would keep without colours"
+    assert b"\x1b[1;31m" in shown, "bold, which rich alone would keep without colors"
     assert b"\x1b[" not in terminal_output(*words, TERM="xterm-256color", NO_COLOR="1")
     assert "\x1b" not in verb(*words).out

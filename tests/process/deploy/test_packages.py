@@ -118,7 +118,7 @@ def test_the_source_distribution_holds_the_product_and_nothing_else(sdist: Path)
     assert names - made == product_files() | bundle_sources() | set(BESIDE) | {"PKG-INFO", "setup.cfg"}
 
 
-def test_the_wheel_holds_the_product_and_its_licence_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_product_and_its_license_and_nothing_else(wheel: Path) -> None:
     assert wheel.name == f"{NAME}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())

@@ -51,7 +51,7 @@ class Member:
         self.decided: list[Command] = []
         # The keys of the decided commands.
         self.idempotency_keys: list[IdempotencyKey | None] = []
-        # True if it honours idempotency keys.
+        # True if it honors idempotency keys.
         self.repeats = True
         self.remembers_since = 0
         self.evicted: list[Identity] = []

@@ -329,7 +329,7 @@ REFUSED = Refused(409, "another try may have been done")
 def test_a_refusal_is_weighed_by_who_sent_it_and_not_by_who_is_primary_when_it_comes(
     older: int, answer: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a node that honours idempotency keys has checked if an earlier attempt was executed."""
+    """Only a node that honors idempotency keys has checked if an earlier attempt was executed."""
     monkeypatch.setattr("registry.forwarding.command_forwarder.RETIRE_S", 30.0)
 
     async def refuse_late() -> None:

@@ -47,7 +47,7 @@ class Node(Framed):
 
 
 class Restarted(Node):
-    """A node that reports that it honours idempotency keys once it has started; after its first end, it is
+    """A node that reports that it honors idempotency keys once it has started; after its first end, it is
     starting.
     """
 

@@ -62,7 +62,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     assert "Traceback" not in registry.output
 
 
-def test_the_shortcuts_of_readers_honour_rules(site: Site) -> None:
+def test_the_shortcuts_of_readers_honor_rules(site: Site) -> None:
     for _ in range(6):  # by all processes
         assert site.status("/schemas/ids/1") == 200
         assert site.status("/schemas/ids/2") == 404

@@ -184,7 +184,7 @@ class Associations(RuleBasedStateMachine):
         self.take_over()
 
     def take_over(self) -> None:
-        """Copy the stored state: operations of a batch are modelled by single requests."""
+        """Copy the stored state: operations of a batch are modeled by single requests."""
         self.model = {
             (each.resource_name or "", each.association_type or "", each.subject): Known(
                 each.resource_id or "", each.strong, each.is_frozen

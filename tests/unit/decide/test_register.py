@@ -79,7 +79,7 @@ def test_a_text_with_other_attribute_order_is_the_same_schema(small: SmallRegist
     ("config", "normalize", "same"),
     [({}, False, False), ({}, True, True), ({"normalize": True}, False, True)],
 )
-def test_normalised_texts_are_the_same_content(
+def test_normalized_texts_are_the_same_content(
     small: SmallRegistry, config: dict[str, Any], normalize: bool, same: bool
 ) -> None:
     if config:
@@ -90,7 +90,7 @@ def test_normalised_texts_are_the_same_content(
     assert (first == second) is same
 
 
-def test_normalising_sorts_references_and_drops_repeated_ones(small: SmallRegistry) -> None:
+def test_normalizing_sorts_references_and_drops_repeated_ones(small: SmallRegistry) -> None:
     small.register("a", record("A"))
     small.register("b", record("B"))
     one, two = Reference("A", "a", 1), Reference("B", "b", 1)

@@ -83,7 +83,7 @@ class TestLookup:
         small.register(":.b:s", USES, references=[reference("r")])
         assert small.lookup("s", USES, references=[reference("r")])["subject"] == ":.b:s"
 
-    def test_normalised(self, small: SmallRegistry) -> None:
+    def test_normalized(self, small: SmallRegistry) -> None:
         small.register("s", record("R", "a", x=1, y=2), normalize=True)
         assert "ts" not in small.lookup("s", record("R", "a", y=2, x=1), normalize=True)
         small.config(None, normalize=True)

@@ -46,7 +46,7 @@ def test_a_thousand_levels_are_read_and_one_more_is_not():
 
 
 @pytest.mark.parametrize("text", [arrays(1000), records(333), chain(1500, '"int"')])
-def test_deep_schemas_are_printed_compared_and_normalised_wherever_the_stack_stands(text):
+def test_deep_schemas_are_printed_compared_and_normalized_wherever_the_stack_stands(text):
     def at_depth(levels: int) -> None:
         if levels:
             at_depth(levels - 1)

@@ -1,4 +1,4 @@
-"""The normalised form: one text for schemas that differ only in order and spelling."""
+"""The normalized form: one text for schemas that differ only in order and spelling."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def test_normal_form(text, normalized):
 
 
 @pytest.mark.parametrize("format", ["", "default"])
-def test_the_canonical_text_is_not_touched_by_normalising(format):
+def test_the_canonical_text_is_not_touched_by_normalizing(format):
     schema = AVRO.parse('{"type":"int","b":1,"a":2}')
 
     assert schema.normalized != schema.canonical
     assert schema.formatted(format) == '{"type":"int","b":1,"a":2}'
 
 
-def test_a_recursive_schema_is_normalised():
+def test_a_recursive_schema_is_normalized():
     text = field('"b":1,"a":2,"type":["null","R"]')
 
     assert AVRO.parse(text).normalized == field('"type":["null","R"],"a":2,"b":1')

@@ -2,7 +2,7 @@
 import { html, useId } from "../vendor.js";
 
 const [WIDTH, HEIGHT, TOP] = [320, 96, 6];
-const COLOURS = 6; // styles of lines in the style sheet
+const COLORS = 6; // styles of lines in the style sheet
 const SPAN_MS = 10 * 60_000;
 
 /** series: [{ name, points: [[time, value or null], …] }], the oldest point first. */
@@ -21,12 +21,12 @@ export function LineChart({ title, series, digits }) {
         <line class="axis" x1="0" y1=${HEIGHT - 0.5} x2=${WIDTH} y2=${HEIGHT - 0.5} />
         <line class="axis" x1="0" y1=${TOP} x2=${WIDTH} y2=${TOP} />
         ${times.length > 0 && series.map(({ name, points }, index) => html`
-          <polyline key=${name} class=${`line line-${index % COLOURS}`} points=${pointsOf(points, x, y)} />`)}
+          <polyline key=${name} class=${`line line-${index % COLORS}`} points=${pointsOf(points, x, y)} />`)}
       </svg>
       <p class="range quiet">0 to ${most}${times.length > 1 ? `, over ${Math.max(1, Math.round((end - begin) / 60_000))} min` : ""}</p>
       <ul class="legend">
         ${series.map(({ name, points }, index) => html`
-          <li key=${name}><span class=${`swatch line-${index % COLOURS}`} aria-hidden="true"></span><span class="name">${name}</span> <strong>${shown(points.at(-1)?.[1], digits)}</strong></li>`)}
+          <li key=${name}><span class=${`swatch line-${index % COLORS}`} aria-hidden="true"></span><span class="name">${name}</span> <strong>${shown(points.at(-1)?.[1], digits)}</strong></li>`)}
       </ul>
     </figure>`;
 }

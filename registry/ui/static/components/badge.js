@@ -1,4 +1,4 @@
-// A short fact in a coloured frame. tone: "plain", "good", "warn", "bad" or "accent".
+// A short fact in a colored frame. tone: "plain", "good", "warn", "bad" or "accent".
 import { html } from "../vendor.js";
 
 export function Badge({ tone = "plain", title, children }) {

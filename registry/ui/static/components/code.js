@@ -18,17 +18,17 @@ export function editorRoot(element) {
   return shadow;
 }
 
-// The languages that are coloured, by the names that formats give them.
+// The languages that are colored, by the names that formats give them.
 const LANGUAGES = {
   json: ({ langJson }) => langJson.json(),
   protobuf: ({ language, protobuf }) => language.StreamLanguage.define(protobuf),
 };
 
-/** Extensions that every editor here has: colours by the theme's variables, and the language of a schema type. */
+/** Extensions that every editor here has: colors by the theme's variables, and the language of a schema type. */
 export function baseExtensions(modules, type) {
   const { view, language, highlight } = modules;
   const { tags } = highlight;
-  const colours = language.HighlightStyle.define([
+  const colors = language.HighlightStyle.define([
     { tag: [tags.propertyName, tags.definition(tags.variableName)], color: "var(--code-name)" },
     { tag: [tags.string, tags.special(tags.string)], color: "var(--code-text)" },
     { tag: [tags.number, tags.bool, tags.null, tags.atom], color: "var(--code-value)" },
@@ -47,14 +47,14 @@ export function baseExtensions(modules, type) {
       ".cm-panels": { color: "var(--text)", backgroundColor: "var(--surface-2)" },
       ".cm-tooltip": { color: "var(--text)", backgroundColor: "var(--surface)", borderColor: "var(--line)" },
     }),
-    language.syntaxHighlighting(colours),
+    language.syntaxHighlighting(colors),
     view.lineNumbers(),
     view.EditorView.lineWrapping,
     (type && LANGUAGES[formatOf(type).language]?.(modules)) || [],
   ];
 }
 
-/** A text that can be read, selected and searched, not changed. type: of a schema; empty: without colours. */
+/** A text that can be read, selected and searched, not changed. type: of a schema; empty: without colors. */
 export function Code({ text, type, label }) {
   const element = useRef();
   useEffect(() => {

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef } from "../vendor.js";
 import { baseExtensions, codemirror, editorRoot } from "../components/code.js";
 
-/** Texts longer than this are edited without colours. */
+/** Texts longer than this are edited without colors. */
 export const HIGHLIGHTED_MAX = 500_000;
 
 /**

@@ -33,19 +33,19 @@ export function placed(nodes, edges) {
   };
 }
 
-/** Returns the nodes of each depth, near their neighbours in the column closer to the middle. */
+/** Returns the nodes of each depth, near their neighbors in the column closer to the middle. */
 function columnsOf(nodes, edges) {
   const columns = new Map();
   nodes.forEach(({ depth }, index) => columns.set(depth, [...(columns.get(depth) ?? []), index]));
-  const neighbours = nodes.map(() => []);
+  const neighbors = nodes.map(() => []);
   for (const [from, to] of edges) {
-    neighbours[from].push(to);
-    neighbours[to].push(from);
+    neighbors[from].push(to);
+    neighbors[to].push(from);
   }
   const rank = new Map();
   const outward = [...columns.keys()].sort((one, other) => Math.abs(one) - Math.abs(other) || one - other);
   for (const depth of outward) {
-    const weight = new Map(columns.get(depth).map((node) => [node, mean(neighbours[node], rank)]));
+    const weight = new Map(columns.get(depth).map((node) => [node, mean(neighbors[node], rank)]));
     const members = [...columns.get(depth)].sort((one, other) => weight.get(one) - weight.get(other) || one - other);
     members.forEach((node, row) => rank.set(node, row - members.length / 2));
     columns.set(depth, members);

@@ -7,7 +7,7 @@ import { Loaded, useLoaded } from "./loading.js";
 import { graphOf, inLines, normalizedOf, versionOf } from "./reading.js";
 import { VersionLink } from "./version-link.js";
 
-const HIGHLIGHTED_MAX = 1_000_000; // characters; CodeMirror colours longer texts too slowly to be of use
+const HIGHLIGHTED_MAX = 1_000_000; // characters; CodeMirror colors longer texts too slowly to be of use
 const USED_MAX = 100;
 const LINE_MAX = 300_000; // characters of one line; browsers lay out longer ones for seconds
 const CUT = 100_000;
@@ -42,7 +42,7 @@ export function VersionText({ version, form, onForm, at }) {
     ${chosen === "resolved" && !resolves && html`<${Used} subject=${subject} number=${number} />`}`;
 }
 
-/** Shows a text of any size, and says so if it is too large for colours, or has a line too long to be laid out. */
+/** Shows a text of any size, and says so if it is too large for colors, or has a line too long to be laid out. */
 export function Text({ text, type, label }) {
   const large = text.length > HIGHLIGHTED_MAX;
   const cut = hasLongLine(text);

@@ -33,7 +33,7 @@ export function numberOf(wanted, otherwise) {
   return /^\d+$/.test(wanted ?? "") ? Number(wanted) : otherwise?.number;
 }
 
-/** Lets "[" and "]" lead to the neighbours of a version. */
+/** Lets "[" and "]" lead to the neighbors of a version. */
 export function useSteps(subject, versions, number, query) {
   useKeys("Versions", [
     { keys: "[", does: "Older version", run: () => step(subject, versions, number, 1, query) },

@@ -94,7 +94,7 @@ def test_the_manifest_adds_what_files_do_not_say() -> None:
         ({"%FF.avsc": INT}, "cannot determine the subject"),
         ({MANIFEST: "["}, "not TOML"),
         ({MANIFEST: "subject = 3"}, "subject must be a table of tables"),
-        ({MANIFEST: '[subject.a]\ncolour = "red"'}, "unknown key colour"),
+        ({MANIFEST: '[subject.a]\ncolor = "red"'}, "unknown key color"),
         ({MANIFEST: '[contexts."."]\nfile = "x"'}, "unknown key file"),
         ({MANIFEST: "[contexts.eu]"}, "begins with a full stop"),
         ({MANIFEST: '[subject.a]\nfile = "../secret.avsc"'}, "../secret.avsc does not exist in the folder"),
