@@ -274,10 +274,16 @@ SCHEMAS: dict[str, Json] = {
         complete={**BOOL, "description": "False if there are more than limit"},
     ),
     "Scopes": object_of(
-        "subject config mode defaultLevel scopes",
+        "subject config mode origins defaultLevel scopes",
         subject=TEXT,
         config={**ref("Config"), "description": "In force"},
         mode={**TEXT, "description": "In force"},
+        origins={
+            "type": "object",
+            "additionalProperties": TEXT,
+            "description": "The scope that each member of config comes from, named as in scopes, except for "
+            "the server's default and scopes that the principal may not see",
+        },
         defaultLevel={**TEXT, "description": "The level where none is stored, a setting of the server"},
         scopes={
             **list_of(

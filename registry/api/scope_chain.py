@@ -24,16 +24,25 @@ _OWNERS = {"config": (Permission.CONFIG, Permission.ADMIN), "mode": (Permission.
 def get_scopes(call: Call, view: View) -> Answer:
     """Return what is in force for a subject or context, and what each scope stores that could decide it."""
     subject, defaults = Subject.parse(call.args["subject"]), call.settings.defaults
-    if not (_may_see(call, subject, "config") and _may_see(call, subject, "mode")):
+    if not _may_see_both(call, subject):
         raise DENIED("Read", subject.qualified)
     found = {
         "subject": subject.qualified,
         "config": orjson.Fragment(entities.config_entity(scope.config_in_scope(view, subject, defaults))),
         "mode": scope.mode_in_scope(view, subject),
+        "origins": {
+            name: _label(place)
+            for name, place in scope.origins(view, subject).items()
+            if _may_see_both(call, place)
+        },
         "defaultLevel": defaults.compatibility,
         "scopes": [_entity(call, view, each) for each in scope.chain(subject)],
     }
     return json_answer(found)
+
+
+def _may_see_both(call: Call, place: Subject) -> bool:
+    return _may_see(call, place, "config") and _may_see(call, place, "mode")
 
 
 def _may_see(call: Call, subject: Subject, what: str) -> bool:
@@ -42,12 +51,16 @@ def _may_see(call: Call, subject: Subject, what: str) -> bool:
 
 
 def _entity(call: Call, view: View, place: Subject) -> dict[str, Any]:
-    found: dict[str, Any] = {"scope": "" if place == TOP else place.qualified}
-    if not (_may_see(call, place, "config") and _may_see(call, place, "mode")):
+    found: dict[str, Any] = {"scope": _label(place)}
+    if not _may_see_both(call, place):
         return {**found, "hidden": True}
     config, mode = scope.stored_config(view, place), scope.stored_mode(view, place)
     shown = None if config is None else orjson.Fragment(entities.config_entity(config))
     return {**found, "config": shown, "mode": mode}
+
+
+def _label(place: Subject) -> str:
+    return "" if place == TOP else place.qualified
 
 
 OPERATIONS = (

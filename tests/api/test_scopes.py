@@ -46,9 +46,31 @@ def test_what_is_in_force_is_what_the_first_scope_stores(api: Api) -> None:
         assert scopes(api, subject)["config"] == api.get(f"/config/{subject}?defaultToGlobal=true").json
 
 
+def test_each_member_names_the_scope_that_it_comes_from(api: Api) -> None:
+    top = {"compatibility": "FULL", "normalize": True, "compatibilityPolicy": "LENIENT", "alias": "a"}
+    api.put("/config", top)
+    api.put("/config/:.x:", {"compatibility": "FORWARD", "normalize": False})
+    api.put("/config/:.x:own", {"compatibilityGroup": "g"})
+    everywhere = dict.fromkeys(("normalize", "compatibilityPolicy"), "")
+    expected = {
+        "s": {"alias": "", "compatibilityLevel": "", **everywhere},
+        ":.x:": {"normalize": ":.x:", "compatibilityPolicy": "", "compatibilityLevel": ":.x:"},
+        ":.x:s": {"normalize": ":.x:", "compatibilityLevel": ":.x:"},
+        ":.x:own": {"compatibilityGroup": ":.x:own", **everywhere},
+        ":.y:s": {},
+        ":.__GLOBAL:s": everywhere,
+    }
+    found = {subject: scopes(api, subject) for subject in expected}
+    assert {subject: each["origins"] for subject, each in found.items()} == expected
+    for subject, each in found.items():
+        level = {} if "compatibilityLevel" in expected[subject] else {"compatibilityLevel": ""}
+        assert each["config"].keys() == {*expected[subject], *level}
+
+
 def test_scopes_that_may_not_be_seen_are_hidden() -> None:
     with PermittingApi(rule("bob", "reader", "s")) as api:
         api.put("/config", {"compatibility": "NONE"})
+        assert api.request("GET", "/scopes?subject=s", user="bob").json["origins"] == {}
         found = api.request("GET", "/scopes?subject=s", user="bob").json
         assert [each.get("hidden", False) for each in found["scopes"]] == [False, True, True]
         assert found["config"] == {"compatibilityLevel": "NONE"}

@@ -249,6 +249,10 @@ def test_the_level_is_set_and_inherited_and_its_origin_is_reported(
     expect(level.locator("li.current")).to_contain_text("this subject: FULL")
     assert filled.get("/config/same-value").json() == {"compatibilityLevel": "FULL"}
     expect(page.get_by_text("FULL, READWRITE")).to_be_visible()
+    filled.put("/config", json={"normalize": True}).raise_for_status()
+    page.reload()
+    expect(page.locator("dd").filter(has_text="true")).to_contain_text("from the top level")
+    filled.delete("/config").raise_for_status()
     level.get_by_role("button", name="Remove and inherit").click()
     expect(level.locator("li.current")).to_contain_text("the server's setting")
     mode = page.locator("section").filter(has_text="Mode of")

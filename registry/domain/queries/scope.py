@@ -96,18 +96,43 @@ def config_in_scope(view: View, subject: Subject, defaults: Defaults) -> Config:
     A subject's own config applies as a whole, but six absent members fall back to those of the top level,
     whatever the subject's context; a missing level falls back to the server's default, not to the top
     level's. Without its own config, that of the context applies as a whole, else that of all contexts, else
-    the server's default. The top level stands only for the default context.
+    the server's default. The top level stands only for the default context. Names in the context of all
+    contexts always have a config (Confluent 8.4).
     """
     own = stored_config(view, subject)
+    if own is None and subject.context == ALL_CONTEXTS:
+        own = Config()
     if own is not None:
         top = None if subject == TOP else _config_at(view, _TOP_CONFIG)
         return _with_level(own if top is None else _inherit(own, top), defaults)
     config = (
         None if subject.is_context else _config_at(view, _context_key(layout.CONFIG, subject, _TOP_CONFIG))
     )
-    if config is None and subject != EVERYWHERE:
+    if config is None:
         config = _config_at(view, _EVERYWHERE_CONFIG)
     return _with_level(config or Config(), defaults)
+
+
+def origins(view: View, subject: Subject) -> dict[str, Subject]:
+    """Return the scope that each member of the config in scope comes from, by its name in ``GET /config``.
+
+    A level that no scope decides is missing: it is the server's.
+    """
+    own = stored_config(view, subject)
+    if own is not None or subject.context == ALL_CONTEXTS:
+        sources = [(subject, own or Config(), Config.__struct_fields__)]
+        if subject != TOP:
+            sources.append((TOP, stored_config(view, TOP) or Config(), _INHERITED))
+    else:
+        stored = ((each, stored_config(view, each)) for each in chain(subject))
+        sources = [(each, found, Config.__struct_fields__) for each, found in stored if found is not None][:1]
+    names = dict(zip(Config.__struct_fields__, Config.__struct_encode_fields__, strict=True))
+    found: dict[str, Subject] = {}
+    for place, config, members in sources:
+        for member in members:
+            if getattr(config, member) is not None:
+                found.setdefault(names[member], place)
+    return found
 
 
 def _inherit(own: Config, top: Config) -> Config:

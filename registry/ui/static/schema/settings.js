@@ -29,7 +29,7 @@ export function Settings({ subject, onChanged }) {
       ${(found) => html`
         <${Setting} key=${`level ${subject}`} title="Compatibility level" what="level" subject=${subject} found=${found} reason=${refusal("config")} onDone=${changed} />
         <${Setting} key=${`mode ${subject}`} title="Mode" what="mode" subject=${subject} found=${found} reason=${refusal("mode")} onDone=${changed} />
-        <${Rest} config=${found.config} />`}
+        <${Rest} config=${found.config} origins=${found.origins} />`}
     <//>`;
 }
 
@@ -107,13 +107,14 @@ function hasAny(kind, scope) {
   return kind === KINDS.mode ? scope.mode !== null : scope.config !== null;
 }
 
-/** Shows the other members of the config in force as they are. */
-export function Rest({ config }) {
+/** Shows the other members of the config in force as they are. origins, if given: the scope of each. */
+export function Rest({ config, origins = {} }) {
   const { compatibilityLevel, ...rest } = config;
   if (!Object.keys(rest).length) return null;
+  const origin = (name) => name in origins && html` <span class="quiet">from ${labelOf(origins[name])}</span>`;
   return html`
     <section>
       <h2>Other effective config</h2>
-      <dl class="facts">${Object.entries(rest).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><code class="wrap">${typeof value === "string" ? value : JSON.stringify(value)}</code></dd>`)}</dl>
+      <dl class="facts">${Object.entries(rest).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><code class="wrap">${typeof value === "string" ? value : JSON.stringify(value)}</code>${origin(name)}</dd>`)}</dl>
     </section>`;
 }
