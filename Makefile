@@ -24,6 +24,8 @@ PORT     ?=
 ROUNDS  ?= 20
 MINUTES ?= 60
 HISTORIES ?= 5000
+# For "make bench-ab": the revision that this tree is compared with.
+REV     ?=
 # Arguments for pytest, such as TESTS="tests/unit -x".
 TESTS   ?=
 # Older Kafka releases, and the tests that "make test-ages" runs on each.
@@ -42,7 +44,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 .DELETE_ON_ERROR:
 .PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff prepared unit
 .PHONY: docs site
-.PHONY: bench bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: bench bench-ab bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 .PHONY: kerberos node-and-npm
 
 help:
@@ -54,6 +56,7 @@ help:
 	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                      tests of the log and of faults on older Kafka brokers'
 	@echo 'make lint                                                ruff and mypy'
 	@echo 'make bench                                               measure (needs wrk and nginx)'
+	@echo 'make bench-ab [REV=v1.0] [ARGS="--rounds 7"]             compare what requests cost with another revision'
 	@echo 'make bench-report [ARGS="--only load,cluster"]           measure, and write the figures into bench/RESULTS.md'
 	@echo 'make bench-start [ARGS="--spark"]                        measure start times, with and without snapshots'
 	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]      measure how cost grows with the number of schemas'
@@ -132,6 +135,13 @@ bench: $(VENV)/dev.stamp java
 	$(BIN)/python bench/fold.py --records 1300000 --kafka
 	@echo; echo 'A cluster of three nodes on one broker'
 	$(BIN)/python bench/cluster.py
+
+# This tree and another revision in turns: CPU, system calls, page writes, calls of a request. Fails if a count has
+# risen; ARGS="--fail-above 10" also if CPU has, by more than 10 per cent.
+bench-ab: $(VENV)/dev.stamp
+	@command -v wrk >/dev/null || \
+	  { echo 'make bench-ab needs wrk: install the package wrk (apt-get install wrk)'; exit 1; }
+	@$(BIN)/python bench/ab.py $(if $(REV),--revision "$(REV)") $(ARGS)
 
 # All benchmarks, in a calm hour: some two hours. Writes their output with machine, date and commit into
 # bench/RESULTS.md.

@@ -40,7 +40,7 @@ FIELDS = 30
 _UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 # Lua for wrk. Every load runs a script, so that the yardsticks pay for it too.
-_BY_ID = """
+BY_ID = """
 math.randomseed({seed})
 function request() return wrk.format("GET", "/schemas/ids/" .. math.random(1, {count})) end
 """
@@ -53,7 +53,7 @@ function request()
   return wrk.format("POST", "/subjects/subject-" .. n .. "/versions", nil, (template:gsub("@", n)))
 end
 """
-_NEW = """
+NEW = """
 wrk.headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
 local template = {template}
 local n = 0
@@ -82,8 +82,20 @@ class Measured(NamedTuple):
     errors: int
 
 
-def wrk(url: str, script: Path, seconds: int) -> Measured:
-    words = ["wrk", "-t1", "-c32", f"-d{seconds}", "--latency", "-s", str(script), url]
+def new_body() -> str:
+    """Return the body of a registration as a string of Lua, with ``@`` for the schema's name."""
+    # Lua reads JSON strings as its own: both escape quotes and backslashes alike.
+    return orjson.dumps(orjson.dumps({"schema": schema("@")}).decode()).decode()
+
+
+def write_script(path: Path, text: str, **values: object) -> Path:
+    """Write a script for wrk: ``text``, with ``{seed}``, ``{count}`` and ``{template}`` replaced."""
+    path.write_text(re.sub(r"\{(seed|count|template)\}", lambda found: str(values[found[1]]), text))
+    return path
+
+
+def wrk(url: str, script: Path, seconds: int, connections: int = 32) -> Measured:
+    words = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--latency", "-s", str(script), url]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
     def percentile(name: str) -> float:
@@ -203,15 +215,12 @@ def run(given: argparse.Namespace, folder: Path) -> None:
 def measure(
     given: argparse.Namespace, folder: Path, registry: Registry, nginx_url: str, asgi_url: str, quick_url: str
 ) -> None:
-    template = orjson.dumps(orjson.dumps({"schema": schema("@")}).decode()).decode()
-    # Lua reads JSON strings as its own: both escape quotes and backslashes alike.
-    scripts = {"by id": _BY_ID, "again": _AGAIN, "new": _NEW}
+    template = new_body()
+    scripts = {"by id": BY_ID, "again": _AGAIN, "new": NEW}
 
     def load(name: str, url: str, round_: int) -> Measured:
-        script = folder / "load.lua"
         values = {"seed": f"{round_}{os.getpid()}", "count": given.schemas, "template": template}
-        script.write_text(re.sub(r"\{(seed|count|template)\}", lambda m: str(values[m[1]]), scripts[name]))
-        return wrk(url, script, given.seconds)
+        return wrk(url, write_script(folder / "load.lua", scripts[name], **values), given.seconds)
 
     rows: dict[str, Callable[[int], Measured]] = {
         "nginx, a constant": lambda round_: load("by id", nginx_url, round_),

@@ -50,7 +50,7 @@ def test_a_new_schema_opens_four_views_and_is_parsed_once(tmp_path: Path) -> Non
     assert registry.stop() == 0, registry.output
     calls = Counter[str]()
     for each in files:
-        for what, count in json.loads(each.read_text()).items():
+        for what, count in json.loads(each.read_text())["calls"].items():
             file, function, caller = what.split(" ")
             calls[function] += count
             calls[f"{function} by {caller}"] += count

@@ -54,7 +54,10 @@ class Registry(Served):
         *flags: str,
         port: int | None = None,
         environment: Mapping[str, str] | None = None,
+        root: Path = ROOT,
+        python: str = sys.executable,
     ) -> None:
+        """``root``: of the checkout that is run, by the interpreter ``python``."""
         self.port = free_port() if port is None else port
         super().__init__(f"http://127.0.0.1:{self.port}")
         self.data = data
@@ -68,10 +71,10 @@ class Registry(Served):
         with self.printed.open("ab") as output:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "registry", "serve"),
+                    *(python, "-m", "registry", "serve"),
                     *(*listen, "--data", str(data), *flags),
                 ],
-                cwd=ROOT,
+                cwd=root,
                 env=inherited | usual | dict(environment or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,

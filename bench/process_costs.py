@@ -1,0 +1,114 @@
+"""Costs of a registry's processes: CPU, context switches, system calls, calls of functions.
+
+Counts say more than times on a machine that others use: they are nearly the same in every run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support import profiled
+from tests.support.running import until
+
+HOOK = Path(profiled.__path__[0])
+# The environment of a registry that is measured: hashes of strings are the same in every run.
+PLAIN = {"PYTHONHASHSEED": "0"}
+# LMDB writes its pages with these.
+PAGE_WRITES = ("pwrite64", "pwritev")
+
+
+class Calls(NamedTuple):
+    """The counts of the profile hook in all processes."""
+
+    functions: int  # calls of the project's functions
+    builtins: int  # calls of built-in functions by those
+    blocks: int  # blocks of memory by which the processes have grown
+
+
+def hooked(counts: Path, root: Path) -> dict[str, str]:
+    """Return the environment of a registry whose calls are counted; ``root``: of its checkout."""
+    return {**PLAIN, "PYTHONPATH": str(HOOK), "COUNTS": str(counts), "COUNTED": str(root)}
+
+
+class Processes:
+    """A process and its descendants, as they are now."""
+
+    def __init__(self, pid: int) -> None:
+        parents = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                parents[int(folder.name)] = int(_stat(folder).split()[1])
+            except OSError:
+                continue
+        self.pids = [pid]
+        for each in self.pids:
+            self.pids += [child for child, parent in parents.items() if parent == each]
+        self._children = self.pids[1:]
+
+    def cpu_s(self) -> float:
+        """Return the CPU time that all have used, also in threads that have ended."""
+        return sum(time.clock_gettime(_cpu_clock(pid)) for pid in self.pids)
+
+    def switches(self) -> int:
+        """Return how often a thread has waited."""
+        tasks = (task for pid in self.pids for task in Path(f"/proc/{pid}/task").iterdir())
+        lines = ((task / "status").read_text().splitlines() for task in tasks)
+        waits = (line.split()[1] for each in lines for line in each if line.startswith("voluntary_"))
+        return sum(map(int, waits))
+
+    def system_calls(self, during: Callable[[], object]) -> Counter[str]:
+        """Return all system calls while ``during`` runs. Raises ``OSError`` if strace may not trace."""
+        words = ["strace", "-c", "-f", "-U", "calls,name", *(f"-p{pid}" for pid in self.pids)]
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as tracer:
+            assert tracer.stderr is not None
+            attached = 0
+            while attached < len(self.pids):
+                line = tracer.stderr.readline()
+                if not line or "attach: " in line:
+                    tracer.kill()
+                    raise OSError(line or "strace ended")
+                attached += " attached" in line
+            try:
+                during()
+            finally:
+                tracer.send_signal(signal.SIGINT)
+                said = tracer.stderr.read()
+        found = re.findall(r"^\s*(\d+) (\w+)$", said, re.MULTILINE)
+        return Counter({name: int(count) for count, name in found if name != "total"})
+
+    def calls(self, counts: Path, during: Callable[[], object]) -> Calls:
+        """Return the calls of all while ``during`` runs; ``counts``: the folder of :func:`hooked`."""
+        self._signal(counts, ".counting")
+        during()
+        found = [json.loads(each.read_text()) for each in self._signal(counts, ".json")]
+        return Calls(
+            sum(sum(each["calls"].values()) for each in found),
+            sum(each["builtins"] for each in found),
+            sum(each["blocks"] for each in found),
+        )
+
+    def _signal(self, counts: Path, suffix: str) -> list[Path]:
+        files = [counts / f"{pid}{suffix}" for pid in self._children]
+        for pid, file in zip(self._children, files, strict=True):
+            file.unlink(missing_ok=True)
+            os.kill(pid, signal.SIGUSR1)
+        until(lambda: all(file.exists() for file in files), 30, f"{suffix} of all processes")
+        return files
+
+
+def _stat(folder: Path) -> str:
+    return (folder / "stat").read_text().rpartition(")")[2]
+
+
+def _cpu_clock(pid: int) -> int:
+    """Return the clock of a process's CPU time, as ``clock_getcpuclockid`` of the C library does."""
+    return (~pid << 3) | 2
