@@ -10,11 +10,11 @@ replaced. The log's fence makes that harmless, not the election.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from election.identity import Identity
+from election.identity import Identity, Reachable
 
 __all__ = ["Announcer", "Election", "Event", "Identity", "Lost", "NoPrimary", "PrimaryIs", "Reachable", "Won"]
 
@@ -48,9 +48,6 @@ class Lost:
 
 
 Event = Won | PrimaryIs | NoPrimary | Lost
-
-# Probes the node at an advertised address; returns "", or a full sentence why it cannot be reached.
-Reachable = Callable[[Identity], Awaitable[str]]
 
 
 class Election(Protocol):

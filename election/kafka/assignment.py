@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from election.contract import Event, NoPrimary, PrimaryIs, Won
-from election.identity import VERSION, Identity, from_json, own_fields, to_json
-from election.rejections import duplicates, rejections
+from election.identity import VERSION, Identity, duplicates, from_json, own_fields, rejections, to_json
 
 OK = 0
 DUPLICATE_URLS = 1

@@ -12,8 +12,7 @@ from functools import partial
 from election.contract import Announcer, Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
 from election.kafka import wire
 from election.kafka.assignment import Assignment, encode_member, interpret
-from election.kafka.membership import BACKOFF_MIN_S, STILL_MEMBER, Membership
-from election.kafka.rebalance import Elector
+from election.kafka.membership import BACKOFF_MIN_S, STILL_MEMBER, Elector, Membership
 from election.kafka.wire import Connect, Coordinator, RequestFailed, Timeouts
 
 LOG = logging.getLogger(__name__)

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from election.contract import Announcer, Event, Lost, NoPrimary, PrimaryIs, Reachable, Won
-from election.identity import Identity
-from election.rejections import unreachable
+from election.identity import Identity, unreachable
 from election.zookeeper.connection import BACKOFF_MIN_S, Connection, Tls, ZNode, ZooKeeperError
 from election.zookeeper.connection import unreachable as servers_unreachable
 from election.zookeeper.tree import COUNTER, MEMBERS, PRIMARY, Tree, decode, encode, stale_sessions, verdict

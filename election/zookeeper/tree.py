@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from election.contract import Event, NoPrimary, PrimaryIs, Won
-from election.identity import Identity, from_json, to_json
-from election.rejections import rejections
+from election.identity import Identity, from_json, rejections, to_json
 
 PRIMARY = "/schema_registry_master"
 MEMBERS = "/registrar_members"

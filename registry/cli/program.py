@@ -1,4 +1,4 @@
-"""Running the command line: every error becomes a message and an exit status."""
+"""Running the command line, where every error becomes a message and an exit status, and its completion."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import click
-from click.shell_completion import shell_complete
+from click.shell_completion import get_completion_class, shell_complete
 
 from .output import BROKEN_PIPE, FAILED, INTERRUPTED, OK, print_error, printable
+from .verb import Verb
 
 NAME = "registrar"
 # Set by the scripts that "registrar completion" prints.
@@ -92,3 +93,22 @@ def _show(error: click.ClickException) -> None:
         click.echo(f"{NAME}: {line}", err=True)
     if isinstance(error, click.UsageError) and context is not None:
         click.echo(f"{context.get_usage()}\nTry '{context.command_path} --help'.", err=True)
+
+
+_SHELLS = {
+    "bash": 'eval "$(registrar completion bash)"      # in ~/.bashrc',
+    "zsh": 'eval "$(registrar completion zsh)"       # in ~/.zshrc',
+    "fish": "registrar completion fish | source      # in ~/.config/fish/config.fish",
+}
+_INSTALL = "\b\nTo install it:\n" + "".join(f"  {line}\n" for line in _SHELLS.values())
+
+
+@click.command(cls=Verb, epilog=_INSTALL)
+@click.argument("shell", type=click.Choice(list(_SHELLS)), metavar="SHELL")
+def completion(shell: str) -> int:
+    """Print the completion script for SHELL: bash, zsh or fish."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    program = click.get_current_context().find_root().command
+    print(kind(program, {}, NAME, COMPLETE_VARIABLE).source())
+    return OK

@@ -114,7 +114,7 @@ def with_connection(*, url: bool = True) -> Callable[[Callable[..., int]], Calla
 @contextmanager
 def report_errors() -> Iterator[None]:
     """Turn an error of the client into a message and an exit status."""
-    from registry.cli.client.errors import ErrorAnswer, RegistryError  # noqa: PLC0415 - the help needs no client
+    from registry.cli.client.resources import ErrorAnswer, RegistryError  # noqa: PLC0415 - the help needs no client
 
     try:
         yield

@@ -17,10 +17,9 @@ from typing import Any
 from registry.domain.errors import BAD_REQUEST, UNAVAILABLE, RegistryError
 from registry.security.gate import Gate
 
-from .catching_up import CatchingUp
 from .contract import Bounds, Quota, Source, Stream
+from .delivery import CatchingUp, LiveListeners, beginning, heartbeat, in_slices
 from .listener import EventFilter, Listener, Senders, State, Subscription
-from .live import LiveListeners, beginning, heartbeat, in_slices
 from .ring import Entry
 from .tail import Tail
 

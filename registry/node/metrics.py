@@ -24,21 +24,20 @@ def metrics(node: Node, audit_lost: int) -> bytes:
 
     ``audit_lost``: number of audit entries that this process has lost.
     """
-    from registry.base.observe import host_processes  # noqa: PLC0415 (its library would slow down the start)
-    from registry.base.observe.printing import text  # noqa: PLC0415 - as above
+    from registry.base.observe import prometheus  # noqa: PLC0415 (its library would slow down the start)
 
     total, stock = node.processes.total(), node.maintenance.inventory.stock()
     samples = [
         *_of_node(node), *_of_work(node, total), *_aliases(node, total),
         *(() if stock is None else (*_of_stock(stock), *_of_ids(stock), *_aliases_of_stock(stock))),
-        *node.snapshots.entries.samples(), *node.webhooks.samples(), *host_processes.samples(os.getppid()),
+        *node.snapshots.entries.samples(), *node.webhooks.samples(), *prometheus.samples(os.getppid()),
     ]  # fmt: skip
     samples.append(Sample("registrar_audit_lost", total.audit_lost + audit_lost))
     if node.files is not None:
         samples += node.files.samples()
     if node.certificates is not None:
         samples += node.certificates.samples()
-    return text(total, samples)
+    return prometheus.text(total, samples)
 
 
 def _of_node(node: Node) -> Iterator[Sample]:

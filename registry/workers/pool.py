@@ -18,7 +18,6 @@ from registry.domain.lru import Lru
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import PAUSE, SchemaAnswer, SchemaQuery
 
-from .messages import WorkResult
 from .work_queue import (
     BUSY,
     SLOW,
@@ -30,6 +29,7 @@ from .work_queue import (
     Limits,
     WorkQueue,
 )
+from .worker import WorkResult
 
 __all__ = [
     "BUSY",

@@ -22,7 +22,7 @@ from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, answer
 from registry.domain.schemas import Budget, Schema
 
-from .messages import READY, Stuck, WorkRequest, WorkResult
+from .worker import READY, Stuck, WorkRequest, WorkResult
 
 _AGAIN_S = 1.0
 # Memory for parsed schemas: some 5,000 versions of usual size, which transitive levels compare.

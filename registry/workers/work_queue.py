@@ -17,8 +17,7 @@ from registry.domain.errors import UNAVAILABLE, UNPROCESSABLE, RegistryError
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import SchemaAnswer
 
-from .messages import WorkRequest, WorkResult
-from .worker import Ended, Late, WorkerProcess
+from .worker import Ended, Late, WorkerProcess, WorkRequest, WorkResult
 
 # Queries that may wait; each has a waiting client.
 WAITING_MAX = 1000

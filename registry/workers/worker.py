@@ -1,4 +1,4 @@
-"""Parent's handle of a worker process: starts it, sends it queries one at a time, and kills it."""
+"""A worker process as its parent sees it: queries and answers, started, asked one at a time, and killed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,55 @@ import select
 import subprocess
 import time
 from contextlib import suppress
+from typing import NamedTuple
 
 from registry.base.processes.child_process import LENGTH_BYTES, module_command, send
+from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery
 
-from .messages import WorkRequest, WorkResult
+# The first message: the process has started.
+READY = b"ready"
+
+
+class WorkRequest(NamedTuple):
+    """A query and its limits: the seconds of work allowed for parsing and for comparing.
+
+    ``wall_s``: the wall-clock time allowed for all of it.
+    """
+
+    query: SchemaQuery
+    budget_s: float
+    reading_s: float
+    wall_s: float = 3600.0
+
+
+class Stuck(NamedTuple):
+    """The number of the query part whose comparison did not finish, and the seconds of work spent on it."""
+
+    part: int
+    seconds: float
+
+
+class WorkResult(NamedTuple):
+    """The answer, or ``None`` if it would take too long, and the seconds of work spent comparing.
+
+    ``late``: the wall-clock limit was exceeded because the machine is busy.
+    """
+
+    known: SchemaAnswer | None
+    took_s: float
+    late: bool = False
+    # Only the first of several queries are answered; the others would have taken too long.
+    partial: bool = False
+    # Set if comparing, not parsing, took too long.
+    stuck: Stuck | None = None
+
+    def failures(self) -> list[str]:
+        """Return the tracebacks of unexpected errors."""
+        answers: list[SchemaAnswer | None] = [self.known]
+        if self.known is not None and type(self.known.value) is list:
+            answers += [each for each in self.known.value if isinstance(each, SchemaAnswer)]
+        return [each.failure for each in answers if each is not None and each.failure is not None]
+
 
 _START_S = 30.0
 # Seconds past its limit that a process may take to answer before it is killed.

@@ -9,7 +9,7 @@ from registry.base.config.foreign.translation import REGISTRIES
 from registry.base.config.loading import Setting, table
 from registry.base.config.settings import GROUP_TITLES
 from registry.base.observe.metric_table import HISTOGRAM, METRICS, Metric
-from registry.cli.verbs.scope_config import markdown
+from registry.cli.verbs.scopes import markdown
 from registry.domain import errors
 
 

@@ -1,7 +1,7 @@
 """Metrics of each process, summed up on demand, and pauses of event loops and heartbeats.
 
 Counting is the increment of a dictionary's value, because it happens in every request; Prometheus' library
-only prints (:mod:`.printing`). The counts of a process that has ended stay in the sums, so that counters
+only prints (:mod:`.prometheus`). The counts of a process that has ended stay in the sums, so that counters
 never fall while the node runs.
 """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from .errors import BadAddress
+from .resources import BadAddress
 
 # Endings of the variables for the first and the second registry of a command.
 FROM, TO = "_FROM", "_TO"

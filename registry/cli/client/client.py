@@ -11,8 +11,7 @@ import msgspec
 import orjson
 
 from .addresses import Address
-from .errors import ErrorAnswer, NotARegistry, RegistryError
-from .resources import subject_path
+from .resources import ErrorAnswer, NotARegistry, RegistryError, subject_path
 from .transport import Answer, Request, TlsFiles, Transport, advice, not_a_registry
 
 AT_OFFSET: Final = "atOffset"
@@ -50,7 +49,7 @@ def listed_versions(
 
     ``moment`` holds the parameters of a read of the past.
 
-    Raises :class:`.errors.ErrorAnswer` with status 404 if there is none.
+    Raises :class:`.resources.ErrorAnswer` with status 404 if there is none.
     """
     path = f"{subject_path(subject)}/versions"
     if not deleted:
@@ -73,7 +72,7 @@ class RegistryClient:
 
     Paths are quoted already. Parameters that are ``None`` or false are not sent. ``kind``: the type of the
     answer, or of the items of a list, as in :mod:`.resources`; the answer is returned as it is. Every request
-    raises :class:`.errors.RegistryError`; a read of the past also if the answer is about the present.
+    raises :class:`.resources.RegistryError`; a read of the past also if the answer is about the present.
     """
 
     def __init__(self, addresses: Sequence[Address], tls: TlsFiles, timeout_s: float) -> None:

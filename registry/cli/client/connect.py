@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .addresses import PROFILE, Address, Credentials, basic, bearer, is_profile, parse_addresses
 from .client import RegistryClient
-from .errors import BadAddress
+from .resources import BadAddress
 from .transport import TlsFiles
 
 _KEYS = ("url", "ca", "certificate", "key", "user_file", "token_file")
@@ -30,7 +30,7 @@ class Profile(NamedTuple):
 
 
 def find_profile(text: str, environment: Mapping[str, str]) -> Profile:
-    """Return the profile that ``@NAME`` names. Raises :class:`.errors.BadAddress`.
+    """Return the profile that ``@NAME`` names. Raises :class:`.resources.BadAddress`.
 
     The file is the one that ``REGISTRAR_REGISTRIES`` names, by default ``registrar/registries.toml`` in
     ``XDG_CONFIG_HOME`` or ``~/.config``. Nobody else may be able to write it: it says who gets credentials.
@@ -153,7 +153,7 @@ class Connection(NamedTuple):
         """Make a client of the registry at ``url``, by default the one of this connection.
 
         ``side``: :data:`.addresses.FROM` or :data:`.addresses.TO` if the command names two registries. Raises
-        :class:`.errors.BadAddress`.
+        :class:`.resources.BadAddress`.
         """
         way = self._way(environment, url)
         return self._client(way, parse_addresses(way.url, environment, side, way.credentials))

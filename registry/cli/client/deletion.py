@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .client import listed_versions
-from .errors import ErrorAnswer
-from .resources import LATEST, Mode, Place, Version, VersionName, scope_path, version_path
+from .resources import LATEST, ErrorAnswer, Mode, Place, Version, VersionName, scope_path, version_path
 
 if TYPE_CHECKING:
     from .client import RegistryClient
@@ -52,7 +51,10 @@ class DeletionPlan(NamedTuple):
 
 
 def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: bool) -> DeletionPlan:
-    """Find out what deleting a version or a whole subject would do. Raises :class:`.errors.RegistryError`."""
+    """Find out what deleting a version or a whole subject would do.
+
+    Raises :class:`.resources.RegistryError`.
+    """
     known = listed_versions(registry, name.subject, deleted=True)
     if name.version:
         found = registry.get(

@@ -14,7 +14,7 @@ import httpx
 from registry import VERSION
 
 from .addresses import Address
-from .errors import BadAddress, NotARegistry, Unreachable
+from .resources import BadAddress, NotARegistry, Unreachable
 
 
 class TlsFiles(NamedTuple):
@@ -181,7 +181,7 @@ class Transport:
         return self._addresses[0]
 
     def send(self, request: Request) -> Answer:
-        """Return the first usable answer, or else the last 503. Raises :class:`.errors.RegistryError`."""
+        """Return the first usable answer, or else the last 503. Raises :class:`.resources.RegistryError`."""
         failures: list[str] = []
         unavailable: Answer | None = None
         for turn in range(_ROUNDS * len(self._addresses)):

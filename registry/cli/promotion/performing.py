@@ -13,8 +13,15 @@ import msgspec
 
 from registry.base.processes import file_lock
 from registry.cli.client.client import RegistryClient
-from registry.cli.client.errors import ErrorAnswer
-from registry.cli.client.resources import Found, Mode, Registered, scope_path, subject_path, version_path
+from registry.cli.client.resources import (
+    ErrorAnswer,
+    Found,
+    Mode,
+    Registered,
+    scope_path,
+    subject_path,
+    version_path,
+)
 from registry.cli.folder.steps import Step
 from registry.domain.commands import (
     Command,
@@ -81,7 +88,7 @@ class ImportJournal:
     def restore(self, client: RegistryClient) -> dict[str, str | None]:
         """Set the modes back where they are still IMPORT; return these.
 
-        Raises :class:`registry.cli.client.errors.RegistryError`; what is not set back stays noted.
+        Raises :class:`registry.cli.client.resources.RegistryError`; what is not set back stays noted.
         """
         restored = {}
         for subject, mode in list(self.former_modes.items()):
@@ -165,7 +172,7 @@ class PlanOutdated(Exception):
 def perform(client: RegistryClient, steps: Sequence[Step]) -> Iterator[Step]:
     """Take steps in order; yield each one that is done.
 
-    Raises :class:`registry.cli.client.errors.RegistryError` and :class:`PlanOutdated`.
+    Raises :class:`registry.cli.client.resources.RegistryError` and :class:`PlanOutdated`.
     """
     for step in steps:
         answer = _send(client, step.command)

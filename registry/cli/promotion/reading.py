@@ -9,8 +9,16 @@ from typing import Any, Final
 import msgspec
 
 from registry.cli.client.client import RegistryClient
-from registry.cli.client.errors import ErrorAnswer, NotARegistry, RegistryError
-from registry.cli.client.resources import Config, Place, scope_path, subject_path, version_path
+from registry.cli.client.resources import (
+    Config,
+    ErrorAnswer,
+    NotARegistry,
+    Place,
+    RegistryError,
+    scope_path,
+    subject_path,
+    version_path,
+)
 from registry.cli.folder.contents import Contents, Version, version_of
 from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.subject_patterns import Pattern

@@ -9,8 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from registry.cli.client.client import RegistryClient, listed_versions
-from registry.cli.client.errors import ErrorAnswer, NotARegistry
-from registry.cli.client.resources import Config, scope_path, version_path
+from registry.cli.client.resources import Config, ErrorAnswer, NotARegistry, scope_path, version_path
 from registry.cli.folder.contents import version_of
 from registry.domain.model import EVERYWHERE, TOP, Subject
 
@@ -32,7 +31,7 @@ class RegistryStreams:
     """Subjects, versions, configs and modes of all contexts, soft-deleted ones included.
 
     A page is held in memory, and the names of the subjects. Writes that happen meanwhile may be missing.
-    Every member raises :class:`registry.cli.client.errors.RegistryError`.
+    Every member raises :class:`registry.cli.client.resources.RegistryError`.
     """
 
     def __init__(self, client: RegistryClient) -> None:

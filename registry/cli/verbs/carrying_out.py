@@ -13,7 +13,7 @@ from typing import NamedTuple
 import click
 
 from registry.cli.client.client import RegistryClient
-from registry.cli.client.errors import ErrorAnswer, RegistryError
+from registry.cli.client.resources import ErrorAnswer, RegistryError
 from registry.cli.folder import report
 from registry.cli.folder.contents import Contents, FolderError
 from registry.cli.folder.plan import plan

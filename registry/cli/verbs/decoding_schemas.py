@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from registry.cli.client.client import RegistryClient
-from registry.cli.client.errors import ErrorAnswer
-from registry.cli.client.resources import Schema, context_prefix, version_path
+from registry.cli.client.resources import ErrorAnswer, Schema, context_prefix, version_path
 from registry.cli.decoding.frame import CannotDecode, Headers, Options, SchemaName, framed
 from registry.cli.decoding.message import Answer, MessageDecoder, writer_schema
 from registry.domain.model import DEFAULT_TYPE

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from registry.cli.client.errors import ErrorAnswer
-from registry.cli.client.resources import LATEST, Explanation, Version, VersionName, version_path
+from registry.cli.client.resources import LATEST, ErrorAnswer, Explanation, Version, VersionName, version_path
 from registry.cli.output import OK, REFUSED, Failure, json_option, note, print_json, print_lines, print_styled
 from registry.cli.registry_flags import with_registry
 from registry.cli.verb import Verb

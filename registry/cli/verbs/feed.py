@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.cli.client.errors import ErrorAnswer, Unreachable
-from registry.cli.client.resources import Changes, Delivery, History, quoted, subject_path
+from registry.cli.client.resources import (
+    Changes,
+    Delivery,
+    ErrorAnswer,
+    History,
+    Unreachable,
+    quoted,
+    subject_path,
+)
 from registry.cli.output import (
     OK,
     REFUSED,

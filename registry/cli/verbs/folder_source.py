@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from registry.cli.client.addresses import PROFILE
 from registry.cli.client.connect import Connection
-from registry.cli.client.errors import RegistryError
+from registry.cli.client.resources import RegistryError
 from registry.cli.folder.contents import MANIFEST, Contents, FolderError, contents_of, is_export
 from registry.cli.folder.manifest import Manifest
 from registry.cli.folder.reading import Tree, manifest_of, read

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.cli.client.errors import ErrorAnswer, RegistryError
-from registry.cli.client.resources import Found, Registered, subject_path
+from registry.cli.client.resources import ErrorAnswer, Found, Registered, RegistryError, subject_path
 from registry.cli.output import OK, REFUSED, Failure, json_option, note, print_json, print_lines
 from registry.cli.registry_flags import with_registry
 from registry.cli.verb import Verb

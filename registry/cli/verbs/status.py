@@ -12,8 +12,7 @@ import click
 
 from registry.base.config.addresses import ListenAddress
 from registry.base.config.loading import Loaded, Settings
-from registry.cli.client.errors import ErrorAnswer, RegistryError
-from registry.cli.client.resources import Node
+from registry.cli.client.resources import ErrorAnswer, Node, RegistryError
 from registry.cli.output import FAILED, OK, REFUSED, Failure, json_option, note, print_json, print_table
 from registry.cli.registry_flags import report_errors, with_connection
 from registry.cli.setting_flags import with_settings

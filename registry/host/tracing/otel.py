@@ -1,23 +1,171 @@
-"""Tracing by OpenTelemetry's SDK."""
+"""Tracing by OpenTelemetry's SDK: spans of requests, and the wiring of those of commands."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.trace import SpanKind
 
-from registry.domain.pending_command import PendingCommand, Submit
+from registry.api.app import details_of
+from registry.api.backend import Backend
+from registry.base.observe.metrics import PROBED
+from registry.domain.commands import Outcome, Submitted
+from registry.domain.pending_command import NO_ORIGIN, Origin, PendingCommand, Submit
+from registry.http1.answers import Answer, Answered, Later
+from registry.http1.request import Client, Request
+from registry.http1.service import App, FastPath, Message, Receive, Send
 
-from . import commands as command_spans
 from .contract import Ask, Tracing
-from .requests import TracedApp, TracedBackend, TracedFastPath
-from .spans import Spans
+from .spans import (
+    Attributes,
+    Spans,
+    appended,
+    decided,
+    end,
+    requested_context,
+    sent,
+    traceparent_of,
+)
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
+_OTHER = "_OTHER"  # as OpenTelemetry names methods that clients invent
+_BARRIER = "read barrier"
+
+
+class TracedApp:
+    """An ASGI application with a span for each request but those of probes; it is the task's current one."""
+
+    def __init__(self, app: App, spans: Spans) -> None:
+        self._app = app
+        self._spans = spans
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["path"] in PROBED:
+            await self._app(scope, receive, send)
+            return
+        method = _method(scope["method"])
+        span = self._spans.begin(method, requested_context(scope["headers"]), SpanKind.SERVER)
+        status = 0
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                await self._app(scope, receive, noted)
+        finally:
+            route, request_id, _ = details_of(scope)
+            span.update_name(_name(method, route))
+            end(span, _attributes(method, route, status, request_id), _failure(status))
+
+
+class TracedFastPath:
+    """A fast path with a span for each answer. What it leaves to the application is traced there."""
+
+    def __init__(self, fast_path: FastPath, spans: Spans) -> None:
+        self._fast_path = fast_path
+        self._spans = spans
+
+    def __call__(self, request: Request, client: Client) -> Answer | Later | None:
+        """Answer a request, as the fast path does."""
+        began = time.time_ns()
+        answer = self._fast_path(request, client)
+        if answer is None:
+            return None
+        if isinstance(answer, Answer):
+            self._trace(request, answer, began)
+            return answer
+        return self._later(answer, request, began)
+
+    def _later(self, later: Later, request: Request, began: int) -> Later:
+        def traced(answered: Answered) -> None:
+            waited = time.time_ns()
+
+            def on_answer(answer: Answer | None) -> None:
+                if answer is not None:
+                    self._trace(request, answer, began, waited)
+                answered(answer)
+
+            later(on_answer)
+
+        return traced
+
+    def _trace(self, request: Request, answer: Answer, began: int, waited: int | None = None) -> None:
+        """Record the spans of an answer; ``waited``: since when it has waited at the read barrier."""
+        method = _method(request.method.decode("latin-1"))
+        parent = requested_context(request.headers)
+        span = self._spans.begin(_name(method, answer.route), parent, SpanKind.SERVER, began)
+        if waited is not None and span.is_recording():
+            within = trace.set_span_in_context(span, Context())
+            end(self._spans.begin(_BARRIER, within, began_ns=waited), {})
+        end(
+            span, _attributes(method, answer.route, answer.status, answer.request_id), _failure(answer.status)
+        )
+
+
+class TracedBackend:
+    """A backend with a span for each wait at the read barrier; commands carry the span of their request."""
+
+    def __init__(self, backend: Backend, spans: Spans) -> None:
+        self._backend = backend
+        self._spans = spans
+
+    async def submit(self, command: Submitted, origin: Origin = NO_ORIGIN) -> Outcome:
+        """Have the primary decide a command."""
+        return await self._backend.submit(
+            command, origin._replace(trace=traceparent_of(trace.get_current_span()))
+        )
+
+    async def confirm(self) -> bool:
+        """Wait until the rows are as new as the log was at the call."""
+        with self._spans.tracer.start_as_current_span(_BARRIER) as span:
+            fresh = await self._backend.confirm()
+            span.set_attribute("registrar.confirmed", fresh)
+            return fresh
+
+    def __getattr__(self, name: str) -> Any:
+        # All other calls are the backend's own.
+        return getattr(self._backend, name)
+
+
+def _method(method: str) -> str:
+    return method if method in _METHODS else _OTHER
+
+
+def _name(method: str, route: str) -> str:
+    shown = "HTTP" if method == _OTHER else method
+    return f"{shown} {route}" if route else shown
+
+
+def _attributes(method: str, route: str, status: int, request_id: bytes) -> Attributes:
+    """Return the attributes of a request: nothing that names a subject, a principal or an address."""
+    attributes: dict[str, str | int] = {
+        "http.request.method": method, "registrar.request_id": request_id.decode("latin-1"),
+    }  # fmt: skip
+    if route:
+        attributes["http.route"] = route
+    if status:
+        attributes["http.response.status_code"] = status
+    return attributes
+
+
+def _failure(status: int) -> str:
+    return f"status {status}" if status >= 500 else ""
+
 
 _SERVICE = "service.name"
 
@@ -56,15 +204,15 @@ class OtelTracing(Tracing):
 
     def decided(self, submit: Submit, *, from_peer: bool = False) -> Submit:
         """Wrap what decides or forwards commands."""
-        return command_spans.decided(self._spans, submit, from_peer=from_peer)
+        return decided(self._spans, submit, from_peer=from_peer)
 
     def sent(self, ask: Ask, address: str) -> Ask:
         """Wrap what sends commands to another node."""
-        return command_spans.sent(self._spans, ask, address)
+        return sent(self._spans, ask, address)
 
     def appended(self, commands: Sequence[PendingCommand]) -> AbstractContextManager[None]:
         """Return a context for an append."""
-        return command_spans.appended(self._spans, commands)
+        return appended(self._spans, commands)
 
     async def close(self, timeout_s: float) -> None:
         """Export what is left; a collector that does not answer in time loses it."""

@@ -23,7 +23,7 @@ from registry.domain.log_format.webhook_values import Webhook
 from registry.domain.pending_command import PendingCommand
 from registry.domain.queries import webhooks as stored
 from registry.domain.rows.view import Rows
-from registry.webhooks.retries import Undelivered
+from registry.webhooks.message import Undelivered
 
 from .delivery import Deliveries
 from .post import Post

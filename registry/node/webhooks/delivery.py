@@ -18,7 +18,7 @@ from registry.domain.commands import AdvanceWebhook, Command, DisableWebhook, Do
 from registry.domain.events.event import Event, Filter, Kind
 from registry.domain.log_format.webhook_values import Webhook
 from registry.domain.queries.subject_order import Prefix
-from registry.webhooks.retries import Undelivered, pause_s
+from registry.webhooks.message import Undelivered, pause_s
 
 from .pages import Page
 

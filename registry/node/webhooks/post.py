@@ -10,8 +10,7 @@ from registry.base.config.settings import Settings
 from registry.domain.events.event import Event
 from registry.domain.log_format.webhook_values import Webhook
 from registry.webhooks.destinations import Destinations
-from registry.webhooks.message import Message, Messages, Signer, headers
-from registry.webhooks.retries import Undelivered
+from registry.webhooks.message import Message, Messages, Signer, Undelivered, headers
 
 if TYPE_CHECKING:
     from registry.webhooks.client import Client

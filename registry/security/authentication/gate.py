@@ -17,10 +17,9 @@ from registry.domain.principal import Principal
 from registry.security.client_address import wide_network
 from registry.security.gate import KIND_OF_METHOD, Access, Admission, Credentials, NoCredentials, Refused
 
-from .recent import Recent, Throttle
 from .tokens import TokenError, TokenVerifier, UnknownKey
 from .users import Users
-from .verification import Verifier
+from .verification import Recent, Throttle, Verifier
 
 # Seconds for which verified credentials are remembered after their last use, and at most in all. All are
 # forgotten at once when users or keys change.

@@ -12,8 +12,7 @@ import pytest
 from deploy.local.broker import Broker
 from election.contract import Identity, Lost, PrimaryIs
 from election.kafka.assignment import Assignment, encode_member
-from election.kafka.membership import Membership
-from election.kafka.rebalance import Elector
+from election.kafka.membership import Elector, Membership
 from election.kafka.wire import Coordinator, JoinedMember, RequestFailed, Timeouts
 from registry.log.kafka.broker_connection import login_with
 from registry.log.kafka.security import Security

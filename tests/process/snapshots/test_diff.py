@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from registry.cli.client.connect import Connection
-from registry.cli.client.errors import Unreachable
+from registry.cli.client.resources import Unreachable
 from registry.cli.promotion.streams import RegistryStreams
 from registry.domain.log_format import config_values, records, values
 from registry.domain.log_format.records import Entry

@@ -22,7 +22,7 @@ from registry.node.startup.digest_check import verify_digest
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.open import open_store
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
-from snapshots.catalogue.embedded import EmbeddedCatalogue
+from snapshots.catalogue.open import EmbeddedCatalogue
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest, Part, part_name
 from snapshots.format.parts import encoded

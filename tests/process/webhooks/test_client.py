@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from registry.webhooks.client import ANSWER_BYTES_MAX, Client, tls_context
+from registry.webhooks.client import ANSWER_BYTES_MAX, Client, Resolver, tls_context
 from registry.webhooks.destinations import Destinations
-from registry.webhooks.network import Resolver
-from registry.webhooks.retries import Undelivered
+from registry.webhooks.message import Undelivered
 from tests.support.certificates import LOOPBACK_NAMES, Authority
 from tests.support.receiver import Receiver, Reply
 from tests.support.running import free_port, until_async

@@ -19,9 +19,8 @@ from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuer
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
 from registry.node.write.batch import Decider, Planned
-from registry.workers.messages import WorkRequest
 from registry.workers.process import answered
-from registry.workers.worker import WorkerProcess
+from registry.workers.worker import WorkerProcess, WorkRequest
 from tests.support.pending import pending
 
 COUNT = 60

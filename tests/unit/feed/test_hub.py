@@ -16,7 +16,7 @@ from registry.domain.queries.subject_order import Prefix
 from registry.domain.subject_patterns import parse_pattern
 from registry.feed import hub as hub_module
 from registry.feed import tail as tail_module
-from registry.feed.live import SLICE
+from registry.feed.delivery import SLICE
 from registry.security.authorization.rules import RuleAccess
 from registry.security.gate import FULL_ACCESS, NO_ACCESS, Permission
 from tests.support.running import until_async

@@ -31,8 +31,8 @@ from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import Block, History, View
 from registry.store.lmdb import Store
 from registry.store.open import open_store
-from registry.workers.messages import WorkRequest
 from registry.workers.process import answered
+from registry.workers.worker import WorkRequest
 
 SUBJECT, BASE = Subject(".", "s"), Subject(".", "base")
 BASE_TEXT = '{"type":"record","name":"B","fields":[{"name":"a","type":"int"}]}'

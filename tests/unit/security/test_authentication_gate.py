@@ -13,11 +13,10 @@ import pytest
 from registry.domain.errors import RegistryError
 from registry.domain.principal import Principal
 from registry.security.authentication.gate import AuthenticationGate
-from registry.security.authentication.recent import FREE_FAILURES
 from registry.security.authentication.signing_keys import KeyUrl
 from registry.security.authentication.tokens import Claims, TokenVerifier
 from registry.security.authentication.users import User, Users
-from registry.security.authentication.verification import AT_ONCE_MAX, PENDING_MAX
+from registry.security.authentication.verification import AT_ONCE_MAX, FREE_FAILURES, PENDING_MAX
 from registry.security.authorization.rules import RuleAccess
 from registry.security.authorization.rules_file import parse
 from registry.security.gate import FULL_ACCESS, Access, Admission, Credentials, Permission, Refused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.security.authentication.recent import Recent
+from registry.security.authentication.verification import Recent
 
 
 class Clock:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from registry.security.authentication import recent
-from registry.security.authentication.recent import FREE_FAILURES, Throttle
+from registry.security.authentication import verification
+from registry.security.authentication.verification import FREE_FAILURES, Throttle
 
 HERE = "192.0.2.1"
 
@@ -67,15 +67,15 @@ def test_an_address_without_failures_for_a_minute_begins_again() -> None:
     throttled = Throttle(clock=clock)
     while not fail(throttled):
         pass
-    clock.now += recent.FORGOTTEN_AFTER_S + 1
+    clock.now += verification.FORGOTTEN_AFTER_S + 1
     assert [fail(throttled) for _ in range(FREE_FAILURES + 1)] == [0.0] * (FREE_FAILURES + 1)
 
 
 def test_guesses_at_once_count_before_they_have_failed() -> None:
     throttled = Throttle(clock=Clock())
-    waits = [throttled.begin(HERE) for _ in range(recent.PENDING_MAX + 1)]
-    assert waits == [0.0] * recent.PENDING_MAX + [recent.FIRST_DELAY_S]
-    for _ in range(recent.PENDING_MAX):
+    waits = [throttled.begin(HERE) for _ in range(verification.PENDING_OF_ADDRESS_MAX + 1)]
+    assert waits == [0.0] * verification.PENDING_OF_ADDRESS_MAX + [verification.FIRST_DELAY_S]
+    for _ in range(verification.PENDING_OF_ADDRESS_MAX):
         throttled.end(HERE, failed=False)
     assert throttled.begin(HERE) == 0.0
 
@@ -105,6 +105,6 @@ def test_addresses_that_one_client_can_have_count_as_one(first: str, second: str
 
 def test_the_table_of_addresses_is_bounded() -> None:
     throttled = Throttle(clock=Clock())
-    for number in range(recent.ADDRESSES_MAX + 10):
+    for number in range(verification.ADDRESSES_MAX + 10):
         fail(throttled, f"address {number}")
-    assert len(throttled) == recent.ADDRESSES_MAX
+    assert len(throttled) == verification.ADDRESSES_MAX

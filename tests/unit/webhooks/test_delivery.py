@@ -19,7 +19,7 @@ from registry.domain.events.event import Event, Kind
 from registry.domain.log_format.webhook_values import Webhook
 from registry.node.webhooks.delivery import SKIPPED_MAX, Delivery, Outside, Progress, filter_of
 from registry.node.webhooks.pages import Page
-from registry.webhooks.retries import Undelivered
+from registry.webhooks.message import Undelivered
 from tests.support.running import until_async
 
 HOOK = Webhook(name="h", url="https://a", id="00", kinds=["mode_set"], offset=3)

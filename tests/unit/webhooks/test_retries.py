@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from registry.webhooks.retries import RETRY_AFTER_MAX_S, pause_s, retry_after_s
+from registry.webhooks.message import RETRY_AFTER_MAX_S, pause_s, retry_after_s
 
 NOW_S = 1_700_000_000.0
 

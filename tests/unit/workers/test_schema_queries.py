@@ -16,9 +16,8 @@ from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, answer, facts
 from registry.domain.schemas import Budget, Dependency, InvalidSchema
-from registry.workers.messages import WorkRequest
 from registry.workers.process import answered
-from registry.workers.worker import WorkerProcess
+from registry.workers.worker import WorkerProcess, WorkRequest
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 FORMATS = {"AVRO": "avro", "JSON": "json_schema", "PROTOBUF": "protobuf"}

@@ -20,9 +20,9 @@ from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, So
 from registry.domain.schemas import FORMATS, Dependency
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
 from registry.workers import work_queue, worker
-from registry.workers.messages import Stuck, WorkRequest, WorkResult
 from registry.workers.pool import WAITING_MAX, Answered, Pool
 from registry.workers.process import answered
+from registry.workers.worker import Stuck, WorkRequest, WorkResult
 
 INT, LONG, STRING = (Source("AVRO", f'"{name}"') for name in ("int", "long", "string"))
 HOW = (("reader_is", "new"),)

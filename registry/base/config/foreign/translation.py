@@ -8,11 +8,35 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from . import properties_file
 from .confluent import CONFLUENT
 from .confluent_conversions import DEFAULT_LISTENERS
 from .karapace import KARAPACE
 from .mapping import Refused, Registry, Row
+
+BYTES_MAX = 1024 * 1024  # a longer file is not one of settings
+
+
+def read_properties(file: Path) -> list[tuple[str, str]]:
+    """Return names and values in their order. Raises :class:`OSError` and :class:`ValueError`.
+
+    Java reads ISO-8859-1; what is valid UTF-8 is read as that.
+    """
+    import javaproperties  # noqa: PLC0415 (only for those who come from another registry)
+
+    with file.open("rb") as opened:
+        content = opened.read(BYTES_MAX + 1)
+    if len(content) > BYTES_MAX:
+        raise ValueError("it is too long for a file of settings")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    return [
+        (item.key, item.value)
+        for item in javaproperties.parse(text)
+        if isinstance(item, javaproperties.KeyValue)
+    ]
+
 
 REGISTRIES = (CONFLUENT, KARAPACE)
 
@@ -121,9 +145,7 @@ def from_elsewhere(
 
 def _in_file(file: Path, into: Translation) -> list[ForeignValue]:
     try:
-        return [
-            ForeignValue(name, value.strip(), f"file {file}") for name, value in properties_file.read(file)
-        ]
+        return [ForeignValue(name, value.strip(), f"file {file}") for name, value in read_properties(file)]
     except OSError as error:
         into.problems.append(f"the file {file} cannot be read: {error.strerror}")
     except ValueError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from registry.cli.client.addresses import FROM, TO, parse_addresses
-from registry.cli.client.errors import BadAddress
+from registry.cli.client.resources import BadAddress
 
 DEV, PROD = "http://dev:8081", "https://prod"
 

@@ -8,7 +8,7 @@ import pytest
 
 from registry.cli.client.addresses import is_profile
 from registry.cli.client.connect import Profile, find_profile
-from registry.cli.client.errors import BadAddress
+from registry.cli.client.resources import BadAddress
 
 GOOD = '[prod]\nurl = "https://r:1"\n'
 

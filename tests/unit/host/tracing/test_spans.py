@@ -8,8 +8,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from registry.domain.commands import DeleteSubject, Done, Outcome, Refused, Unknown
 from registry.domain.pending_command import CommandRequest, PendingCommand
-from registry.host.tracing.commands import APPENDS_MAX, appended, decided
-from registry.host.tracing.spans import Spans, context_of, requested_context, traceparent_of
+from registry.host.tracing.spans import (
+    APPENDS_MAX,
+    Spans,
+    appended,
+    context_of,
+    decided,
+    requested_context,
+    traceparent_of,
+)
 from registry.log.contract import Fenced
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

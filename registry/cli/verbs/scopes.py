@@ -1,4 +1,4 @@
-"""``registrar config get | set | delete | map``."""
+"""``registrar config get | set | delete | map`` and ``registrar mode get | set | delete``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from registry.base.config.foreign.mapping import Registry, Row
 from registry.base.config.foreign.translation import REGISTRIES
-from registry.cli.client.resources import Config, scope_path
+from registry.cli.client.resources import Config, Mode, scope_path
 from registry.cli.output import OK, json_option, print_json, print_lines
 from registry.cli.registry_flags import (
     confirm_everything,
@@ -66,8 +66,6 @@ def markdown(registry: Registry) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["config"]
-
 LEVELS = (
     *("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE"),
     *("FULL", "FULL_TRANSITIVE"),
@@ -81,14 +79,15 @@ _STATUS = "Exit status: 0 done, 1 not found or refused, 2 no answer or wrong usa
 @moment_options
 @json_option
 @with_registry
-def _get(
+def _get_config(
     registry: RegistryClient, *, subject: str, own: bool, at_offset: int | None, at_time: str | None,
     as_json: bool,
 ) -> int:  # fmt: skip
     """Print the effective config of SUBJECT or a context (":.ctx:"); without SUBJECT, of the registry."""
     path = scope_path("config", subject)
     moment = moment_params(at_offset, at_time)
-    _print(registry.get(path, Config, defaultToGlobal=bool(subject) and not own, **moment), as_json=as_json)
+    found = registry.get(path, Config, defaultToGlobal=bool(subject) and not own, **moment)
+    _print_config(found, as_json=as_json)
     return OK
 
 
@@ -123,7 +122,7 @@ def _get(
 )
 @json_option
 @with_registry
-def _set(
+def _set_config(
     registry: RegistryClient, *, subject: str, level: str | None, policy: str | None, normalize: bool | None,
     alias: str | None, compatibility_group: str | None, file: str, as_json: bool,
 ) -> int:  # fmt: skip
@@ -146,7 +145,7 @@ def _set(
         raise click.UsageError("give what to set, such as --level FULL", click.get_current_context())
     path = scope_path("config", subject)
     registry.put(path, body)
-    _print(registry.get(path, Config), as_json=as_json)
+    _print_config(registry.get(path, Config), as_json=as_json)
     return OK
 
 
@@ -155,7 +154,7 @@ def _set(
 @yes_option
 @json_option
 @with_registry
-def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
+def _delete_config(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
     """Remove the config of SUBJECT; print the effective config, which it then inherits.
 
     Without SUBJECT, remove the config of the whole registry, after a confirmation or with --yes.
@@ -163,11 +162,11 @@ def _delete(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool)
     confirm_everything(subject, "Remove the config of the whole registry?", yes=yes)
     path = scope_path("config", subject)
     registry.delete(path)
-    _print(registry.get(path, Config, defaultToGlobal=bool(subject)), as_json=as_json)
+    _print_config(registry.get(path, Config, defaultToGlobal=bool(subject)), as_json=as_json)
     return OK
 
 
-def _print(found: dict[str, Any], *, as_json: bool) -> None:
+def _print_config(found: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
@@ -176,3 +175,70 @@ def _print(found: dict[str, Any], *, as_json: bool) -> None:
 
 def _format(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
+_force = click.option("--force", is_flag=True, help="Set IMPORT even if schemas exist.")
+
+
+@click.group(cls=VerbGroup)
+def mode() -> None:
+    """Show or change which writes are accepted."""
+
+
+@mode.command("get", cls=Verb, epilog=_STATUS)
+@scope_argument
+@click.option("--own", is_flag=True, help="Only the mode set on SUBJECT itself, not the inherited one.")
+@moment_options
+@json_option
+@with_registry
+def _get_mode(
+    registry: RegistryClient, *, subject: str, own: bool, at_offset: int | None, at_time: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Print the effective mode of SUBJECT or a context (":.ctx:"); without SUBJECT, of the whole registry."""
+    moment = moment_params(at_offset, at_time)
+    return _print_mode(registry, subject, as_json=as_json, own=own, **moment)
+
+
+@mode.command("set", cls=Verb, epilog=_STATUS)
+@click.argument("value", metavar="MODE", type=click.Choice(_MODES, case_sensitive=False))
+@scope_argument
+@_force
+@json_option
+@with_registry
+def _set_mode(registry: RegistryClient, *, value: str, subject: str, force: bool, as_json: bool) -> int:
+    """Set the MODE of SUBJECT or a context (":.ctx:"); without SUBJECT, of the whole registry.
+
+    MODE is READWRITE, READONLY, READONLY_OVERRIDE, IMPORT or FORWARD.
+    """
+    registry.put(scope_path("mode", subject), {"mode": value.upper()}, force=force)
+    return _print_mode(registry, subject, as_json=as_json)
+
+
+@mode.command("delete", cls=Verb, epilog=_STATUS)
+@scope_argument
+@yes_option
+@json_option
+@with_registry
+def _delete_mode(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
+    """Remove the mode of SUBJECT; print the effective mode, which it then inherits.
+
+    Without SUBJECT, remove the mode of the whole registry, after a confirmation or with --yes.
+    """
+    confirm_everything(subject, "Remove the mode of the whole registry?", yes=yes)
+    registry.delete(scope_path("mode", subject))
+    return _print_mode(registry, subject, as_json=as_json)
+
+
+def _print_mode(
+    registry: RegistryClient, subject: str, *, as_json: bool, own: bool = False, **moment: Any
+) -> int:
+    found = registry.get(
+        scope_path("mode", subject), Mode, defaultToGlobal=bool(subject) and not own, **moment
+    )
+    if as_json:
+        print_json({"mode": found["mode"]})
+    else:
+        print_lines([found["mode"]])
+    return OK
