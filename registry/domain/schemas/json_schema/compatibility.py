@@ -1,13 +1,13 @@
 """Compatibility of JSON schemas: whether data of the old schema is valid under the new one.
 
-Changes lead from old to new, in Confluent's order (Confluent 8.x). A pair that recurs inside itself is
-assumed to be compatible. If it turns out not to be, everything is compared again with that knowledge until
-nothing changes. In a pass each pair is compared only once.
+Changes lead from old to new, in Confluent's order (Confluent 8.4). A pair that recurs inside itself is
+assumed to be compatible. If it turns out not to be, everything is compared again until nothing changes, and
+the pair's changes of the last pass are repeated where it recurs. In a pass each pair is compared only once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from registry.domain.schemas.contract import STRICT, Budget, Difference
@@ -21,7 +21,6 @@ from .text import same_value
 
 _NOBODY: Final = (None, None)
 _NOTHING: Final = ChangeSet()
-_INCOMPATIBLE: Final = ChangeSet(compatible=False)
 _SUMS: Final = ("anyOf", "oneOf")
 
 _Pair = tuple[int, int]
@@ -40,33 +39,39 @@ def differences(
 
 def compare(old: Node, new: Node, budget: Budget, policy: str = STRICT) -> ChangeSet:
     """Return all changes, harmless ones too."""
-    incompatible: set[_Pair] = set()
+    incompatible: dict[_Pair, ChangeSet] = {}
     harmless = harmless_under(policy)
     while True:
         comparison = Comparison(incompatible, budget, harmless)
         found = run(comparison.compare(old, new))
-        wrong = comparison.wrongly_assumed()
-        if not wrong:
+        recurring = comparison.recurring()
+        if recurring.keys() <= incompatible.keys():
             return found
-        incompatible |= wrong
+        incompatible |= recurring
 
 
 class Comparison:
     """One pass of the comparison."""
 
-    __slots__ = ("_assumed", "_found", "_harmless", "_incompatible", "budget")
+    __slots__ = ("_found", "_harmless", "_incompatible", "_recurring", "budget")
 
-    def __init__(self, incompatible: set[_Pair], budget: Budget, harmless: frozenset[str]) -> None:
-        """``incompatible``: pairs that earlier passes found so; ``harmless``: harmless kinds of change."""
+    def __init__(
+        self, incompatible: Mapping[_Pair, ChangeSet], budget: Budget, harmless: frozenset[str]
+    ) -> None:
+        """``incompatible``: recurring pairs that earlier passes found so, with their changes.
+
+        ``harmless``: kinds of change that do no harm.
+        """
         self.budget: Final = budget
         self._harmless = harmless
         self._incompatible = incompatible
         self._found: dict[_Pair, ChangeSet | None] = {}
-        self._assumed: set[_Pair] = set()
+        self._recurring: set[_Pair] = set()
 
-    def wrongly_assumed(self) -> set[_Pair]:
-        """Return the pairs that were assumed to be compatible but are not."""
-        return {pair for pair in self._assumed if not (self._found[pair] or _NOTHING).compatible}
+    def recurring(self) -> dict[_Pair, ChangeSet]:
+        """Return the pairs that recur inside themselves and are not compatible, with their changes."""
+        found = ((pair, self._found[pair]) for pair in self._recurring)
+        return {pair: changes for pair, changes in found if changes is not None and not changes.compatible}
 
     def compare(self, old: Node | None, new: Node | None) -> Walk[ChangeSet]:
         """Return the changes from ``old`` to ``new``; either may be absent."""
@@ -82,10 +87,8 @@ class Comparison:
             known = self._found[pair]
             if known is not None:
                 return known
-            if pair in self._incompatible:
-                return _INCOMPATIBLE
-            self._assumed.add(pair)
-            return _NOTHING
+            self._recurring.add(pair)
+            return self._incompatible.get(pair, _NOTHING)
         self._found[pair] = None
         judged: ChangeSet = yield self._judge(old, new)
         if judged.pair == _NOBODY:
