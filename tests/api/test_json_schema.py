@@ -77,7 +77,7 @@ def test_types_do_not_mix(api: Api) -> None:
     ("schema", "detail"),
     [
         ("{", "Invalid JSON"),
-        ("5", "a schema is an object or a boolean"),
+        ("5", "expected an object or boolean at the root, found NUMBER"),
         ('{"type":"nonsense"}', "#/type"),
         ('{"$ref":"#/definitions/x"}', "cannot resolve '#/definitions/x'"),
         ('{"$ref":"http://example.com/x"}', "Remote schema reference fetching over HTTP(S) is disabled"),

@@ -125,6 +125,26 @@ def test_what_confluents_parsers_do_not_mind_is_taken(draft, schema):
     assert parse({"$schema": draft, **schema})
 
 
+@pytest.mark.parametrize("draft", ["-04", "-06", "-07", "/2019-09", "/2020-12"])
+@pytest.mark.parametrize("end", ["", "#"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_meta_schemas_are_known_with_either_scheme(draft, end, scheme):
+    uri = f"{scheme}://json-schema.org/draft{draft}/schema{end}"
+    assert parse({"properties": {"a": {"$ref": uri}}})
+    assert parse({"$schema": D20, "properties": {"a": {"$ref": uri}}})
+
+
+@pytest.mark.parametrize(
+    ("root", "kind"),
+    [('"x"', "STRING"), ("1", "NUMBER"), ("1.5", "NUMBER"), ("[1]", "ARRAY"), ("null", "NULL")],
+)
+def test_a_root_that_cannot_be_a_schema_is_named(root, kind):
+    with pytest.raises(InvalidSchema) as raised:
+        JSON.parse(root)
+    expected = f"Invalid JSON schema: expected an object or boolean at the root, found {kind}"
+    assert str(raised.value) == expected
+
+
 @pytest.mark.parametrize(
     ("schema", "message"),
     [

@@ -18,7 +18,7 @@ from referencing.exceptions import Unresolvable
 from registry.domain.schemas.contract import Dependency, InvalidSchema, Links, Use
 from registry.domain.schemas.json_text import Json
 
-from .drafts import META_SCHEMAS, Draft
+from .drafts import META_SCHEMAS, Draft, draft_named
 from .text import read
 
 # Members that hold schemas by names of the author, and members that hold values.
@@ -163,10 +163,13 @@ class Documents:
         raise InvalidSchema(f"Invalid JSON Schema: cannot resolve '{reference}'")
 
     def _candidates(self, reference: str, resolver: Resolver) -> list[tuple[Resolver, str]]:
-        """Return the possible targets: the reference as written, else the dependency of that name."""
+        """Return the possible targets: as written, and the dependency or meta-schema of that name."""
         uri, mark, fragment = reference.partition("#")
         known = self._uris.get(uri.removeprefix("./")) if uri else None
         found = [(resolver, uri)] if known is None else [(resolver, uri), (self._bare, known)]
+        draft = draft_named(uri)
+        if draft is not None:
+            found.append((self._bare, draft.meta))
         wanted = [(each, f"{start}{mark}{fragment}") for each, start in found]
         if fragment.startswith("/$defs/"):
             other = fragment.removeprefix("/$defs/")

@@ -188,10 +188,12 @@ META_SCHEMAS: Final = {id(REGISTRY.contents(draft.meta)): draft for draft in _BY
 def draft_of(schema: Json) -> Draft:
     """Return the draft in ``$schema``, with http or https, with or without ``#``; draft 07 by default."""
     named = schema.get("$schema") if type(schema) is dict else None
-    if type(named) is not str:
-        return DRAFT_7
-    uri = named.removesuffix("#").removeprefix("http://").removeprefix("https://")
-    return _BY_URI.get(uri, DRAFT_7)
+    return (draft_named(named) if type(named) is str else None) or DRAFT_7
+
+
+def draft_named(uri: str) -> Draft | None:
+    """Return the draft whose meta-schema has this URI, with http or https, with or without ``#``."""
+    return _BY_URI.get(uri.removesuffix("#").removeprefix("http://").removeprefix("https://"))
 
 
 def check(schema: Json, draft: Draft) -> None:

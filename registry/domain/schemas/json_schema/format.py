@@ -35,6 +35,8 @@ from .text import ordered, printed, read
 if TYPE_CHECKING:
     from .model import Node
 
+# What cannot be a schema, in the words of Confluent 8.4; all others are numbers.
+_ROOTS: Final[dict[type, str]] = {str: "STRING", list: "ARRAY", type(None): "NULL"}
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -132,7 +134,10 @@ class JsonFormat(Comparing[JsonSchema]):
         except InvalidSchema:
             raise Unreadable("Invalid JSON schema") from None  # in the words of Confluent 8.3.1
         if type(value) is not dict and type(value) is not bool:
-            raise InvalidSchema("Invalid JSON Schema: a schema is an object or a boolean")
+            kind = _ROOTS.get(type(value), "NUMBER")
+            raise InvalidSchema(
+                f"Invalid JSON schema: expected an object or boolean at the root, found {kind}"
+            )
         schema = JsonSchema(value, tuple(dependencies))
         if new:
             schema.check()
