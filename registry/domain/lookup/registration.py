@@ -14,6 +14,7 @@ from registry.domain.parsing import querying, stored
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.queries import entities
+from registry.domain.queries.scope import TAKES_IDS, mode_in_scope
 from registry.domain.rows.view import View
 from registry.domain.schemas import FORMATS, Dependency, InvalidSchema, Unreadable
 
@@ -77,16 +78,21 @@ def read(
             yield from querying.check_fields(source)
         text = yield from (querying.normalized if normalize else querying.canonical)(source)
     except InvalidSchema as error:
-        raise invalid(request, error) from None
+        # Only where ids are brought, a missing one is shown as a number (Confluent 8.4).
+        no_id = "0" if mode_in_scope(view, subject) in TAKES_IDS else "null"
+        raise invalid(request, error, no_id) from None
     if normalize:
         listed = sorted(set(listed), key=lambda each: (each.name, each.subject, each.version))
     return Content(schema_type, text, listed, dependencies, request.metadata, request.rule_set)
 
 
-def invalid(request: Register, error: InvalidSchema) -> RegistryError:
-    """Return the error for an invalid schema (42201) with the wording of Confluent 8.3.1."""
+def invalid(request: Register, error: InvalidSchema, no_id: str = "null") -> RegistryError:
+    """Return the error for an invalid schema (42201) with the wording of Confluent 8.4.
+
+    ``no_id`` stands for the id of a request without one.
+    """
     listed = ", ".join(shown_reference(*msgspec.structs.astuple(each)) for each in request.references or ())
-    return _invalid(request, listed, error)
+    return _invalid(request, listed, error, no_id)
 
 
 def incomplete_reference(request: Register, listed: str, reference: str) -> RegistryError:
@@ -100,7 +106,7 @@ def shown_reference(name: str | None, subject: str | None, version: int | None) 
     return f"{{name='{name or 'null'}', subject='{subject or 'null'}', version={number}}}"
 
 
-def _invalid(request: Register, listed: str, error: InvalidSchema) -> RegistryError:
+def _invalid(request: Register, listed: str, error: InvalidSchema, no_id: str = "null") -> RegistryError:
     schema_type = request.type_name
     if not isinstance(error, Unreadable):
         shown = _format(request, listed, f"version={request.version},id={request.schema_id}")
@@ -108,15 +114,12 @@ def _invalid(request: Register, listed: str, error: InvalidSchema) -> RegistryEr
     front = f"Invalid schema of type {schema_type}, details: "
     served = FORMATS.get(schema_type)
     if served is not None and served.about.shows_unreadable:
-        shown = _format(request, listed, f"version={request.version or 'null'},id={_shown_id(request)}")
+        shown_id = no_id if request.schema_id < 0 else request.schema_id
+        shown = _format(request, listed, f"version={request.version or 'null'},id={shown_id}")
         cause = f"Invalid schema {shown} with refs [{listed}] of type {schema_type}, details: {error}"
     else:
         cause = f"Invalid schema of type {schema_type}, details: {error}"
     return errors.INVALID_SCHEMA(front + cause)
-
-
-def _shown_id(request: Register) -> str:
-    return "null" if request.schema_id < 0 else str(request.schema_id)
 
 
 def _format(request: Register, listed: str, numbers: str) -> str:
