@@ -39,28 +39,21 @@ def schema_request(body: bytes, subject: str, **options: Any) -> Register:
 
 def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Register:
     """Read the members of the same object."""
-    version = integer(source.get("version"), "version")
-    schema_id = integer(source.get("id"), "id")
-    listed = _references(source.get("references"), "references")
-    incomplete = next((each for each in listed or () if not each.complete), None)
-    request = Register(
-        subject,
-        schema=text(source.get("schema"), "schema") or "",
-        schema_type=text(source.get("schemaType"), "schemaType"),
-        references=None if listed is None or incomplete else [each.reference() for each in listed],
-        metadata=metadata(source.get("metadata"), "metadata"),
-        rule_set=rule_set(source.get("ruleSet"), "ruleSet"),
-        version=0 if version is None else version,
-        schema_id=-1 if schema_id is None else schema_id,
-        tags_to_add=tags_of(source.get("schemaTagsToAdd"), "schemaTagsToAdd") or None,
-        tags_to_remove=tags_of(source.get("schemaTagsToRemove"), "schemaTagsToRemove") or None,
-        propagate_tags=bool(boolean(source.get("propagateSchemaTags"), "propagateSchemaTags")),
-        **options,
-    )
-    if incomplete is not None:
-        shown = ", ".join(each.shown for each in listed or ())
-        raise registration.incomplete_reference(request, shown, incomplete.shown)
-    return request
+    fields: dict[str, Any] = {"schema": ""}
+    # Most requests have one or two of the members.
+    for sent, (field, read) in _SCHEMA_MEMBERS.items():
+        value = source.get(sent)
+        if value is not None and (found := read(value, sent)) is not None:
+            fields[field] = found
+    listed: list[_SentReference] | None = fields.pop("references", None)
+    if listed is None:
+        return Register(subject, **fields, **options)
+    incomplete = next((each for each in listed if not each.complete), None)
+    if incomplete is None:
+        return Register(subject, references=[each.reference() for each in listed], **fields, **options)
+    shown = ", ".join(each.shown for each in listed)
+    request = Register(subject, **fields, **options)
+    raise registration.incomplete_reference(request, shown, incomplete.shown)
 
 
 def without_rule_sets(body: bytes) -> bytes:
@@ -208,6 +201,23 @@ def _reference(value: Any, member: str) -> _SentReference | None:
     )
 
 
+def _changed_tags(value: Any, member: str) -> list[TagsOf] | None:
+    return tags_of(value, member) or None
+
+
+# In the order in which errors are reported.
+_SCHEMA_MEMBERS: dict[str, tuple[str, Reader[Any]]] = {
+    "version": ("version", integer),
+    "id": ("schema_id", integer),
+    "references": ("references", _references),
+    "schema": ("schema", text),
+    "schemaType": ("schema_type", text),
+    "metadata": ("metadata", metadata),
+    "ruleSet": ("rule_set", rule_set),
+    "schemaTagsToAdd": ("tags_to_add", _changed_tags),
+    "schemaTagsToRemove": ("tags_to_remove", _changed_tags),
+    "propagateSchemaTags": ("propagate_tags", boolean),
+}
 _CONFIG_MEMBERS: dict[str, tuple[str, Reader[Any]]] = {
     "alias": ("alias", text),
     "aliasForDeks": ("aliasForDeks", text),

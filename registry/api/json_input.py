@@ -53,7 +53,8 @@ def document(body: bytes, name: str = "request") -> dict[str, Any]:
 
     ``name``: the parameter that Confluent's message for an empty body names.
     """
-    body = _in_utf8(body)
+    if body[:1] != b"{" or 0 in body[:4]:
+        body = _in_utf8(body)
     if not body.strip():
         raise UNPROCESSABLE(f"{name} must not be null (was null)")
     if len(body) > _LARGE_BYTES:

@@ -27,7 +27,7 @@ from registry.domain.model import TOP, Subject
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.principal import CheckedNames
-from registry.domain.queries.scope import Defaults, aliased
+from registry.domain.queries.scope import ConfiguredSubject, Defaults, aliased, configured, resolved
 from registry.domain.rows.view import View
 
 from .association_batches import decide_associations
@@ -57,6 +57,8 @@ _OPERATIONS: dict[type, str] = {
     DeleteMode: "mode",
     DeleteContext: "delete",
 }
+# Commands whose subject may be an alias; what it names is checked.
+_ALIASED = (Register, DeleteVersion, DeleteSubject)
 
 
 def decide(
@@ -67,20 +69,22 @@ def decide(
     Raises ``RegistryError`` and leaves ``ids`` unchanged then. Otherwise ``ids`` advances with the
     decision; if the records are not appended after all, restore it (:meth:`.Ids.restore`).
     """
-    if isinstance(command, Register | DeleteVersion | DeleteSubject):
-        command = _of_subject(view, command)
-    if defaults.checked is not None and type(command) in _OPERATIONS:
+    if defaults.checked is not None and type(command) in _OPERATIONS and not isinstance(command, _ALIASED):
         check_checked(defaults.checked, _OPERATIONS[type(command)], _name(command))
     match command:
         case Register():
-            return (yield from register(view, command, ids, defaults, memory))
+            place, command = _place(view, command, defaults)
+            return (yield from register(view, place, command, ids, defaults, memory))
         case TagVersion():
             tagged = yield from registration(view, command)
-            return (yield from register(view, tagged, ids, defaults, memory, force_new=True))
+            place = configured(view, Subject.parse(tagged.subject))
+            return (yield from register(view, place, tagged, ids, defaults, memory, force_new=True))
         case DeleteVersion():
-            return delete_version(view, command)
+            place, command = _place(view, command, defaults)
+            return delete_version(view, place.subject, command)
         case DeleteSubject():
-            return delete_subject(view, command)
+            place, command = _place(view, command, defaults)
+            return delete_subject(view, place.subject, command)
         case PutConfig():
             return put_config(view, command)
         case DeleteConfig():
@@ -109,21 +113,28 @@ def repeated(
     If its alias has since got another target, for which permissions were not ``checked``, that is the brief.
     """
     if isinstance(command, TagVersion):
-        command = Register(command.subject, "")
+        subject, shown = Subject.parse(command.subject), ""
     elif isinstance(command, Register):
-        command = _of_subject(view, command)
+        subject, shown = aliased(view, Subject.parse(command.subject)), command.format
     else:
         return brief
-    if checked is not None and not checked.cover(_OPERATIONS[Register], command.subject):
+    if checked is not None and not checked.cover(_OPERATIONS[Register], subject.qualified):
         return brief
-    return (yield from registered_before(view, command, brief))
+    return (yield from registered_before(view, subject, shown, brief))
 
 
-def _of_subject(view: View, command: _T) -> _T:
-    """Return the command for the subject that its alias names; other nodes may not know that alias yet."""
+def _place(view: View, command: _T, defaults: Defaults) -> tuple[ConfiguredSubject, _T]:
+    """Return the subject that the alias in a command names, and the command for it. Raises 503.
+
+    The reader may not have known that alias yet.
+    """
     asked = Subject.parse(command.subject)
-    subject = aliased(view, asked)
-    return command if subject == asked else msgspec.structs.replace(command, subject=subject.qualified)
+    place = resolved(view, asked)
+    if place.subject != asked:
+        command = msgspec.structs.replace(command, subject=place.subject.qualified)
+    if defaults.checked is not None:
+        check_checked(defaults.checked, _OPERATIONS[type(command)], command.subject)
+    return place, command
 
 
 def _name(command: Any) -> str:

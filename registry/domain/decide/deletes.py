@@ -30,9 +30,8 @@ from .decision import Decision, check_writable
 from .ids import Ids, shown_context
 
 
-def delete_version(view: View, command: DeleteVersion) -> Decision:
+def delete_version(view: View, subject: Subject, command: DeleteVersion) -> Decision:
     """Delete one version. Raises 40406, 40401, 40402, 42205, 40904, 40907, 42206, 40407, in this order."""
-    subject = Subject.parse(command.subject)
     found = _version(view, subject, command.version)
     version, row = found.version, found.row
     if row.deleted and not command.permanent:
@@ -65,9 +64,8 @@ def _version(view: View, subject: Subject, number: int) -> Registered:
     return found
 
 
-def delete_subject(view: View, command: DeleteSubject) -> Decision:
+def delete_subject(view: View, subject: Subject, command: DeleteSubject) -> Decision:
     """Delete all versions of a subject. Raises 40401, 40404, 42205, 40904, 42206, 40405, in this order."""
-    subject = Subject.parse(command.subject)
     everything = list(versions.versions(view, subject, deleted=True))
     if not everything:
         raise errors.SUBJECT_NOT_FOUND(subject.qualified)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,9 +34,10 @@ from registry.domain.queries.scope import (
     READ_ONLY,
     TAKES_IDS,
     Config,
+    ConfiguredSubject,
     Defaults,
-    config_in_scope,
     context_label,
+    effective_config,
     mode_in_scope,
     validates_fields,
     validates_new_schemas,
@@ -53,6 +54,7 @@ from .tags import with_tags
 
 def register(
     view: View,
+    place: ConfiguredSubject,
     command: Register,
     ids: Ids,
     defaults: Defaults,
@@ -60,7 +62,7 @@ def register(
     *,
     force_new: bool = False,
 ) -> Querying[Decision]:
-    """Register a schema or find it.
+    """Register a schema under the subject of ``place``, or find it there.
 
     Raises 42210, 42208, 503, 42201, 42205, 40901, 40382, 40982, in this order.
 
@@ -69,15 +71,16 @@ def register(
     if command.rule_set is not None or command.metadata is not None:
         rules, meta = tidy_rules(command.rule_set), tidy_metadata(command.metadata)
         command = msgspec.structs.replace(command, rule_set=rules, metadata=meta)
-    subject = Subject.parse(command.subject)
+    subject = place.subject
     check_subject(subject, command.subject, reject_empty=defaults.reject_empty_subject)
     if defaults.checked is not None:
         check_uses(view, subject, command, defaults.checked)
     if command.changes_tags:
         command, force_new = (yield from with_tags(view, subject, command)), True
-    config = config_in_scope(view, subject, defaults)
+    config = effective_config(view, place, defaults)
     mode, newest = mode_in_scope(view, subject), versions.newest(view, subject)
-    step = _Registration(view, memory, defaults, subject, command, config, mode, newest)
+    takes_ids = mode in TAKES_IDS
+    step = _Registration(view, memory, defaults, subject, command, config, mode, takes_ids, newest)
     wanted, refusal = yield from step.read()
     reply = None if force_new else (yield from step.shortcut(wanted))
     if reply is not None:
@@ -90,8 +93,7 @@ def register(
     return (yield from step.decide(content, ids, sought=sought))
 
 
-@dataclass(frozen=True, slots=True)
-class _Registration:
+class _Registration(NamedTuple):
     """A registration while it is being decided."""
 
     view: View
@@ -101,13 +103,10 @@ class _Registration:
     command: Register
     config: Config
     mode: str
+    # True if clients bring ids, and nothing is validated or compared.
+    takes_ids: bool
     # The highest version, soft-deleted or not. Without one there is nothing to compare under the subject.
     newest: Registered | None
-
-    @property
-    def takes_ids(self) -> bool:
-        """True if clients bring ids, and nothing is validated or compared."""
-        return self.mode in TAKES_IDS
 
     def read(self) -> Querying[tuple[Content | None, RegistryError | None]]:
         """Return the content that was sent, ``None`` for a blank text, and why it is refused in any mode."""

@@ -19,7 +19,7 @@ from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying, together
 from registry.domain.queries import associations, versions
 from registry.domain.queries.associations import STRONG, WEAK, Association
-from registry.domain.queries.scope import aliased
+from registry.domain.queries.scope import aliased, configured
 from registry.domain.rows.view import View
 
 from .association_checks import (
@@ -168,9 +168,9 @@ def register_schema(draft: Draft, step: Step) -> Querying[None]:
 
 def _register_schema(draft: Draft, subject: Subject, schema: Register) -> Querying[bytes]:
     """Register a schema or find it; return it as ``Schema``."""
-    command = replace(schema, subject=subject.qualified)
+    command, place = replace(schema, subject=subject.qualified), configured(draft.view, subject)
     try:
-        decision = yield from register(draft.view, command, draft.ids, draft.defaults, draft.memory)
+        decision = yield from register(draft.view, place, command, draft.ids, draft.defaults, draft.memory)
     except Incompatible as error:  # only its messages (Confluent 8.x, only for associations)
         raise Incompatible(errors.INCOMPATIBLE_MESSAGES, error.reasons) from None
     draft.add(decision.entries)
@@ -290,4 +290,6 @@ def remove(draft: Draft, found: list[Association], *, cascade: bool) -> None:
 def _purge(draft: Draft, subject: Subject) -> None:
     for permanent in (False, True):
         if versions.exists(draft.view, subject, deleted=permanent):
-            draft.add(delete_subject(draft.view, DeleteSubject(subject.qualified, permanent)).entries)
+            draft.add(
+                delete_subject(draft.view, subject, DeleteSubject(subject.qualified, permanent)).entries
+            )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from registry.domain.commands import Register
 from registry.domain.fold.versions import tombstones
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry, SchemaKey
@@ -89,17 +88,16 @@ def summary(schema_id: int, version: int) -> bytes:
     return _encode(_Brief(schema_id, version))
 
 
-def registered_before(view: View, command: Register, brief: bytes) -> Querying[bytes]:
+def registered_before(view: View, subject: Subject, format: str, brief: bytes) -> Querying[bytes]:
     """Return the reply of an earlier registration; by now its version may be deleted or replaced."""
     try:
         known = _decode(brief)
     except msgspec.MsgspecError:
         return brief
-    subject = Subject.parse(command.subject)
     row = versions.get(view, subject, known.version)
     if row is None or row.schema_id != known.id:
         return brief
-    row = yield from formatted(view, Registered(subject, known.version, row), command.format)
+    row = yield from formatted(view, Registered(subject, known.version, row), format)
     return entities.registered(row, known.version)
 
 

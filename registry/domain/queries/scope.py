@@ -7,6 +7,7 @@ A scope is a subject, a context (``Subject(".ctx", "")``), the default context, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -69,7 +70,15 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         )
 
 
+class ConfiguredSubject(NamedTuple):
+    """A subject, and the config stored for exactly it, so that one request reads that once."""
+
+    subject: Subject
+    own: Config | None
+
+
 _decode = msgspec.json.Decoder(Config).decode
+_NO_CONFIG = Config()
 _INHERITED = (
     "normalize", "validate_fields", "validate_new_schemas", "validate_rules",
     "compatibility_policy", "compatibility_group",
@@ -83,6 +92,11 @@ _TOP_MODE, _EVERYWHERE_MODE = (layout.scope_key(layout.MODE, scope) for scope in
 def stored_config(view: View, scope: Subject) -> Config | None:
     """Return the config stored for exactly this scope."""
     return _config_at(view, layout.scope_key(layout.CONFIG, scope))
+
+
+def configured(view: View, subject: Subject) -> ConfiguredSubject:
+    """Return a subject with its own config."""
+    return ConfiguredSubject(subject, stored_config(view, subject))
 
 
 def _config_at(view: View, key: bytes) -> Config | None:
@@ -99,18 +113,23 @@ def config_in_scope(view: View, subject: Subject, defaults: Defaults) -> Config:
     the server's default. The top level stands only for the default context. Names in the context of all
     contexts always have a config (Confluent 8.4).
     """
-    own = stored_config(view, subject)
+    return effective_config(view, configured(view, subject), defaults)
+
+
+def effective_config(view: View, configured: ConfiguredSubject, defaults: Defaults) -> Config:
+    """Return the config of :func:`config_in_scope` for a subject whose own config is known."""
+    subject, own = configured
     if own is None and subject.context == ALL_CONTEXTS:
-        own = Config()
+        own = _NO_CONFIG
     if own is not None:
         top = None if subject == TOP else _config_at(view, _TOP_CONFIG)
         return _with_level(own if top is None else _inherit(own, top), defaults)
-    config = (
-        None if subject.is_context else _config_at(view, _context_key(layout.CONFIG, subject, _TOP_CONFIG))
-    )
+    config = None
+    if subject.name:
+        config = _config_at(view, _context_key(layout.CONFIG, subject, _TOP_CONFIG))
     if config is None:
         config = _config_at(view, _EVERYWHERE_CONFIG)
-    return _with_level(config or Config(), defaults)
+    return _with_level(config or _NO_CONFIG, defaults)
 
 
 def origins(view: View, subject: Subject) -> dict[str, Subject]:
@@ -204,7 +223,18 @@ def context_label(subject: Subject) -> str:
 
 def aliased(view: View, subject: Subject) -> Subject:
     """Return the alias in the subject's own config, else the subject; follows only one alias."""
-    config = stored_config(view, subject)
+    return _target(configured(view, subject))
+
+
+def resolved(view: View, subject: Subject) -> ConfiguredSubject:
+    """Return the subject of :func:`aliased` with its own config."""
+    asked = configured(view, subject)
+    target = _target(asked)
+    return asked if target is subject else configured(view, target)
+
+
+def _target(asked: ConfiguredSubject) -> Subject:
+    subject, config = asked
     if config is None or not config.alias or subject.is_context:
         return subject
     return Subject.within(subject.context, config.alias)

@@ -123,6 +123,9 @@ def _has_rows(view: View, prefix: bytes) -> bool:
     return row is not None and row[0].startswith(prefix)
 
 
+_GENERAL_CONFIGS = tuple(layout.scope_key(layout.CONFIG, scope) for scope in (EVERYWHERE, TOP))
+
+
 class _Keys(NamedTuple):
     """A subject, and parts of the keys of its rows."""
 
@@ -146,13 +149,10 @@ def _keys(path: bytes) -> _Keys | None:
     subject = Subject.parse(segments[1])
     if subject.is_context or not subject.name.isprintable():
         return None
-    scopes = dict.fromkeys((subject, Subject(subject.context, ""), EVERYWHERE, TOP))
+    context, name = layout.part(subject.context), layout.part(subject.name)
+    configs = (layout.CONFIG + context + name, layout.CONFIG + context + layout.part(""), *_GENERAL_CONFIGS)
     return _Keys(
-        subject,
-        tuple(layout.scope_key(layout.CONFIG, scope) for scope in scopes),
-        layout.context_key(layout.GUID, subject.context),
-        layout.part(subject.name),
-        layout.scope_key(layout.VERSION, subject),
+        subject, tuple(dict.fromkeys(configs)), layout.GUID + context, name, layout.VERSION + context + name
     )
 
 
