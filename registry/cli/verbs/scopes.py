@@ -101,8 +101,8 @@ def _get_config(
 )
 @click.option(
     "--policy",
-    type=click.Choice(["STRICT", "LENIENT"], case_sensitive=False),
-    help="Compatibility policy of JSON schemas.",
+    type=click.Choice(["STRICT", "LENIENT", "LOGICAL"], case_sensitive=False),
+    help="Compatibility policy: LENIENT for open JSON schemas, LOGICAL for tables in Flink and Iceberg.",
 )
 @click.option(
     "--normalize", type=bool, metavar="true|false", help="Normalize schemas when they are registered."

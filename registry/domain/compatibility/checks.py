@@ -25,16 +25,19 @@ from registry.domain.queries.scope import (
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import version_row
 from registry.domain.rows.view import View
-from registry.domain.schemas import STRICT, Change, Exhausted, InvalidSchema, digest
+from registry.domain.schemas import LOGICAL, STRICT, Change, Exhausted, InvalidSchema, digest
 
 from . import results
 from .results import READERS, CompatibilityResult, MayRead, Reader, Reason, ReportedChange
 
 _T = TypeVar("_T")
 _TEXT_SHOWN_MAX = 10_240
+# The versions that a refusal under ``LOGICAL`` reports on.
+_LOGICAL_VERSIONS_MAX: Final = 100
 _TOO_LONG = (
     "The comparison with version %d of subject '%s' takes too long; the schemas combine too many types"
 )
+_TOO_LONG_LOGICAL = "The comparison of the logical types takes too long; the schemas combine too many types"
 
 
 def check(
@@ -147,12 +150,49 @@ class _Check:
 
     def _against(self, compared: Iterable[Registered]) -> Querying[list[Reason]]:
         if not READERS[self.level]:
-            return []
+            compared = []
+        is_logical = self._policy == LOGICAL
+        if is_logical:
+            compared = [*compared]
         if self.level.endswith("_TRANSITIVE") and not self._explains:
             # Among many versions, first find the one that fails: reasons are larger than a boolean answer.
             failing = yield from querying.first(self._if_failing(each) for each in compared)
-            compared = [] if failing is None else [failing]
-        return (yield from querying.first(self._reasons(each) for each in compared)) or []
+            if failing is None:
+                compared = []
+            elif not is_logical:
+                compared = [failing]
+        found = (yield from querying.first(self._reasons(each) for each in compared)) or []
+        return [*found, *(yield from self._logical(compared))] if is_logical else found
+
+    def _logical(self, compared: Iterable[Registered]) -> Querying[list[Reason]]:
+        """Return the objections of lakes and engines to the schema, and to its change from each version."""
+        steps = [self._logical_reports(each) for each in (None, *islice(compared, _LOGICAL_VERSIONS_MAX))]
+        try:
+            found = yield from querying.together(steps, _TOO_LONG_LOGICAL)
+        except InvalidSchema as error:
+            change = results.not_logical(error)
+            self._report(change, None, None)
+            return [Reason(change.message)]
+        except Exhausted:
+            raise errors.UNPROCESSABLE(_TOO_LONG_LOGICAL) from None
+        return [each for reasons in found for each in reasons]
+
+    def _logical_reports(self, old: Registered | None) -> Querying[list[Reason]]:
+        if old is None:
+            reports = yield from querying.logical(self._source)
+        elif entities.schema_type(old.row) != self._content.schema_type:
+            return []
+        else:
+            try:
+                stored = source_of(self._view, old)
+            except InvalidSchema:
+                return []
+            reports = yield from querying.logical(self._source, stored, READERS[self.level])
+        shows = frozenset[Subject]() if old is None else self._shows(old)
+        for each in reports:
+            for change in each.changes():
+                self._report(change, results.reader_of(each.direction), old, shows)
+        return [Reason(each.message, shows) for each in reports]
 
     def _if_failing(self, old: Registered) -> Querying[Registered | None]:
         if entities.schema_type(old.row) != self._content.schema_type:
@@ -187,7 +227,8 @@ class _Check:
             return [Reason(text, self._shows(old)), *_what_failed(old)]
         messages = [each for way in found for each in way]
         if not messages:
-            self._remember(old)
+            if self._policy != LOGICAL:
+                self._remember(old)
             return None
         return [*(Reason(each, self._shows(old)) for each in messages), *_what_failed(old)]
 

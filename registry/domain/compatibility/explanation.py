@@ -17,7 +17,7 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.rows.view import View
-from registry.domain.schemas import Change, Exhausted, InvalidSchema
+from registry.domain.schemas import LOGICAL, Change, Exhausted, InvalidSchema
 
 from . import results
 from .results import READERS, Reader, ReportedChange
@@ -62,14 +62,22 @@ def _explain(view: View, request: ExplainRequest, *, lines: bool) -> Querying[Ex
         found = {way: [results.unexpected(text)] for way in _WAYS}
     except Exhausted:
         raise errors.UNPROCESSABLE(_TOO_LONG) from None
+    try:
+        engines = yield from _engines(old.source, new.source, request.policy)
+    except Exhausted:
+        raise errors.UNPROCESSABLE(_TOO_LONG) from None
     levels = {
-        level: [each.message for way in ways for each in found[way] if not each.compatible]
+        level: [
+            *(each.message for way in ways for each in found[way] if not each.compatible),
+            *(each.message for each in engines if each.reader_is in (None, *ways)),
+        ]
         for level, ways in READERS.items()
     }
+    changes: list[tuple[Change, Reader | None]]
+    changes = [(each, way) for way in reversed(_WAYS) for each in found[way]]
+    changes += [(each, said.reader_is) for said in engines for each in said.changes]
     reported = [
-        ReportedChange(each, results.direction(way), results.direction(way), None)
-        for way in reversed(_WAYS)
-        for each in found[way]
+        ReportedChange(each, results.direction(way), results.direction(way), None) for each, way in changes
     ]
     return Explanation(levels, reported)
 
@@ -91,6 +99,33 @@ def _compare(old: Source, new: Source, policy: str, *, lines: bool) -> Querying[
     ]
     found = yield from querying.together(ways, _TOO_LONG)
     return {way: list(changes) for way, changes in zip(_WAYS, found, strict=True)}
+
+
+class _Refusal(NamedTuple):
+    """An engine's objection to the new schema, or to the change in one direction."""
+
+    # None: the new schema itself.
+    reader_is: Reader | None
+    message: str
+    changes: list[Change]
+
+
+def _engines(old: Source, new: Source, policy: str) -> Querying[list[_Refusal]]:
+    """Return the objections of lakes and engines, if the policy asks for them."""
+    if policy != LOGICAL:
+        return []
+    try:
+        reports = yield from querying.together(
+            [querying.logical(new), querying.logical(new, old, _WAYS)], _TOO_LONG
+        )
+    except InvalidSchema as error:
+        change = results.not_logical(error)
+        return [_Refusal(None, change.message, [change])]
+    return [
+        _Refusal(results.reader_of(each.direction), each.message, each.changes())
+        for found in reports
+        for each in found
+    ]
 
 
 def _json(explained: Explanation) -> bytes:

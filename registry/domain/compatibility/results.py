@@ -10,7 +10,7 @@ import orjson
 
 from registry.domain.errors import ErrorKind, Passage, RegistryError
 from registry.domain.model import Subject
-from registry.domain.schemas import Change, Part
+from registry.domain.schemas import Change, InvalidSchema, Part
 
 Reader = Literal["new", "old"]
 # The readers that must be able to read the other's data at each level, in the order of reporting.
@@ -38,6 +38,7 @@ MayRead = Callable[[Subject], bool]
 
 OTHER_TYPE: Final = "Incompatible because of different schema type"
 _DIRECTIONS: Final[Mapping[Reader, str]] = {"new": "BACKWARD", "old": "FORWARD"}
+_LOGICAL_READERS: Final[Mapping[str, Reader]] = {"backward": "new", "forward": "old"}
 _READ: Final = {
     "BACKWARD": "the new schema has to read what %s wrote",
     "FORWARD": "%s has to read what the new schema writes",
@@ -142,6 +143,18 @@ def unexpected(message: str) -> Change:
     return _refusal("UNEXPECTED_EXCEPTION", "", message, fix)
 
 
+def reader_of(logical: str) -> Reader | None:
+    """Return the reader in the direction of a report about logical types; None if it is about one schema."""
+    return _LOGICAL_READERS.get(logical)
+
+
+def not_logical(error: InvalidSchema) -> Change:
+    """Return the change for a schema that no table can hold."""
+    message = f"Schema cannot be represented as a logical type: {error}"
+    fix = "leave out the part that no table can hold, or set another compatibilityPolicy"
+    return _refusal("NO_LOGICAL_TYPE", "", message, fix)
+
+
 def no_longer_reserved(name: str) -> Change:
     """Return the change for a name that is no longer reserved (``confluent:reserved``)."""
     message = (
@@ -235,6 +248,8 @@ def _headline(reported: ReportedChange) -> str:
 
 
 def _parts(reported: ReportedChange) -> Iterator[str]:
+    if reported.change.old is None and reported.change.new is None:
+        return
     for name, part in (("old", reported.change.old), ("new", reported.change.new)):
         if part is not None:
             line = str(part.line) if part.line else "-"

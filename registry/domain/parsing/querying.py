@@ -13,12 +13,15 @@ memory of schemas, and its result is valid for one view.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from registry.domain.schemas import Change, Difference, Fingerprints, Tagged
 from registry.domain.schemas.lint import Finding
 
 from .schema_queries import PAUSE, SchemaQuery, Source, What
+
+if TYPE_CHECKING:
+    from registry.domain.schemas.logical.findings import Report
 
 T = TypeVar("T")
 
@@ -144,6 +147,16 @@ def passes(new: Source, old: Source, readers: Sequence[str], policy: str, key: b
     ``key`` identifies the whole query.
     """
     return _ask("passes", new, old, key=key, policy=policy, readers=readers)
+
+
+def logical(
+    new: Source, old: Source | None = None, readers: Sequence[str] = ()
+) -> Querying[Sequence[Report]]:
+    """Return the objections of engines to a schema, or to its change from ``old``.
+
+    ``readers``: which of the two must read the other's rows. Also raises :class:`.schemas.Exhausted`.
+    """
+    return _ask("logical", new, old, readers=tuple(readers)) if old else _ask("logical", new)
 
 
 def differences(reader: Source, writer: Source, **options: Any) -> Querying[Sequence[Difference]]:

@@ -6,11 +6,23 @@ Answers depend on texts only, so a result does not depend on where or when it wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from registry.domain.errors import UNEXPECTED
-from registry.domain.schemas import FORMATS, Budget, Dependency, InvalidSchema, Schema, Unreadable, digest
+from registry.domain.schemas import (
+    FORMATS,
+    LOGICAL,
+    Budget,
+    Dependency,
+    InvalidSchema,
+    Schema,
+    Unreadable,
+    digest,
+)
 from registry.domain.schemas.lint import findings
+
+if TYPE_CHECKING:
+    from registry.domain.schemas.logical.findings import Report
 
 What = Literal[
     "canonical",
@@ -24,6 +36,7 @@ What = Literal[
     "differences",
     "changes",
     "passes",
+    "logical",
     "lint",
     "tags",
     "retag",
@@ -56,10 +69,11 @@ class SchemaQuery(NamedTuple):
     """A query about ``source``, named after the member of :class:`.schemas.Schema` that answers it.
 
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`; the source is the reader, ``other``
-    the writer. ``lint`` returns what breaks the ``rules`` among the details. ``passes`` compares a new schema
-    with an earlier one as ``other``: True if there are no differences with each of the ``readers`` among the
-    details as the reader; the ``key`` among them identifies the whole query. ``several`` combines the queries
-    among the details, see :func:`several`.
+    the writer. ``logical`` returns the objections of engines to a new schema, or to its change from
+    ``other``; see :mod:`.schemas.logical`. ``lint`` returns what breaks the ``rules`` among the details.
+    ``passes`` compares a new schema with an earlier one as ``other``: True if there are no differences with
+    each of the ``readers`` among the details as the reader; the ``key`` among them identifies the query.
+    ``several`` combines the queries among the details, see :func:`several`.
     """
 
     what: What
@@ -166,6 +180,8 @@ def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
     schema = read(source)
     if what == "lint":
         return findings(schema.elements(), **dict(details))
+    if what == "logical":
+        return _logical(schema, other and read(other), budget, **dict(details))
     if other is None:
         said = getattr(schema, what)
         return said(**dict(details)) if callable(said) else said
@@ -191,4 +207,18 @@ def _passes(
         pair = (new, old) if reader_is == "new" else (old, new)
         if FORMATS[schema_type].differences(*pair, reader_is, budget, policy=policy):
             return False
-    return True
+    return policy != LOGICAL or not _logical(new, old, budget, readers=readers)
+
+
+def _logical(new: Schema, old: Schema | None, budget: Budget, *, readers: Iterable[str] = ()) -> list[Report]:
+    """Return the reports; an old schema that has no logical type is skipped (Confluent 8.4)."""
+    from registry.domain.schemas import logical  # noqa: PLC0415 (only for policies that ask)
+
+    found = new.logical(budget)
+    if old is None:
+        return logical.validity_reports(found, budget)
+    try:
+        before = old.logical(budget)
+    except InvalidSchema:
+        return []
+    return logical.change_reports(found, before, tuple(readers), budget)

@@ -9,6 +9,7 @@ import orjson
 from .avro.format import AvroFormat
 from .contract import (
     LENIENT,
+    LOGICAL,
     STEPS_MAX,
     STRICT,
     About,
@@ -34,6 +35,7 @@ from .protobuf.format import ProtobufFormat
 __all__ = [
     "FORMATS",
     "LENIENT",
+    "LOGICAL",
     "STEPS_MAX",
     "STRICT",
     "About",

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 from .lint import Element
+
+if TYPE_CHECKING:
+    from .logical.types import Type
 
 # Comparison steps for one request: a few seconds.
 STEPS_MAX: Final = 500_000
@@ -17,6 +20,8 @@ STRICT: Final = "STRICT"
 # Compatibility policies (Confluent 8.x, ``compatibilityPolicy``). ``LENIENT`` permits changes to JSON schemas
 # that their open content models let through, such as adding an optional property.
 LENIENT: Final = "LENIENT"
+# Also asks what Flink and Iceberg allow (Confluent 8.4).
+LOGICAL: Final = "LOGICAL"
 
 
 class InvalidSchema(ValueError):
@@ -204,6 +209,12 @@ class Schema(Protocol):
         """Return the text with other tags. Raises :class:`InvalidSchema` for entities that do not exist.
 
         ``also``: added to those entities that exist.
+        """
+
+    def logical(self, budget: Budget) -> Type:
+        """Return the logical type: what a table of a lake or an engine would hold.
+
+        Raises :class:`.logical.reading.NotLogical`, and :class:`Exhausted`.
         """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from registry.domain.schemas.comparing import Comparing, Side
 from registry.domain.schemas.contract import (
@@ -33,13 +33,16 @@ from .normal import normal_form
 from .outline import outline
 from .parser import Parser
 
+if TYPE_CHECKING:
+    from registry.domain.schemas.logical.types import Type
+
 _NAME: Final = rb"\"name\":"  # as in a JSON string
 
 
 class AvroSchema:
     """A parsed Avro schema; its texts are made on demand."""
 
-    __slots__ = ("_canonical", "_dependencies", "_known", "_normalized", "node")
+    __slots__ = ("_canonical", "_dependencies", "_known", "_logical", "_normalized", "node")
 
     def __init__(self, node: Node, known: frozenset[str], dependencies: Sequence[Dependency] = ()) -> None:
         """``known``: full names that the dependencies define; the texts refer to those by name."""
@@ -48,6 +51,7 @@ class AvroSchema:
         self._dependencies = dependencies
         self._canonical: str | None = None
         self._normalized: str | None = None
+        self._logical: Type | None = None
 
     @property
     def canonical(self) -> str:
@@ -100,6 +104,14 @@ class AvroSchema:
         node = _read_again(self.canonical, self._dependencies)
         named_parts.change(node, changes(add, remove, also))
         return canonical_text(node, self._known)
+
+    def logical(self, budget: Budget) -> Type:
+        """Return the logical type; records are structs, unions with null nullable."""
+        if self._logical is None:
+            from . import logical  # noqa: PLC0415 (only for policies that ask)
+
+            self._logical = logical.read(self.node, budget)
+        return self._logical
 
 
 def _read_again(text: str, dependencies: Sequence[Dependency]) -> Node:

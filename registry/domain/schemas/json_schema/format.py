@@ -33,6 +33,8 @@ from .named_parts import elements
 from .text import ordered, printed, read
 
 if TYPE_CHECKING:
+    from registry.domain.schemas.logical.types import Type
+
     from .model import Node
 
 # What cannot be a schema, in the words of Confluent 8.4; all others are numbers.
@@ -43,7 +45,7 @@ _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 class JsonSchema:
     """A JSON schema. Its model is built on demand, as in Confluent's server."""
 
-    __slots__ = ("_dependencies", "_node", "_normalized", "canonical", "value")
+    __slots__ = ("_dependencies", "_logical", "_node", "_normalized", "canonical", "value")
 
     def __init__(self, value: Json, dependencies: Sequence[Dependency]) -> None:
         self.value: Final = value
@@ -52,6 +54,7 @@ class JsonSchema:
         self.canonical: Final = printed(value)
         self._normalized: str | None = None
         self._node: Node | None = None
+        self._logical: Type | None = None
 
     @property
     def normalized(self) -> str:
@@ -111,6 +114,14 @@ class JsonSchema:
         value = read(self.canonical)
         named_parts.change(value, changes(add, remove, also))
         return printed(value)
+
+    def logical(self, budget: Budget) -> Type:
+        """Return the logical type; objects are structs of their properties, unless Connect says map."""
+        if self._logical is None:
+            from . import logical  # noqa: PLC0415 (only for policies that ask)
+
+            self._logical = logical.read(self.node(), budget)
+        return self._logical
 
 
 class JsonFormat(Comparing[JsonSchema]):

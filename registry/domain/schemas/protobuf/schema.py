@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from registry.domain.schemas.contract import (
+    Budget,
     Dependency,
     Fingerprints,
     InvalidSchema,
@@ -30,6 +31,8 @@ from .validation import Validation
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pool import DescriptorPool
 
+    from registry.domain.schemas.logical.types import Type
+
     from .pool import Pools
 
 
@@ -44,7 +47,7 @@ def read(text: str, dependencies: Sequence[Dependency], *, new: bool) -> Protobu
 class ProtobufSchema:
     """A parsed file; its texts are made on demand."""
 
-    __slots__ = ("_canonical", "_dependencies", "_names", "_normalized", "file")
+    __slots__ = ("_canonical", "_dependencies", "_logical", "_names", "_normalized", "file")
 
     def __init__(self, file: File, dependencies: Sequence[tuple[str, File]]) -> None:
         self.file: Final = file
@@ -52,6 +55,7 @@ class ProtobufSchema:
         self._names: Names | None = None
         self._canonical: str | None = None
         self._normalized: str | None = None
+        self._logical: Type | None = None
 
     @property
     def names(self) -> Names:
@@ -131,6 +135,14 @@ class ProtobufSchema:
     def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags in Confluent's options."""
         return canonical_text(named_parts.change(self.file, changes(add, remove, also)))
+
+    def logical(self, budget: Budget) -> Type:
+        """Return the logical type of the first message."""
+        if self._logical is None:
+            from . import logical  # noqa: PLC0415 (only for policies that ask)
+
+            self._logical = logical.read(self.file, self.names, budget)
+        return self._logical
 
 
 def _dependency(dependency: Dependency) -> File:

@@ -1,0 +1,216 @@
+"""Reading an Avro schema as a logical type (Confluent 8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from registry.domain.schemas.contract import Budget
+from registry.domain.schemas.logical.reading import NotLogical, bounded, check_depth, integer, unique_names
+from registry.domain.schemas.logical.types import (
+    BYTES,
+    MISSING,
+    STRING,
+    VARIANT,
+    Kind,
+    Leaf,
+    Shape,
+    Struct,
+    Type,
+)
+from registry.domain.schemas.logical.types import Array as LogicalArray
+from registry.domain.schemas.logical.types import Field as LogicalField
+from registry.domain.schemas.logical.types import Map as LogicalMap
+from registry.domain.schemas.trampoline import Walk, run
+
+from .model import MISSING as NO_DEFAULT
+from .model import Array, Enum, Field, Fixed, Json, Map, Node, Primitive, Record, Union
+
+_LEAVES: Final[Mapping[str, Leaf]] = {
+    "boolean": Leaf(Kind.BOOLEAN),
+    "int": Leaf(Kind.INT),
+    "long": Leaf(Kind.BIGINT),
+    "float": Leaf(Kind.FLOAT),
+    "double": Leaf(Kind.DOUBLE),
+    "string": STRING,
+    "bytes": BYTES,
+}
+# Integers of fewer bits, by ``connect.type``.
+_SMALL: Final[Mapping[Json, Leaf]] = {"int8": Leaf(Kind.TINYINT), "int16": Leaf(Kind.SMALLINT)}
+# By base type and logical type; the size is the greatest precision. Others are ignored, as Avro asks for.
+_TEMPORAL: Final[Mapping[tuple[str, Json], Leaf]] = {
+    ("int", "date"): Leaf(Kind.DATE),
+    ("int", "time-millis"): Leaf(Kind.TIME, 3),
+    ("long", "time-micros"): Leaf(Kind.TIME, 6),
+    ("long", "timestamp-millis"): Leaf(Kind.TIMESTAMP_LTZ, 3),
+    ("long", "timestamp-micros"): Leaf(Kind.TIMESTAMP_LTZ, 6),
+    ("long", "timestamp-nanos"): Leaf(Kind.TIMESTAMP_LTZ, 9),
+    ("long", "local-timestamp-millis"): Leaf(Kind.TIMESTAMP, 3),
+    ("long", "local-timestamp-micros"): Leaf(Kind.TIMESTAMP, 6),
+    ("long", "local-timestamp-nanos"): Leaf(Kind.TIMESTAMP, 9),
+}
+_PRECISION_DEFAULT: Final = 10
+
+
+def read(node: Node, budget: Budget) -> Type:
+    """Return the logical type of a schema.
+
+    Raises :class:`.logical.reading.NotLogical`, and :class:`.contract.Exhausted`.
+    """
+    return run(_Reader(budget).type(node, 0))
+
+
+class _Reader:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._structs: dict[int, Struct] = {}
+
+    def type(self, node: Node, depth: int, names: Json = None) -> Walk[Type]:
+        """Return the type of a node; ``names``: those of a union's branches, from the field that holds it."""
+        self._budget.spend()
+        check_depth(depth)
+        if isinstance(node, Union):
+            found: Type = yield self._union(node, depth, names)
+            return found
+        return Type((yield self._shape(node, depth)))
+
+    def _shape(self, node: Node, depth: int) -> Walk[Shape]:
+        found: Shape
+        match node:
+            case Primitive():
+                found = _leaf(node)
+            case Fixed():
+                found = _decimal(node.props) or Leaf(Kind.BINARY, node.size)
+            case Enum():
+                found = Leaf(Kind.ENUM, symbols=tuple(node.symbols))
+            case Array():
+                found = yield self._array(node, depth)
+            case Map():
+                found = yield self._map(node, depth)
+            case Record():
+                found = yield self._record(node, depth)
+            case _:
+                raise NotLogical(f"Standalone {node.kind} type is not supported")
+        return found
+
+    def _union(self, node: Union, depth: int, names: Json) -> Walk[Type]:
+        branches = [each for each in node.branches if each.kind != "null"]
+        nullable = len(branches) < len(node.branches)
+        if not branches:
+            raise NotLogical("Standalone NULL type is not supported")
+        if len(branches) == 1:
+            return Type((yield self._shape(branches[0], depth)), nullable)
+        struct = Struct(is_union=True)
+        given = names if type(names) is list and len(names) == len(branches) else None
+        for each, name in zip(branches, given or unique_names([*map(_branch_names, branches)]), strict=True):
+            found: Type = yield self.type(each, depth + 1)
+            struct.fields.append(LogicalField(str(name), found._replace(nullable=True)))
+        return Type(struct, nullable)
+
+    def _array(self, node: Array, depth: int) -> Walk[Shape]:
+        element: Type = yield self.type(node.items, depth + 1)
+        if _property(node, "logicalType") == "map" and (pair := _entry(element)) is not None:
+            return pair
+        return LogicalArray(element)
+
+    def _map(self, node: Map, depth: int) -> Walk[Shape]:
+        key = Type(_key(node.props or {}))
+        if _property(node, "flink.type") == "multiset":
+            return LogicalArray(key, is_multiset=True)
+        return LogicalMap(key, (yield self.type(node.values, depth + 1)))
+
+    def _record(self, node: Record, depth: int) -> Walk[Shape]:
+        if _property(node, "logicalType") == "variant":
+            return VARIANT
+        if (known := self._structs.get(id(node))) is not None:
+            return known
+        anonymous = _property(node, "logical.anonymous") == "true"
+        struct = self._structs[id(node)] = Struct("" if anonymous else node.name.full)
+        for each in node.fields:
+            struct.fields.append((yield self._field(each, depth)))
+        return struct
+
+    def _field(self, field: Field, depth: int) -> Walk[LogicalField]:
+        names = (field.props or {}).get("confluent:union")
+        default = MISSING if field.default is NO_DEFAULT else field.default
+        return LogicalField(field.name, (yield self.type(field.type, depth + 1, names)), default)
+
+
+def _leaf(node: Primitive) -> Leaf:
+    props = node.props or {}
+    if node.kind == "null":
+        raise NotLogical("Standalone NULL type is not supported")
+    temporal = _TEMPORAL.get((node.kind, _text(props.get("logicalType"))))
+    if temporal is not None:
+        return _at_precision(temporal, props)
+    match node.kind:
+        case "int" if "connect.type" in props:
+            return _small(props["connect.type"])
+        case "string":
+            return _length_type(Kind.CHAR, Kind.VARCHAR, props)
+        case "bytes":
+            return _decimal(props) or _length_type(Kind.BINARY, Kind.VARBINARY, props)
+    return _LEAVES[node.kind]
+
+
+def _small(named: Json) -> Leaf:
+    if type(named) is str and named in _SMALL:
+        return _SMALL[named]
+    raise NotLogical("Connect type annotation for Avro int field is null")
+
+
+def _at_precision(leaf: Leaf, props: Mapping[str, Json]) -> Leaf:
+    precision = integer(props.get("flink.precision"))
+    if precision is None or leaf.size is None:
+        return leaf
+    if precision > leaf.size:
+        raise NotLogical(
+            f"flink.precision {precision} exceeds the precision carried by Avro logical type "
+            f"'{props['logicalType']}' ({leaf.size})"
+        )
+    return leaf._replace(size=precision)
+
+
+def _decimal(props: Mapping[str, Json] | None) -> Leaf | None:
+    if not props or props.get("logicalType") != "decimal":
+        return None
+    precision = integer(props.get("precision"))
+    return Leaf(
+        Kind.DECIMAL, _PRECISION_DEFAULT if precision is None else precision, integer(props.get("scale")) or 0
+    )
+
+
+def _length_type(fixed: Kind, varying: Kind, props: Mapping[str, Json]) -> Leaf:
+    return bounded(
+        fixed, varying, integer(props.get("flink.minLength")), integer(props.get("flink.maxLength"))
+    )
+
+
+def _key(props: Mapping[str, Json]) -> Leaf:
+    length = integer(props.get("logical.key.length"))
+    return bounded(
+        Kind.CHAR, Kind.VARCHAR, length if props.get("logical.key.type") == "CHAR" else None, length
+    )
+
+
+def _entry(element: Type) -> LogicalMap | None:
+    """Return the map whose entries these elements are, if they are fields ``key`` and ``value``."""
+    shape = element.shape
+    if not isinstance(shape, Struct) or [each.name for each in shape.fields] != ["key", "value"]:
+        return None
+    key, value = shape.fields
+    return LogicalMap(key.type, value.type)
+
+
+def _branch_names(node: Node) -> tuple[str, str]:
+    if isinstance(node, Record | Enum | Fixed):
+        return node.name.simple, node.name.full.replace(".", "_")
+    return node.kind, node.kind
+
+
+def _property(node: Array | Map | Record, name: str) -> Json:
+    return (node.props or {}).get(name)
+
+
+def _text(value: Json) -> str | None:
+    return value if type(value) is str else None

@@ -1,0 +1,259 @@
+"""Reading a JSON schema as a logical type (Confluent 8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from registry.domain.schemas.contract import Budget
+from registry.domain.schemas.json_text import Json
+from registry.domain.schemas.logical.reading import NotLogical, bounded, check_depth, integer
+from registry.domain.schemas.logical.types import (
+    MISSING,
+    STRING,
+    VARIANT,
+    Field,
+    Kind,
+    Leaf,
+    Shape,
+    Struct,
+    Type,
+)
+from registry.domain.schemas.logical.types import Array as LogicalArray
+from registry.domain.schemas.logical.types import Map as LogicalMap
+from registry.domain.schemas.trampoline import Walk, run
+
+from .model import MISSING as NO_DEFAULT
+from .model import Array, Combined, Node, Number, Object, Reference
+
+_CONNECT: Final = "org.apache.kafka.connect.data."
+# The numbers of Kafka Connect, by ``connect.type``.
+_NUMBERS: Final[Mapping[Json, Leaf]] = {
+    "int8": Leaf(Kind.TINYINT),
+    "int16": Leaf(Kind.SMALLINT),
+    "int32": Leaf(Kind.INT),
+    "int64": Leaf(Kind.BIGINT),
+    "float32": Leaf(Kind.FLOAT),
+    "float64": Leaf(Kind.DOUBLE),
+}
+# By title; the size is the precision if ``flink.precision`` does not say it.
+_TITLED: Final[Mapping[Json, Leaf]] = {
+    f"{_CONNECT}Date": Leaf(Kind.DATE),
+    f"{_CONNECT}Time": Leaf(Kind.TIME, 3),
+    f"{_CONNECT}Timestamp": Leaf(Kind.TIMESTAMP_LTZ, 3),
+}
+_DECIMAL_PRECISION_DEFAULT: Final = 10
+_UNSUPPORTED: Final[Mapping[str, str]] = {
+    "const": "Unsupported JSON schema type org.everit.json.schema.ConstSchema",
+    "not": "Unsupported JSON schema type org.everit.json.schema.NotSchema",
+    "false": "Unsupported JSON schema type org.everit.json.schema.FalseSchema",
+    "null": "Unsupported JSON schema type org.everit.json.schema.NullSchema",
+    "conditional": "JSON Schema if/then/else and `not` are not supported: a property declared only under a "
+    "condition has no column to be read into, so its values would be silently dropped",
+}
+
+
+def read(node: Node, budget: Budget) -> Type:
+    """Return the logical type of a schema.
+
+    Raises :class:`.logical.reading.NotLogical`, and :class:`.contract.Exhausted`.
+    """
+    return run(_Reader(budget).type(node, 0))
+
+
+class _Reader:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._structs: dict[int, Struct] = {}
+
+    def type(self, node: Node, depth: int) -> Walk[Type]:
+        self._budget.spend()
+        check_depth(depth)
+        node, name = _target(node)
+        if isinstance(node, Combined):
+            found: Type = yield self._combination(node, depth, name)
+            return found
+        return Type((yield self._shape(node, depth, name)))
+
+    def _shape(self, node: Node, depth: int, name: str) -> Walk[Shape]:
+        found: Shape
+        match node:
+            case Number():
+                found = _number(node)
+            case Array():
+                found = yield self._array(node, depth)
+            case Object():
+                found = yield self._object(node, [node], depth, name)
+            case _:
+                found = _leaf(node)
+        return found
+
+    def _combination(self, node: Combined, depth: int, name: str) -> Walk[Type]:
+        found: Type
+        if node.criterion == "allOf":
+            found = yield self._all_of(node, depth, name)
+            return found
+        branches = [each for each in node.branches if _target(each)[0].kind != "null"]
+        nullable = len(branches) < len(node.branches)
+        if len(branches) == 1:
+            found = yield self.type(branches[0], depth + 1)
+            return found._replace(nullable=found.nullable or nullable)
+        if not branches:
+            raise NotLogical(_UNSUPPORTED["null"])
+        if (known := self._structs.get(id(node))) is not None:
+            return Type(known, nullable)
+        struct = self._structs[id(node)] = Struct(is_union=True)
+        for branch_name, each in zip(_branch_names(node, branches), branches, strict=True):
+            found = yield self.type(each, depth + 1)
+            struct.fields.append(Field(branch_name, found._replace(nullable=True)))
+        return Type(struct, nullable)
+
+    def _all_of(self, node: Combined, depth: int, name: str) -> Walk[Type]:
+        """Return the type of an ``allOf``: its objects as one, else the part that says most."""
+        parts = [*_parts(node)]
+        for each in parts:
+            if each.kind in ("conditional", "not"):
+                raise NotLogical(_UNSUPPORTED["conditional"])
+        objects = [each for each in parts if isinstance(each, Object)]
+        if objects:
+            return Type((yield self._object(node, objects, depth, name)))
+        chosen = (
+            [each for each in parts if each.kind == "enum"]
+            or [each for each in parts if isinstance(each, Combined)]
+            or [each for each in parts if each.kind != "empty"]
+            or [Node("empty")]
+        )
+        found: Type = yield self.type(chosen[0], depth + 1)
+        return found
+
+    def _object(self, node: Node, parts: Sequence[Object], depth: int, name: str) -> Walk[Shape]:
+        raw = _members(parts[0])
+        if raw.get("connect.type") == "map":
+            return (yield self._map(parts[0], depth))  # type: ignore[no-any-return]
+        if (known := self._structs.get(id(node))) is not None:
+            return known
+        struct = self._structs[id(node)] = Struct(name)
+        required = frozenset(each for part in parts for each in part.required)
+        properties = {named: each for part in parts for named, each in part.properties.items()}
+        for named in sorted(properties, key=lambda named: (_index(properties[named]), named)):
+            found: Type = yield self.type(properties[named], depth + 1)
+            nullable = found.nullable or named not in required
+            default = properties[named].default
+            struct.fields.append(
+                Field(named, found._replace(nullable=nullable), MISSING if default is NO_DEFAULT else default)
+            )
+        return struct
+
+    def _map(self, node: Object, depth: int) -> Walk[Shape]:
+        raw = _members(node)
+        if raw.get("flink.type") == "multiset":
+            return LogicalArray(Type(STRING), is_multiset=True)
+        value = node.additional if node.additional is not None else Node("empty")
+        return LogicalMap(Type(STRING), (yield self.type(value, depth + 1)))
+
+    def _array(self, node: Array, depth: int) -> Walk[Shape]:
+        if node.items:
+            raise NotLogical(
+                "JSON tuples (i.e. arrays that contain items of different types) are not supported"
+            )
+        if node.all_items is None:
+            raise NotLogical("Array schema did not specify the items type")
+        element: Type = yield self.type(node.all_items, depth + 1)
+        raw, entry = _members(node), element.shape
+        if raw.get("connect.type") == "map" and isinstance(entry, Struct):
+            named = {each.name: each.type for each in entry.fields}
+            if named.keys() == {"key", "value"}:
+                if raw.get("flink.type") == "multiset":
+                    return LogicalArray(named["key"], is_multiset=True)
+                return LogicalMap(named["key"], named["value"])
+        return LogicalArray(element)
+
+
+def _target(node: Node) -> tuple[Node, str]:
+    """Return the node that a reference leads to, and the name of its definition."""
+    if not isinstance(node, Reference):
+        return node, ""
+    for mark in ("/$defs/", "/definitions/"):
+        _, found, name = node.name.rpartition(mark)
+        if found and "/" not in name:
+            return node.target, name
+    return node.target, ""
+
+
+def _parts(node: Combined) -> Iterator[Node]:
+    """Yield the parts of an ``allOf`` and of those inside it, references followed."""
+    todo, seen = [node], {id(node)}
+    while todo:
+        for each in todo.pop().branches:
+            part, _ = _target(each)
+            if not isinstance(part, Combined) or part.criterion != "allOf":
+                yield part
+            elif id(part) not in seen:
+                seen.add(id(part))
+                todo.append(part)
+
+
+def _members(node: Node) -> dict[str, Json]:
+    return node.raw if type(node.raw) is dict else {}
+
+
+def _index(node: Node) -> float:
+    found = integer(_members(node).get("connect.index"))
+    return float("inf") if found is None else found
+
+
+def _leaf(node: Node) -> Leaf:
+    raw = _members(node)
+    match node.kind:
+        case "empty":
+            return VARIANT
+        case "boolean":
+            return Leaf(Kind.BOOLEAN)
+        case "enum":
+            return Leaf(Kind.ENUM)
+        case "string":
+            if node.is_bytes:
+                return _number(node)
+            return bounded(
+                Kind.CHAR, Kind.VARCHAR, integer(raw.get("minLength")), integer(raw.get("maxLength"))
+            )
+    raise NotLogical(_UNSUPPORTED[node.kind])
+
+
+def _number(node: Node) -> Leaf:
+    raw = _members(node)
+    title, connect = raw.get("title"), raw.get("connect.type")
+    precision = integer(raw.get("flink.precision"))
+    if connect == "bytes":
+        if title == f"{_CONNECT}Decimal":
+            return _decimal(raw)
+        least, most = integer(raw.get("flink.minLength")), integer(raw.get("flink.maxLength"))
+        return bounded(Kind.BINARY, Kind.VARBINARY, least, most)
+    if raw.get("flink.type") == "timestamp":
+        return Leaf(Kind.TIMESTAMP, 3 if precision is None else precision)
+    if type(title) is str and title in _TITLED:
+        leaf = _TITLED[title]
+        return leaf if leaf.size is None or precision is None else leaf._replace(size=precision)
+    if type(connect) is str and connect in _NUMBERS:
+        return _NUMBERS[connect]
+    is_integer = isinstance(node, Number) and node.is_integer
+    return Leaf(Kind.BIGINT if is_integer else Kind.DOUBLE)
+
+
+def _decimal(raw: dict[str, Json]) -> Leaf:
+    found: Any = raw.get("connect.parameters")
+    parameters = found if type(found) is dict else {}
+    precision = integer(parameters.get("connect.decimal.precision"))
+    scale = integer(parameters.get("scale"))
+    return Leaf(Kind.DECIMAL, _DECIMAL_PRECISION_DEFAULT if precision is None else precision, scale or 0)
+
+
+def _branch_names(node: Combined, branches: Sequence[Node]) -> list[str]:
+    given = _members(node).get("confluent:union")
+    if type(given) is list and len(given) == len(branches):
+        return [str(each) for each in given]
+    titles = [_members(_target(each)[0]).get("title") for each in branches]
+    return [
+        each if type(each) is str else f"connect_union_field_{position}"
+        for position, each in enumerate(titles)
+    ]

@@ -1,0 +1,132 @@
+"""Logical types: the columns of a table in a lake or an engine, the same for all schema formats.
+
+Confluent 8.4 reads every schema into such a type for ``compatibilityPolicy: LOGICAL``. Types form a graph: a
+struct that is used twice is one object, and a recursive schema is a cycle.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, TypeAlias
+
+# The length of a string or binary that has no bound.
+UNBOUNDED: Final = 2_147_483_647
+
+# The default of a field without one; ``None`` is the default ``null``.
+MISSING: Final[Any] = object()
+
+
+class Kind(StrEnum):
+    """The types without parts, in the words of SQL."""
+
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"
+    CHAR = "CHAR"
+    VARCHAR = "VARCHAR"
+    BINARY = "BINARY"
+    VARBINARY = "VARBINARY"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
+    VARIANT = "VARIANT"
+    ENUM = "ENUM"
+
+
+class Leaf(NamedTuple):
+    """A type without parts."""
+
+    kind: Kind
+    # The length in characters or bytes, or the precision in digits; None for kinds that have none.
+    size: int | None = None
+    # The digits after the point of a decimal; None: not said.
+    scale: int | None = None
+    # The symbols of an enum.
+    symbols: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.size is None:
+            return self.kind.value
+        return (
+            f"{self.kind}({self.size})" if self.scale is None else f"{self.kind}({self.size}, {self.scale})"
+        )
+
+
+class Array(NamedTuple):
+    """An array, or a multiset of elements that may repeat."""
+
+    element: Type
+    is_multiset: bool = False
+
+
+class Map(NamedTuple):
+    """A map."""
+
+    key: Type
+    value: Type
+
+
+class Struct:
+    """Fields in order, or the branches of a union: fields of which one is set.
+
+    The fields are filled in after the struct was made, because they may lead back to it.
+    """
+
+    __slots__ = ("fields", "is_union", "name")
+
+    def __init__(self, name: str = "", *, is_union: bool = False) -> None:
+        # Full name of a named type; empty for others.
+        self.name: Final = name
+        self.is_union: Final = is_union
+        self.fields: list[Field] = []
+
+
+Shape: TypeAlias = Leaf | Array | Map | Struct
+
+
+class Type(NamedTuple):
+    """A type and whether its values may be null."""
+
+    shape: Shape
+    nullable: bool = False
+
+    def __str__(self) -> str:
+        return name_of(self.shape)
+
+
+class Field(NamedTuple):
+    """A field of a struct or a branch of a union."""
+
+    name: str
+    type: Type
+    # A JSON value, ``MISSING`` if it has none.
+    default: Any = MISSING
+
+    @property
+    def has_value(self) -> bool:
+        """True if the default is a value other than null."""
+        return self.default is not MISSING and self.default is not None
+
+
+STRING: Final = Leaf(Kind.VARCHAR, UNBOUNDED)
+BYTES: Final = Leaf(Kind.VARBINARY, UNBOUNDED)
+VARIANT: Final = Leaf(Kind.VARIANT)
+
+
+def name_of(shape: Shape) -> str:
+    """Return the name of a type in messages."""
+    match shape:
+        case Leaf():
+            return str(shape)
+        case Array():
+            return "MULTISET" if shape.is_multiset else "ARRAY"
+        case Map():
+            return "MAP"
+        case Struct():
+            return "UNION" if shape.is_union else "STRUCT"

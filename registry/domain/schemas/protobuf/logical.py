@@ -1,0 +1,228 @@
+"""Reading the first message of a Protobuf schema as a logical type (Confluent 8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from registry.domain.schemas.contract import Budget
+from registry.domain.schemas.logical.reading import NotLogical, bounded, check_depth, integer
+from registry.domain.schemas.logical.types import (
+    BYTES,
+    MISSING,
+    STRING,
+    VARIANT,
+    Kind,
+    Leaf,
+    Shape,
+    Struct,
+    Type,
+)
+from registry.domain.schemas.logical.types import Array as LogicalArray
+from registry.domain.schemas.logical.types import Field as LogicalField
+from registry.domain.schemas.logical.types import Map as LogicalMap
+from registry.domain.schemas.trampoline import Walk, run
+
+from .model import EnumType, Field, File, MapType, Message, OneOf, Option, Value, Word
+from .names import Declared, Names, inside
+
+_INT, _BIGINT = Leaf(Kind.INT), Leaf(Kind.BIGINT)
+_SCALARS: Final[Mapping[str, Leaf]] = {
+    "bool": Leaf(Kind.BOOLEAN),
+    "float": Leaf(Kind.FLOAT),
+    "double": Leaf(Kind.DOUBLE),
+    "string": STRING,
+    "bytes": BYTES,
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), _INT),
+    **dict.fromkeys(("uint32", "fixed32", "int64", "sint64", "sfixed64", "uint64", "fixed64"), _BIGINT),
+}
+_SMALL: Final[Mapping[str, Leaf]] = {"int8": Leaf(Kind.TINYINT), "int16": Leaf(Kind.SMALLINT)}
+_WRAPPED: Final[Mapping[str, str]] = {
+    "DoubleValue": "double",
+    "FloatValue": "float",
+    "Int64Value": "int64",
+    "UInt64Value": "uint64",
+    "Int32Value": "int32",
+    "UInt32Value": "uint32",
+    "BoolValue": "bool",
+    "StringValue": "string",
+    "BytesValue": "bytes",
+}
+# Messages that stand for one value; the size is the precision if ``flink.precision`` does not say it.
+_VALUES: Final[Mapping[str, Leaf]] = {
+    "google.type.Date": Leaf(Kind.DATE),
+    "google.type.TimeOfDay": Leaf(Kind.TIME, 9),
+    "google.protobuf.Timestamp": Leaf(Kind.TIMESTAMP_LTZ, 9),
+    "confluent.type.Decimal": Leaf(Kind.DECIMAL, 10),
+    "confluent.type.Variant": VARIANT,
+    **{f"google.protobuf.{name}": _SCALARS[scalar] for name, scalar in _WRAPPED.items()},
+}
+_WITH_PRECISION: Final = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
+# The fields through which the messages of any JSON lead back to themselves.
+_CYCLES: Final[Mapping[str, str]] = {
+    "google.protobuf.Struct": "fields.value.struct_value",
+    "google.protobuf.Value": "struct_value.fields.value",
+    "google.protobuf.ListValue": "values.list_value",
+}
+
+
+def read(file: File, names: Names, budget: Budget) -> Type:
+    """Return the logical type of the first message.
+
+    Raises :class:`.logical.reading.NotLogical`, and :class:`.contract.Exhausted`.
+    """
+    first = next(file.messages(), None)
+    if first is None:
+        raise NotLogical("The schema declares no message")
+    declared = names.types[inside(file.package, first.name)]
+    return run(_Reader(names, budget).root(declared))
+
+
+class _Reader:
+    def __init__(self, names: Names, budget: Budget) -> None:
+        self._names = names
+        self._budget = budget
+        self._structs: dict[str, Struct] = {}
+
+    def root(self, declared: Declared) -> Walk[Type]:
+        return Type((yield self._message(declared, 0)))
+
+    def _message(self, declared: Declared, depth: int) -> Walk[Struct]:
+        check_depth(depth)
+        known = self._structs.get(declared.full_name)
+        if known is not None:
+            return known
+        struct = self._structs[declared.full_name] = Struct(declared.full_name)
+        message = declared.type
+        assert isinstance(message, Message)
+        for field in message.fields:
+            struct.fields.append((yield self._field(field, declared.full_name, depth)))
+        for oneof in message.oneofs:
+            struct.fields.append((yield self._oneof(oneof, declared.full_name, depth)))
+        return struct
+
+    def _oneof(self, oneof: OneOf, scope: str, depth: int) -> Walk[LogicalField]:
+        union = Struct(is_union=True)
+        for each in oneof.fields:
+            branch: LogicalField = yield self._field(each, scope, depth + 1)
+            union.fields.append(LogicalField(branch.name, branch.type._replace(nullable=True)))
+        return LogicalField(oneof.name, Type(union, nullable=True))
+
+    def _field(self, field: Field, scope: str, depth: int) -> Walk[LogicalField]:
+        self._budget.spend()
+        params = _params(field.options)
+        shape: Shape
+        if isinstance(field.type, MapType):
+            key = Type(_SCALARS.get(field.type.key, STRING))
+            value: Shape = yield self._type_of(field, field.type.value, scope, {}, depth)
+            return LogicalField(field.name, Type(LogicalMap(key, Type(value))), {})
+        if params.get("flink.wrapped") == "true":
+            found: LogicalField = yield self._unwrap(field, scope, depth)
+            return found
+        shape = yield self._type_of(field, field.type, scope, params, depth)
+        if field.label == "repeated":
+            entry = _entry(field, shape, params)
+            return LogicalField(field.name, Type(entry or LogicalArray(Type(shape))), [])
+        is_message = self._is_message(field.type, scope)
+        nullable = field.label == "optional" or (is_message and params.get("flink.notNull") != "true")
+        nullable = nullable and field.label != "required"
+        return LogicalField(field.name, Type(shape, nullable), params.get("logical.default", MISSING))
+
+    def _unwrap(self, field: Field, scope: str, depth: int) -> Walk[LogicalField]:
+        """Return the field of a wrapper message, whose only field ``value`` holds what one field cannot."""
+        assert isinstance(field.type, str)
+        outer: Struct | Leaf = yield self._type_of(field, field.type, scope, {}, depth)
+        if not isinstance(outer, Struct) or len(outer.fields) != 1:
+            raise NotLogical(f"flink.wrapped needs a message with one field: {field.name}")
+        inner = outer.fields[0].type
+        if field.label == "repeated":
+            return LogicalField(field.name, Type(LogicalArray(inner._replace(nullable=True))), [])
+        return LogicalField(field.name, inner._replace(nullable=True))
+
+    def _type_of(
+        self, field: Field, name: str, scope: str, params: Mapping[str, str], depth: int
+    ) -> Walk[Shape]:
+        if name in _SCALARS:
+            return _scalar(name, params)
+        declared = self._names.type(name, scope)
+        if declared is None:
+            raise NotLogical(f"Could not resolve type: {name}")
+        if isinstance(declared.type, EnumType):
+            return Leaf(Kind.ENUM, symbols=tuple(each.name for each in declared.type.constants))
+        if declared.full_name in _CYCLES:
+            raise NotLogical(
+                "Cyclic schemas are not supported.\n"
+                f"Found a cycle in the field: {field.name}.{_CYCLES[declared.full_name]}"
+            )
+        if declared.full_name in _VALUES:
+            return _value(declared.full_name, params)
+        found: Struct = yield self._message(declared, depth + 1)
+        return found
+
+    def _is_message(self, name: str, scope: str) -> bool:
+        if name in _SCALARS:
+            return False
+        declared = self._names.type(name, scope)
+        return declared is not None and isinstance(declared.type, Message)
+
+
+def _scalar(name: str, params: Mapping[str, str]) -> Leaf:
+    least, most = integer(params.get("flink.minLength")), integer(params.get("flink.maxLength"))
+    match name:
+        case "int32":
+            return _SMALL.get(params.get("connect.type", ""), _INT)
+        case "string":
+            return bounded(Kind.CHAR, Kind.VARCHAR, least, most)
+        case "bytes":
+            return bounded(Kind.BINARY, Kind.VARBINARY, least, most)
+    return _SCALARS[name]
+
+
+def _value(full_name: str, params: Mapping[str, str]) -> Leaf:
+    leaf = _VALUES[full_name]
+    if leaf.kind is Kind.DECIMAL:
+        precision = integer(params.get("precision"))
+        size = leaf.size if precision is None else precision
+        return leaf._replace(size=size, scale=integer(params.get("scale")) or 0)
+    if leaf.kind is Kind.TIMESTAMP_LTZ and params.get("flink.type") == "timestamp":
+        leaf = leaf._replace(kind=Kind.TIMESTAMP)
+    precision = integer(params.get("flink.precision"))
+    return leaf if precision is None or leaf.kind not in _WITH_PRECISION else leaf._replace(size=precision)
+
+
+def _entry(field: Field, shape: Shape, params: Mapping[str, str]) -> Shape | None:
+    """Return the map or multiset that a repeated message of entries stands for."""
+    if not isinstance(shape, Struct) or not shape.name.rpartition(".")[2].lower().endswith("entry"):
+        return None
+    if [each.name for each in shape.fields] != ["key", "value"]:
+        return None
+    key, value = (each.type for each in shape.fields)
+    if params.get("flink.type") == "multiset":
+        return LogicalArray(key, is_multiset=True)
+    return LogicalMap(key, value)
+
+
+def _params(options: Iterable[Option]) -> dict[str, str]:
+    """Return the parameters in Confluent's option ``field_meta``."""
+    found: dict[str, str] = {}
+    for option in options:
+        if option.name.rpartition(".")[2] == "field_meta":
+            found |= dict(_pairs(option.value))
+    return found
+
+
+def _pairs(value: Value) -> Iterable[tuple[str, str]]:
+    listed: Any = value
+    if isinstance(value, Option):
+        listed = value.value if value.name == "params" else None
+    elif isinstance(value, Mapping):
+        listed = value.get("params")
+    else:
+        listed = None
+    for each in listed if isinstance(listed, tuple) else (listed,):
+        if isinstance(each, Mapping):
+            yield _plain(each.get("key", "")), _plain(each.get("value", ""))
+
+
+def _plain(value: Value) -> str:
+    return value.text if isinstance(value, Word) else str(value)
