@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from registry.domain.schemas import InvalidSchema
@@ -296,8 +298,8 @@ def test_the_normal_form_sorts_and_names_in_full():
         "  message Inner {",
         "    .p.q.M.E e = 1 [(p.q.more) = {",
         "      b: {",
-        "      },",
-        "      b.e: 1",
+        "        e: 1",
+        "      }",
         "    }];",
         "  }",
         "  enum E {",
@@ -340,6 +342,46 @@ def test_an_option_said_in_parts_is_one_where_normal():
         "  }];",
         "}",
     )
+
+
+LIMITS = """
+message R { optional int32 min = 1; optional int32 max = 2; optional R in = 3; repeated int32 n = 4; }
+message C { optional R r = 1; repeated R rs = 2; optional int32 i = 3; map<string, R> m = 4; }
+extend google.protobuf.FieldOptions { optional C c = 50000; }
+message M { optional string s = 1 [%s]; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "merged"),
+    [
+        ("(c).r.min = 1, (c).r.max = 2", "(c) = { r: { max: 2, min: 1 } }"),
+        ("(c).r = {min: 1}, (c).r.max = 2", "(c) = { r: { max: 2, min: 1 } }"),
+        (
+            "(c).r.in.min = 1, (c).r.max = 3, (c).r.in.max = 2",
+            "(c) = { r: { in: { max: 2, min: 1 }, max: 3 } }",
+        ),
+        ("(c).r.min = 1, (c).r.min = 2", "(c) = { r: { min: 2 } }"),
+        ("(c).i = 1, (c).i = 2", "(c) = { i: 2 }"),
+        ("(c).r.n = 1, (c).r.n = 2, (c).r.n = 1", "(c) = { r: { n: [ 1, 2 ] } }"),
+        ("(c).rs = {min: 1}, (c).rs = {max: 2}", "(c) = { rs: [ { min: 1 }, { max: 2 } ] }"),
+        ("(c).m = {key: 'a'}, (c).m = {key: 'b'}", '(c) = { m: [ { key: "a" }, { key: "b" } ] }'),
+        ("(c).none = 1, (c).none = 2", "(c) = { none: [ 1, 2 ] }"),
+        ("(c).r.min = 1, (c) = {i: 1}", "(c) = { i: 1, r: { min: 1 } }"),
+    ],
+)
+def test_messages_given_in_parts_are_merged_by_their_types_where_normal(options, merged):
+    text = parse(LIMITS % options).normalized
+    (found,) = re.findall(r"string s = 1 \[(.*?)\];", text, re.DOTALL)
+    assert " ".join(found.split()) == merged
+
+
+def test_names_of_many_parts_are_taken_apart_where_normal_but_not_endless_ones():
+    steps = ".".join("a" * 5_000)
+    assert f"{steps}: 1" in parse(LIMITS % f"(c).{steps} = 1").normalized
+    deep = "{r: " * 90 + "{min: 1}" + "}" * 90
+    twice = ", ".join(f"(c){'.r' * 29} = {deep}" for _ in range(2))
+    assert parse(LIMITS % twice).normalized.count("r: {") == 119
 
 
 def test_maps_written_as_messages_become_maps_where_normal():

@@ -14,8 +14,8 @@ from typing import Final
 
 from registry.domain.schemas.contract import InvalidSchema
 
-from .model import Option, Value, Word
-from .names import Names
+from .model import Field, MapType, Message, Option, Value, Word
+from .names import Declared, Names
 
 _ESCAPES: Final = {
     "\a": "\\a",
@@ -37,6 +37,8 @@ _DECIMAL: Final = re.compile(r"-?(?:[0-9]+(?:\.([0-9]*))?|\.[0-9]+)(?:[eE][+-]?[
 # Longest number, in digits; a longer one, or one that would get longer, stays as it is.
 _LENGTH_MAX: Final = 400
 _PLACES: Final = Decimal("0.001")
+# Names of nested options with more parts stay as they are.
+_NESTED_MAX: Final = 30
 _EXACT: Final = Context(prec=2 * _LENGTH_MAX)
 
 
@@ -75,8 +77,10 @@ class OptionText:
         chosen: list[Option] = []
         for name, group in groupby(resolved, attrgetter("name")):
             extension, same = names.extension_called(name), list(group)
-            once = extension is not None and extension.field.label != "repeated"
-            chosen += [_merge(same)] if once else same
+            if extension is None or extension.field.label == "repeated":
+                chosen += same
+            else:
+                chosen.append(_merge(same, extension.field, name.rpartition(".")[0], names))
         return chosen
 
     def statements(self, options: Iterable[Option], scope: str) -> list[str]:
@@ -137,23 +141,66 @@ def _resolve(option: Option, scope: str, names: Names) -> Option:
 
 
 def _as_message(nested: Option) -> Mapping[str, Value]:
+    """Return ``(option).a.b = value`` as the message ``{a: {b: value}}``."""
     value = nested.value
-    return {nested.name: _as_message(value) if isinstance(value, Option) else value}
+    found = _as_message(value) if isinstance(value, Option) else value
+    steps = nested.name.split(".", _NESTED_MAX)
+    if nested.name.startswith("[") or len(steps) > _NESTED_MAX:
+        return {nested.name: found}
+    for step in reversed(steps[1:]):
+        found = {step: found}
+    return {steps[0]: found}
 
 
-def _merge(same: Sequence[Option]) -> Option:
-    """Return one option for several of a name: messages are merged, of other values the last one counts."""
+def _merge(same: Sequence[Option], field: Field, scope: str, names: Names) -> Option:
+    """Return one option for several of a name: messages are merged, of other values the last one counts.
+
+    ``field``: the extension's, whose type is resolved in ``scope``.
+    """
     from_here = max((at for at, each in enumerate(same) if not isinstance(each.value, Mapping)), default=0)
     if from_here == len(same) - 1:
         return same[-1]
     if not isinstance(same[from_here].value, Mapping):
         from_here += 1
+    values = [each.value for each in same[from_here:] if isinstance(each.value, Mapping)]
+    return replace(same[-1], value=_unite(values, _message_of(field, scope, names), names))
+
+
+def _unite(
+    values: Iterable[Mapping[str, Value]], message: Declared | None, names: Names
+) -> Mapping[str, Value]:
+    """Return the members of several messages as one message, as in Confluent 8.4.
+
+    Messages in singular members are merged, too, and of scalars the last one counts. Members that are
+    repeated or unknown become lists.
+    """
     found: dict[str, list[Value]] = {}
-    for each in same[from_here:]:
-        for name, value in each.value.items() if isinstance(each.value, Mapping) else ():
+    for each in values:
+        for name, value in each.items():
             found.setdefault(name, []).append(value)
-    united = {name: values[0] if len(values) == 1 else _distinct(values) for name, values in found.items()}
-    return replace(same[-1], value=united)
+    fields = {} if message is None else _fields_of(message)
+    return {name: _only(given, fields.get(name), message, names) for name, given in found.items()}
+
+
+def _only(given: list[Value], field: Field | None, message: Declared | None, names: Names) -> Value:
+    if len(given) == 1:
+        return given[0]
+    if field is None or message is None or field.label == "repeated" or isinstance(field.type, MapType):
+        return _distinct(given)
+    inner = [each for each in given if isinstance(each, Mapping)]
+    if len(inner) < len(given):
+        return given[-1]
+    return _unite(inner, _message_of(field, message.full_name, names), names)
+
+
+def _message_of(field: Field, scope: str, names: Names) -> Declared | None:
+    declared = None if isinstance(field.type, MapType) else names.type(field.type, scope)
+    return declared if declared is not None and isinstance(declared.type, Message) else None
+
+
+def _fields_of(message: Declared) -> dict[str, Field]:
+    fields = message.type.all_fields() if isinstance(message.type, Message) else ()
+    return {each.name: each for each in fields}
 
 
 def _distinct(values: Iterable[Value]) -> Value:
