@@ -22,8 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench.fold import build
 from registry.domain.history.entries import packed_owner
-from registry.domain.history.moment import Moment
-from registry.domain.history.replay import walk
+from registry.domain.history.moment import Moment, walk
 from registry.domain.log_format.records import Entry, config_key
 from registry.domain.model import Subject
 from registry.log.embedded.log import EmbeddedLog, now_ms

@@ -28,8 +28,8 @@ import httpx  # noqa: E402
 import orjson  # noqa: E402
 from bystander import Bystander, Kind  # type: ignore[import-not-found] # noqa: E402
 
-from registry.domain.log_format.config_values import config_value  # noqa: E402
 from registry.domain.log_format.records import Entry, config_key, schema_key  # noqa: E402
+from registry.domain.log_format.subject_values import config_value  # noqa: E402
 from registry.domain.log_format.values import schema_value  # noqa: E402
 from registry.domain.model import Subject  # noqa: E402
 from registry.domain.schemas import FORMATS  # noqa: E402

@@ -1,13 +1,34 @@
-"""Admission of requests: their credentials, and the paths that are open to everyone."""
+"""Admission of requests by their credentials, and ``GET /me``: who sends them, and what is permitted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import orjson
 from starlette.types import Scope
 
+from registry.domain.model import Subject
+from registry.domain.queries import scope
 from registry.security.client_address import TrustedProxies
-from registry.security.gate import OPEN_GATE, STRANGER, Admission, Credentials, Gate, NoCredentials, Refused
+from registry.security.gate import (
+    OPEN_GATE,
+    STRANGER,
+    Access,
+    Admission,
+    Credentials,
+    Gate,
+    NoCredentials,
+    Permission,
+    Refused,
+    SignIn,
+)
+
+from .answers import Answer
+from .backend import Backend
+from .operations import Call, Operation
+from .parameters import word
+from .permissions import OPEN
 
 # For load balancers, monitoring and tools that read the API's description, by their segments.
 OPEN_PATHS = frozenset({
@@ -67,3 +88,67 @@ def _for_pages(refused: Refused) -> Refused:
     """Return a refusal at which browsers open no dialog of their own, for pages that ask for passwords."""
     headers = tuple((name, value.replace(b"Basic ", b"X-Basic ", 1)) for name, value in refused.headers)
     return Refused(refused.code, refused.message, headers)
+
+
+PATH = "/me"
+_READS = frozenset({Permission.READ, Permission.COMPATIBILITY})
+
+
+async def me(call: Call, backend: Backend) -> Answer:
+    """``GET /me``: the principal, ways to sign in and permitted operations; never 401 without credentials."""
+    access = call.access
+    somewhere = _operations(lambda each: access.everywhere(each) or bool(access.ranges(each)))
+    operations = {"everywhere": _operations(access.everywhere), "somewhere": somewhere}
+    if call.args["subject"] is not None:
+        subjects = _with_alias(Subject.parse(call.args["subject"]), access, backend)
+        operations["subject"] = _operations(lambda each: all(access.may(each, one) for one in subjects))
+    found: dict[str, Any] = {
+        "principal": call.sender.principal.name or None,
+        "groups": sorted(call.sender.principal.groups),
+        "kind": call.sender.kind or None,
+        "method": call.sender.method or None,
+        "readOnly": _READS.issuperset(map(Permission, somewhere)),
+        "operations": operations,
+        "signIn": _sign_in(call.settings.sign_in),
+    }
+    return Answer(orjson.dumps(found), headers=((b"cache-control", b"no-store"),))
+
+
+def _sign_in(sign_in: SignIn) -> dict[str, Any]:
+    oidc = sign_in.oidc
+    found = None if oidc is None else {
+        "issuer": oidc.issuer, "clientId": oidc.client_id, "scopes": oidc.scopes,
+        "audience": oidc.audience, "token": oidc.token,
+    }  # fmt: skip
+    return {**sign_in._asdict(), "oidc": found}
+
+
+def _operations(permitted: Callable[[Permission], bool]) -> list[str]:
+    return [each.value for each in Permission if permitted(each)]
+
+
+def _with_alias(asked: Subject, access: Access, backend: Backend) -> Iterable[Subject]:
+    """Return a subject and the one that it is an alias of: operations need to be permitted on both."""
+    if asked.is_context or all(map(access.everywhere, Permission)):
+        return (asked,)
+    with backend.view() as view:
+        return dict.fromkeys((asked, scope.aliased(view, asked)))
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path=PATH,
+        summary="The principal of the request, its permissions, and the ways to sign in",
+        permission=OPEN,
+        node_handler=me,
+        response_schema="Me",
+        parameters=(
+            word(
+                "subject",
+                "Also list the permissions on this subject, or on a context as :.ctx:; it need not exist",
+                None,
+            ),
+        ),
+    ),
+)

@@ -12,10 +12,10 @@ import orjson
 from msgspec.structs import replace
 
 from registry.domain.commands import AssociationRequest, Failure, Register, ResourceRequest
-from registry.domain.decide.association_requests import DELETE, default_subject
+from registry.domain.decide.association_checks import DELETE, default_subject
 from registry.domain.errors import ASSOCIATION_INVALID, BAD_REQUEST, PASSAGES, Passage, RegistryError
-from registry.domain.log_format import association_values
-from registry.domain.log_format.association_values import LIFECYCLES
+from registry.domain.log_format import subject_values
+from registry.domain.log_format.subject_values import LIFECYCLES
 from registry.domain.model import Subject
 from registry.domain.queries import associations
 from registry.domain.queries.associations import ASSOCIATION_TYPES, RESOURCE_TYPE, Association, Filter
@@ -143,7 +143,7 @@ def _members_of(source: dict[str, Any], member: str, **options: Any) -> Associat
         lifecycle=_one_of(*LIFECYCLES)(source.get("lifecycle"), f"{member}.lifecycle"),
         frozen=boolean(source.get("frozen"), f"{member}.frozen"),
         schema=_schema(source, member),
-        guid=association_values.new_guid(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
+        guid=subject_values.new_guid(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
         **options,
     )
 

@@ -13,7 +13,7 @@ import orjson
 from registry.domain import errors as e
 from registry.domain.commands import Associate, ChangeAssociations, Command, Dissociate, ResourceRequest
 from registry.domain.errors import ASSOCIATION_INVALID, NOT_FOUND, RegistryError
-from registry.domain.log_format.association_values import LIFECYCLES
+from registry.domain.log_format.subject_values import LIFECYCLES
 from registry.domain.model import DEFAULT_CONTEXT, LATEST, Subject
 from registry.domain.queries import associations, entities, versions
 from registry.domain.queries.associations import (

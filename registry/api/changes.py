@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from registry.domain import errors as e
 from registry.domain.errors import BAD_REQUEST
-from registry.domain.events.event import Event, Filter, Kind, encode_event, parse_kinds
-from registry.domain.history import replay
+from registry.domain.events import Event, Filter, Kind, encode_event, parse_kinds
+from registry.domain.history import moment
 from registry.domain.queries.subject_order import Prefix
 from registry.domain.rows.view import View, complete_from, gap_below
 from registry.feed.hub import Hub
@@ -137,7 +137,7 @@ def list_history(call: Call, view: View) -> Listing[Event]:
     subject, ascending = call.subject, call.args["order"] == "asc"
     spans, applied = history.spans(), history.applied()
     filling = gap_below(spans, applied) is not None
-    if not (filling or subject.is_context or replay.has_any(history, subject)):
+    if not (filling or subject.is_context or moment.has_any(history, subject)):
         raise e.SUBJECT_NOT_FOUND(subject.qualified)
 
     # Config and mode of a context need more than to read it, here as in the change feed.
@@ -147,7 +147,7 @@ def list_history(call: Call, view: View) -> Listing[Event]:
         call = replace(call, path={**call.path, "hidden": repr(sorted(hidden))})
 
     def walk(view: View, mark: tuple[int] | None) -> Iterator[Event | None]:
-        for each in replay.walk(view, subject, mark[0] if mark else None, ascending=ascending):
+        for each in moment.walk(view, subject, mark[0] if mark else None, ascending=ascending):
             yield None if each.kind in hidden else each
 
     listing = page(call, walk, encode_event, lambda each: (each.offset,), (int,), limit_max=LIST_MAX)

@@ -8,7 +8,7 @@ from registry.domain import errors as e
 from registry.domain.commands import Register
 from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.explanation import ExplainRequest, explain
-from registry.domain.log_format.config_values import LEVELS, POLICIES
+from registry.domain.log_format.subject_values import LEVELS, POLICIES
 from registry.domain.lookup import registration
 from registry.domain.model import TOP, Subject
 from registry.domain.parsing import querying

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from registry.domain.log_format.association_values import LIFECYCLES
-from registry.domain.log_format.config_values import LEVELS, MODES
+from registry.domain.log_format.subject_values import LEVELS, LIFECYCLES, MODES
 
 Json = dict[str, Any]
 

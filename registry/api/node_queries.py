@@ -2,7 +2,7 @@
 
 A row has a number, which no other query ever gets, the types of the request and of the answer, and how long
 the answer may take. :meth:`.backend.Backend.ask` sends the request; the node's handlers are in
-``registry/node/queries.py``.
+``registry/node/node_service.py``.
 """
 
 from __future__ import annotations

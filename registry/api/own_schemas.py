@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from registry.domain.events.event import Kind
-from registry.domain.log_format.config_values import LEVELS
+from registry.domain.events import Kind
+from registry.domain.log_format.subject_values import LEVELS
 from registry.domain.principal import KINDS
 from registry.security.gate import Permission
 

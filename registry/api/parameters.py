@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from registry.domain.errors import NOT_FOUND, UNPROCESSABLE
-from registry.domain.log_format.association_values import LIFECYCLES
+from registry.domain.log_format.subject_values import LIFECYCLES
 from registry.domain.queries.associations import NONE, Filter
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)

@@ -10,8 +10,7 @@ from typing import Any
 
 from registry.domain.errors import BAD_REQUEST, HISTORY_OFF, PAST_LOST, UNAVAILABLE, UNPROCESSABLE
 from registry.domain.history.entries import packed_owner
-from registry.domain.history.moment import CONTEXTS, OWNERS_MAX, Moment
-from registry.domain.history.replay import OwnersView, Unloaded
+from registry.domain.history.moment import CONTEXTS, OWNERS_MAX, Moment, OwnersView, Unloaded
 from registry.domain.model import EVERYWHERE, TOP, Subject
 from registry.domain.rows.view import View
 

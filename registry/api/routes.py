@@ -13,18 +13,17 @@ from registry.feed.hub import Hub
 
 from . import (
     administration,
+    admission,
     associations,
     changes,
     checks,
-    me,
+    lists,
     openapi,
     registration,
-    schema_list,
     schemas,
     scope_chain,
     scopes,
     server_info,
-    subject_list,
     subjects,
     webhooks,
 )
@@ -46,11 +45,11 @@ def operations(
     finds duplicates.
     """
     found = [
-        *_with_tag("Subjects", subject_list.OPERATIONS),
+        *_with_tag("Subjects", lists.SUBJECT_OPERATIONS),
         *_with_tag("Subjects", subjects.OPERATIONS),
         *_with_tag("Subjects", registration.OPERATIONS),
         *_with_tag("Subjects", registration.TAG_OPERATIONS),
-        *_with_tag("Schemas", schema_list.OPERATIONS),
+        *_with_tag("Schemas", lists.SCHEMA_OPERATIONS),
         *_with_tag("Schemas", schemas.OPERATIONS),
         *_with_tag("Compatibility", checks.OPERATIONS),
         *_with_tag("Config and mode", scopes.scope_operations("/{}", "the top level")),
@@ -59,11 +58,11 @@ def operations(
         *_with_tag("Server", server_info.OPERATIONS),
         *_with_tag("Associations", associations.OPERATIONS),
         *_own(server_info.OWN_OPERATIONS),
-        *_own(me.OPERATIONS),
+        *_own(admission.OPERATIONS),
         *_own(administration.OPERATIONS),
         *_own(webhooks.OPERATIONS),
         *_own(scopes.STORED_OPERATIONS),
-        *_own(schema_list.OWN_OPERATIONS),
+        *_own(lists.ID_OPERATIONS),
         *_own(changes.OPERATIONS),
         *_own(checks.OWN_OPERATIONS),
         *_own(scope_chain.OPERATIONS),

@@ -18,7 +18,7 @@ from registry.domain.errors import (
     UNAVAILABLE,
     RegistryError,
 )
-from registry.domain.history.replay import Unloaded
+from registry.domain.history.moment import Unloaded
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.queries import scope as scopes

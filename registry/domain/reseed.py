@@ -53,7 +53,7 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View, scan
 
-from .log_format import config_values, records, values
+from .log_format import records, subject_values, values
 
 _OFFSET = 8
 _NO_ORDER = (layout.CONTEXT, layout.RESERVATION, layout.CONFIG, layout.MODE)
@@ -164,7 +164,7 @@ def _without_order(view: View, key: bytes, value: bytes) -> Entry | None:
         scope = layout.scope_of(key, value)
         if table == layout.CONFIG:
             return Entry(records.config_key(scope), value)
-        return Entry(records.mode_key(scope), config_values.mode_value(scope, layout.mode_of(value)))
+        return Entry(records.mode_key(scope), subject_values.mode_value(scope, layout.mode_of(value)))
     context = _context_of(view, key)
     if context is None:
         return None

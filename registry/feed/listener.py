@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from registry.domain.errors import RegistryError
-from registry.domain.events.event import Event, Filter, Kind
+from registry.domain.events import Event, Filter, Kind
 from registry.domain.model import Subject
 from registry.security.client_address import client_network
 from registry.security.gate import Access, Admission, Credentials, Gate, Permission

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from registry.domain.events.event import Event, decode_event, encode_event
+from registry.domain.events import Event, decode_event, encode_event
 
 from .contract import PAGE_BYTES, PAGE_EVENTS, Page
 

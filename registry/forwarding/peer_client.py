@@ -15,7 +15,7 @@ from registry.base.processes.tls_connections import ConnectionCertificate, Verif
 
 from .authentication import ANY_TIME, Signing, Signings, clock_ms
 from .http2_connection import Connection, connect
-from .messages import COMMANDS, IDENTITY, WATCH, PeerStatus, decode_status
+from .node_port import COMMANDS, IDENTITY, WATCH, PeerStatus, decode_status
 from .stream import Stream, open_stream
 
 _OK, _STRANGER = 200, 401

@@ -23,8 +23,7 @@ from registry.domain.pending_command import PendingCommand
 
 from .authentication import Signings
 from .http2_connection import NotSent
-from .messages import Batch, encode, outcomes_of
-from .node_port import outcome_of
+from .node_port import Batch, encode, outcome_of, outcomes_of
 from .peer_client import Doubtful, NotAPeer, Peer
 from .primary_connection import PrimaryConnection
 

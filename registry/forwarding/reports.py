@@ -19,7 +19,7 @@ import msgspec
 
 from election.contract import Identity
 
-from .messages import REPORTS
+from .node_port import REPORTS
 from .peer_client import Peer
 
 EVERY_S: Final = 2.0

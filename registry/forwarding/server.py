@@ -28,8 +28,18 @@ from .http2_server import (
     gone,
     read_body,
 )
-from .messages import COMMANDS, IDENTITY, OF_PEERS, PREFACE, REPORTS, WATCH, PeerStatus, encode
-from .node_port import BatchDecider, NodePort
+from .node_port import (
+    COMMANDS,
+    IDENTITY,
+    OF_PEERS,
+    PREFACE,
+    REPORTS,
+    WATCH,
+    BatchDecider,
+    NodePort,
+    PeerStatus,
+    encode,
+)
 from .reports import REPORTED_BYTES_MAX, Reports
 from .stream import GREETING_BYTES_MAX, StreamCall
 

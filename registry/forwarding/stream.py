@@ -17,7 +17,7 @@ import msgspec
 
 from .authentication import Header, Signing, Signings
 from .http2_connection import Broken, NotSent, open_connection
-from .messages import PREFACE, BadFrame, Receiver, Sender
+from .node_port import PREFACE, BadFrame, Receiver, Sender
 
 PATH = "/peer/stream"
 METHOD = "STREAM"

@@ -11,8 +11,8 @@ from registry.domain.commands import NotPrimary, Outcome, Unknown, refused, repe
 from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, UNAVAILABLE, outcome_unknown
 from registry.domain.pending_command import OnReply, PendingCommand
 
+from .ipc_server import HELD_MAX, HOLD_S
 from .node import Node
-from .startup_endpoint import HELD_MAX, HOLD_S
 
 if TYPE_CHECKING:
     from registry.forwarding.command_forwarder import Forwarding

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from registry.domain.errors import EVENTS_DELETED, UNAVAILABLE
-from registry.domain.events.derivation import event_of
+from registry.domain.events import event_of
 from registry.domain.log_format.records import Record
 from registry.feed.contract import PAGE_EVENTS, Page
 from registry.feed.ring import COUNT_MAX, Entry, Ring, cut, entry_of

@@ -24,13 +24,12 @@ from registry.store.layout import StoreError
 
 from .cluster_status import ClusterView
 from .command_router import CommandRouter
-from .ipc_server import IpcServer
+from .ipc_server import QUICK_S, IpcServer, starting_server, unless_ended
 from .metrics import metrics
 from .node import Node
 from .node_service import NodeService
 from .startup.open import Opened, Opening
 from .startup.progress import Stopped
-from .startup_endpoint import QUICK_S, starting_server, unless_ended
 from .status import status
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ The store's folder has these entries; the small files are replaced by rename:
 ``lock``              locked by the process that writes
 ===================== ===========================================================================
 
-An environment has three tables: ``rows``, which contains only the rows, ``history`` (:mod:`.history`), and
+An environment has three tables: ``rows``, which contains only the rows, ``history`` (:mod:`.indexes`), and
 ``meta`` with these rows besides counts (blocks of versions, and :mod:`.id_counts`):
 
 ============ ===================================================================================

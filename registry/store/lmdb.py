@@ -28,9 +28,8 @@ from registry.domain.rows.view import Change, complete_from, gap_below
 
 from . import id_counts, layout
 from .counts import CountIndex
-from .history import HistoryIndex, prepare
 from .id_counts import IdCountIndex
-from .indexes import Adopt, Commit, Digest, Index, LineageIndex, Revision, new_revision
+from .indexes import Adopt, Commit, Digest, HistoryIndex, Index, LineageIndex, Revision, new_revision, prepare
 from .layout import BLOCK, DamagedStore, State, StoreError
 from .views import StoreView
 

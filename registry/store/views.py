@@ -18,7 +18,7 @@ from registry.domain.rows.version_row import offset_of
 from registry.domain.rows.view import Block, History, View
 
 from . import id_counts
-from .history import StoreHistory
+from .indexes import StoreHistory
 from .layout import (
     META_LINEAGE,
     META_MISMATCH,

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 import orjson
 
-from registry.domain.events.event import Event
+from registry.domain.events import Event
 from registry.domain.log_format.webhook_values import Webhook
 
 # For this long after a rotation, deliveries carry signatures by both secrets.

@@ -27,7 +27,7 @@ from registry.domain.commands import (
 )
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
-from registry.domain.decide.snapshots import newest_marker
+from registry.domain.decide.own_records import newest_marker
 from registry.domain.errors import (
     BAD_REQUEST,
     EVENTS_DELETED,
@@ -36,12 +36,10 @@ from registry.domain.errors import (
     WEBHOOK_NOT_FOUND,
     RegistryError,
 )
-from registry.domain.events.derivation import event_of
-from registry.domain.events.event import encode_event
+from registry.domain.events import encode_event, event_of
 from registry.domain.fold.fold import apply
 from registry.domain.history.entries import slice_of
-from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, plain_owners
-from registry.domain.history.replay import rows_of
+from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, plain_owners, rows_of
 from registry.domain.log_format.headers import requested_by
 from registry.domain.log_format.lineage import Mismatch
 from registry.domain.log_format.records import Record

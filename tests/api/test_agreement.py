@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.domain.log_format.config_values import LEVELS
+from registry.domain.log_format.subject_values import LEVELS
 from tests.api.driver import Api
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from registry.domain.log_format.association_values import (
+from registry.domain.log_format.subject_values import (
     WRITTEN_WITHIN_MS,
     created,
     guid_with_time,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from registry.domain.events.event import Kind
+from registry.domain.events import Kind
 from registry.domain.log_format import records
 from tests.api.driver import Api, Reply, record
 from tests.api.permitting import PermittingApi, rule

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from registry.domain.log_format.config_values import LEVELS
+from registry.domain.log_format.subject_values import LEVELS
 from tests.api.driver import Api, Requests
 
 AGE = {"name": "age", "type": "int"}

@@ -21,8 +21,8 @@ from registry.api.app import create_app
 from registry.api.backend import ApiSettings, Slicing
 from registry.api.listing import STEP, Cursor, PositionCache
 from registry.api.parameters import CURSOR
-from registry.domain.log_format.config_values import config_value
 from registry.domain.log_format.records import clear_subject_key, config_key, context_key, schema_key
+from registry.domain.log_format.subject_values import config_value
 from registry.domain.log_format.values import clear_subject_value, schema_value
 from registry.domain.model import Subject
 from registry.domain.rows.memory_views import DictView

@@ -10,8 +10,7 @@ import pytest
 from registry.api.backend import ApiSettings
 from registry.api.past import BYTES_MAX, PastRows
 from registry.domain.errors import RegistryError
-from registry.domain.history.moment import Moment, OwnerRows
-from registry.domain.history.replay import Unloaded
+from registry.domain.history.moment import Moment, OwnerRows, Unloaded
 from tests.api.driver import FIRST_TS, Api, ListBackend, Reply, record
 from tests.api.permitting import PermittingApi, rule
 

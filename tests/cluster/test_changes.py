@@ -20,7 +20,7 @@ from deploy.local.broker import Broker
 from deploy.local.cluster import Cluster
 from deploy.local.node import Node
 from registry.domain.errors import EVENTS_DELETED, RegistryError
-from registry.domain.events.event import decode_event
+from registry.domain.events import decode_event
 from registry.domain.log_format import records
 from registry.domain.log_format.records import Entry
 from registry.log.kafka.log import KafkaLog

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from registry.domain.log_format.config_values import config_value
 from registry.domain.log_format.records import Entry, config_key, schema_key
+from registry.domain.log_format.subject_values import config_value
 from registry.domain.model import Subject
 from registry.log.embedded.log import EmbeddedLog
 from tests.support.running import Registry, until

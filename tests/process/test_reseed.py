@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.local.broker import Broker
 from registry.domain import reseed
-from registry.domain.log_format import config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
 from registry.domain.queries import versions
@@ -191,7 +191,7 @@ def test_a_topic_with_anything_else_is_left_alone(kafka: Broker, topic: str, tmp
             [
                 Entry(
                     records.mode_key(Subject(".", "a")),
-                    config_values.mode_value(Subject(".", "a"), "READONLY"),
+                    subject_values.mode_value(Subject(".", "a"), "READONLY"),
                 )
             ]
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from confluent_kafka import Producer
 
-from registry.domain.log_format import config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import AssociationKey, Entry, Record
 from registry.domain.model import TOP, Metadata, Reference, Subject
 from registry.domain.rows.version_row import ENCODED_PROPERTY
@@ -47,11 +47,11 @@ def _entries(rng: random.Random, count: int) -> Iterator[Entry]:
         elif chance < 0.93:
             yield Entry(records.schema_key(subject, rng.randint(1, last)), None)
         elif chance < 0.97:
-            level = rng.choice(config_values.LEVELS)
-            config = config_values.config_value(subject, {"compatibilityLevel": level})
+            level = rng.choice(subject_values.LEVELS)
+            config = subject_values.config_value(subject, {"compatibilityLevel": level})
             yield Entry(records.config_key(subject), config)
         elif chance < 0.99:
-            mode = config_values.mode_value(TOP, rng.choice(config_values.MODES))
+            mode = subject_values.mode_value(TOP, rng.choice(subject_values.MODES))
             yield Entry(records.mode_key(subject), mode)
         elif chance < 0.995:
             key = AssociationKey(subject, f"r{number}", "n", "topic", "value")

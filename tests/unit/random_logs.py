@@ -8,7 +8,7 @@ import orjson
 from hypothesis import strategies as st
 
 from registry.domain.fold.fold import apply, owner
-from registry.domain.log_format import config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import (
     AssociationKey,
     ClearSubjectKey,
@@ -94,8 +94,8 @@ def _schema_value(key: Key) -> st.SearchStrategy[bytes]:
 
 def _config_value(key: Key) -> st.SearchStrategy[bytes]:
     assert isinstance(key, ConfigKey)
-    level = st.sampled_from(config_values.LEVELS)
-    return level.map(lambda each: config_values.config_value(key.subject, {"compatibilityLevel": each}))
+    level = st.sampled_from(subject_values.LEVELS)
+    return level.map(lambda each: subject_values.config_value(key.subject, {"compatibilityLevel": each}))
 
 
 def _association_key(subject: Subject) -> st.SearchStrategy[Key]:
@@ -120,7 +120,7 @@ others = st.one_of(
     _said(st.builds(ConfigKey, subjects), _config_value),
     _said(
         st.builds(ModeKey, subjects),
-        lambda key: st.sampled_from([config_values.mode_value(TOP, m) for m in config_values.MODES]),
+        lambda key: st.sampled_from([subject_values.mode_value(TOP, m) for m in subject_values.MODES]),
     ),
     _said(st.builds(ClearSubjectKey, subjects), lambda key: st.just(b"{}")),
     _said(st.builds(ContextKey, st.sampled_from([".c", "." + "k" * 130])), lambda key: st.just(b"{}")),

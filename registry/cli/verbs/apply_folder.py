@@ -77,8 +77,8 @@ def apply_folder(
     Prints the plan first, and writes nothing if the registry would refuse a step. If interrupted, run it
     again.
     """
-    from .carrying_out import PlanOptions, sync_registry  # noqa: PLC0415 - the help needs none of it
     from .folder_source import report_folder_errors, whole  # noqa: PLC0415
+    from .plans import PlanOptions, sync_registry  # noqa: PLC0415 - the help needs none of it
 
     if exit_code and not dry_run:
         raise click.UsageError("--exit-code belongs to --dry-run", click.get_current_context())
@@ -104,8 +104,8 @@ def upload(client: RegistryClient, *, folder: Path, dry_run: bool, keep_ids: boo
     DIR comes from registrar download or registrar snapshot export. Nothing is deleted, except, with
     --keep-ids, versions marked as deleted in DIR.
     """
-    from .carrying_out import PlanOptions, sync_registry  # noqa: PLC0415 - the help needs none of it
     from .folder_source import report_folder_errors, whole  # noqa: PLC0415
+    from .plans import PlanOptions, sync_registry  # noqa: PLC0415 - the help needs none of it
 
     with report_folder_errors():
         found = whole(folder)
@@ -142,8 +142,8 @@ def promote(
     """
     from registry.cli.client.addresses import FROM, TO  # noqa: PLC0415 - the help needs none of it
 
-    from .carrying_out import PlanOptions, sync_registry  # noqa: PLC0415
     from .folder_source import report_folder_errors  # noqa: PLC0415
+    from .plans import PlanOptions, sync_registry  # noqa: PLC0415
 
     with report_errors(), report_folder_errors():
         with connection.open(os.environ, origin, FROM) as client, progress(as_json=as_json) as steps:
@@ -216,7 +216,7 @@ def _read(
     deleted: bool,
 ) -> Contents:
     from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415 - as above
-    from registry.cli.promotion.selection import wanted_of  # noqa: PLC0415
+    from registry.cli.verbs.plans import wanted_of  # noqa: PLC0415
 
     reader = RegistryReader(client, steps)
     patterns, latest = _patterns(subjects), which == "latest"

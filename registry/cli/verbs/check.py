@@ -107,7 +107,7 @@ def _run_check(
     from registry.cli.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
     from registry.cli.folder.plan import doomed  # noqa: PLC0415
     from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415
-    from registry.cli.promotion.selection import present_for  # noqa: PLC0415
+    from registry.cli.verbs.plans import present_for  # noqa: PLC0415
 
     from .folder_source import (  # noqa: PLC0415
         earlier,
@@ -168,7 +168,7 @@ def lint(
     from registry.cli.folder import checking, report  # noqa: PLC0415 - the help needs none of it
     from registry.cli.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
     from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415
-    from registry.cli.promotion.selection import present_for  # noqa: PLC0415
+    from registry.cli.verbs.plans import present_for  # noqa: PLC0415
 
     from .folder_source import folder_of, report_folder_errors, source  # noqa: PLC0415
 

@@ -107,7 +107,7 @@ def undelete(registry: RegistryClient, *, name: str, as_new: bool, as_json: bool
     refused. With --as-new the schema gets the next number and keeps its id. Permanent deletions cannot be
     undone.
     """
-    from .carrying_out import open_journal_or_fail, restore_modes  # noqa: PLC0415 - the help needs none of it
+    from .plans import open_journal_or_fail, restore_modes  # noqa: PLC0415 - the help needs none of it
 
     wanted = VersionName.parse(name)
     with open_journal_or_fail(registry) as journal:
@@ -156,7 +156,7 @@ def _importing(registry: RegistryClient, journal: ImportJournal, subject: str) -
     """Set the mode IMPORT of a subject, and afterwards its former one."""
     from registry.cli.promotion.performing import own_mode, set_mode  # noqa: PLC0415 - as above
 
-    from .carrying_out import report_open_modes, terminated_like_interrupted  # noqa: PLC0415
+    from .plans import report_open_modes, terminated_like_interrupted  # noqa: PLC0415
 
     former = own_mode(registry, subject)
     if former == "IMPORT":

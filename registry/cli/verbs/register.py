@@ -123,7 +123,7 @@ def _verdict(registry: RegistryClient, subject: str, body: dict[str, Any], file:
     from registry.cli.folder.contents import Contents, FolderError, Version  # noqa: PLC0415
     from registry.cli.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
     from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415
-    from registry.cli.promotion.selection import present_for  # noqa: PLC0415
+    from registry.cli.verbs.plans import present_for  # noqa: PLC0415
     from registry.domain.model import Reference, Subject, metadata, rule_set  # noqa: PLC0415
 
     try:

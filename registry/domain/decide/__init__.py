@@ -34,12 +34,11 @@ from .association_batches import decide_associations
 from .decision import Decision, check_checked
 from .deletes import delete_context, delete_subject, delete_version, release_ids
 from .ids import Ids
+from .own_records import decide_webhook, request_snapshot
 from .register import register
 from .scopes import delete_config, delete_mode, put_config, put_mode
-from .snapshots import request_snapshot
 from .tags import registration
 from .version_records import registered_before
-from .webhooks import decide_webhook
 
 __all__ = ["Decision", "decide", "repeated"]
 

@@ -32,7 +32,7 @@ from registry.domain.queries.associations import ONE_RESOURCE, AssociationRules,
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
 
-from .association_requests import CREATE, DELETE, UPSERT, check_types, checked
+from .association_checks import CREATE, DELETE, UPSERT, check_types, checked
 from .decision import Decision, Draft
 from .ids import Ids
 from .resource_associations import put, remove

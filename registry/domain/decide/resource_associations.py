@@ -13,7 +13,7 @@ from registry.domain.commands import AssociationRequest, DeleteSubject, Register
 from registry.domain.compatibility.results import Incompatible
 from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.fold.versions import tombstones
-from registry.domain.log_format import association_values
+from registry.domain.log_format import subject_values
 from registry.domain.lookup import find, registration
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying, together
@@ -23,22 +23,20 @@ from registry.domain.queries.scope import aliased, configured
 from registry.domain.rows.view import View
 
 from .association_checks import (
+    CREATE,
     Step,
     check_active,
     check_alone,
     check_can_freeze,
-    check_unreferenced,
-    check_writable,
-    imports,
-)
-from .association_requests import (
-    CREATE,
     check_lifecycle,
     check_placed,
     check_types,
+    check_unreferenced,
+    check_writable,
     default_subject,
     filled,
     implied_frozen,
+    imports,
     unfrozen,
     weak_with_schema,
 )
@@ -77,7 +75,7 @@ def _with_time_of_former(draft: Draft, association: Association) -> Association:
     former = associations.with_key(draft.view, association.key)
     if former is None or not association.guid:
         return association
-    guid = association_values.guid_with_time(association.guid, former.created)
+    guid = subject_values.guid_with_time(association.guid, former.created)
     return replace(association, guid=guid, create_ts=former.created)
 
 

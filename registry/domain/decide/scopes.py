@@ -10,7 +10,7 @@ import msgspec
 from registry.domain import errors
 from registry.domain.commands import DeleteConfig, DeleteMode, PutConfig, PutMode
 from registry.domain.fold.versions import tombstones
-from registry.domain.log_format import config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import ConfigKey, Entry, ModeKey, SchemaKey
 from registry.domain.lookup.metadata import tidy_metadata, tidy_rules
 from registry.domain.model import EVERYWHERE, TOP, Metadata, RuleSet, Subject
@@ -36,7 +36,7 @@ def put_config(view: View, command: PutConfig) -> Decision:
     members: dict[str, Any] = {} if stored is None else msgspec.to_builtins(stored)
     members = {name: value for name, value in (members | patch).items() if value is not None and value != ""}
     merged = msgspec.convert(msgspec.to_builtins(members), Config)
-    value = config_values.config_value(scope, msgspec.to_builtins(merged))
+    value = subject_values.config_value(scope, msgspec.to_builtins(merged))
     return Decision([Entry(records.config_key(scope), value)], entities.config_update(merged))
 
 
@@ -60,14 +60,14 @@ _KEEP = object()
 
 def _level(value: Any) -> Any:
     level = value.upper() if isinstance(value, str) else None
-    if level not in config_values.LEVELS:
+    if level not in subject_values.LEVELS:
         raise errors.INVALID_COMPATIBILITY()
     return level
 
 
 def _policy(value: Any) -> Any:
     policy = value.upper() if isinstance(value, str) else None
-    return policy if policy in config_values.POLICIES else _KEEP  # an unknown one is dropped silently
+    return policy if policy in subject_values.POLICIES else _KEEP  # an unknown one is dropped silently
 
 
 def _of_type(expected: type) -> Callable[[Any], Any]:
@@ -110,7 +110,7 @@ def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
     if command.subject is not None:
         check_subject(subject, command.subject, is_scope=True)
     mode = command.mode
-    if mode is not None and mode not in config_values.MODES:
+    if mode is not None and mode not in subject_values.MODES:
         raise errors.INVALID_MODE()
     if command.echo == "FORWARD" and subject != EVERYWHERE:  # other letter cases are accepted (Confluent 8.x)
         raise errors.FORWARD_ONLY_GLOBAL()
@@ -121,7 +121,7 @@ def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
     emptying = mode == "IMPORT" and not command.force and mode_in_scope(view, subject) != "IMPORT"
     entries = _empty_scope(view, subject) if emptying else []
     return Decision(
-        [*entries, Entry(records.mode_key(subject), config_values.mode_value(subject, mode))], reply
+        [*entries, Entry(records.mode_key(subject), subject_values.mode_value(subject, mode))], reply
     )
 
 

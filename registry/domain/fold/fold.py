@@ -32,7 +32,7 @@ from typing import Any
 
 import orjson
 
-from registry.domain.log_format import association_values, config_values, values, webhook_values
+from registry.domain.log_format import subject_values, values, webhook_values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import (
     BARRIER,
@@ -206,13 +206,13 @@ def _clear_subject(view: View, key: ClearSubjectKey, record: Record) -> list[Cha
 
 def _config(view: View, key: ConfigKey, record: Record) -> list[Change]:
     row_key = layout.scope_key(layout.CONFIG, key.subject)
-    return _single(view, record, row_key, lambda value: config_values.read_config(key.subject, value))
+    return _single(view, record, row_key, lambda value: subject_values.read_config(key.subject, value))
 
 
 def _mode(view: View, key: ModeKey, record: Record) -> list[Change]:
     row_key = layout.scope_key(layout.MODE, key.subject)
     return _single(
-        view, record, row_key, lambda value: layout.mode_row(key.subject, config_values.read_mode(value))
+        view, record, row_key, lambda value: layout.mode_row(key.subject, subject_values.read_mode(value))
     )
 
 
@@ -228,7 +228,7 @@ def _association(view: View, key: AssociationKey, record: Record) -> list[Change
     row_key = layout.association_key(key.subject, canonical_key(key))
     old = view.get(row_key)
     changes = _single(
-        view, record, row_key, lambda value: association_values.read_association(key, value, record.ts)
+        view, record, row_key, lambda value: subject_values.read_association(key, value, record.ts)
     )
     before = _resource_rows(key, row_key, old)
     after = _resource_rows(key, row_key, dict(changes).get(row_key))

@@ -15,8 +15,7 @@ import msgspec
 from msgspec.structs import replace
 from xxhash import xxh3_64_digest
 
-from registry.domain.events.derivation import event_about
-from registry.domain.events.event import Event, Kind
+from registry.domain.events import Event, Kind, event_about
 from registry.domain.fold.fast_path import CONTEXT, plain_key
 from registry.domain.fold.fold import owner_of
 from registry.domain.log_format.records import (

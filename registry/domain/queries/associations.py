@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from registry.domain.log_format import association_values
+from registry.domain.log_format import subject_values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import TENANT, AssociationKey, Entry, association_key
 from registry.domain.model import Subject
@@ -109,7 +109,7 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     @property
     def created(self) -> int:
         """The time of creation in ms since the epoch; 0 if it is not stored yet."""
-        return association_values.created(self.guid or "", self.create_ts)
+        return subject_values.created(self.guid or "", self.create_ts)
 
     @property
     def key(self) -> AssociationKey:

@@ -29,9 +29,8 @@ from registry.log.contract import (
 )
 
 from . import layout
-from .appender import Appender
+from .appender import Appender, Bounds, Compaction
 from .check import check
-from .compaction import Bounds, Compaction
 from .reader import divergence, fetched, with_principals
 
 MAP_BYTES = 64 << 30

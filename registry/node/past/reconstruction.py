@@ -14,10 +14,9 @@ from itertools import islice, takewhile
 
 from registry.domain.errors import BAD_REQUEST, PAST_LOST, UNAVAILABLE, UNPROCESSABLE, RegistryError
 from registry.domain.fold.fold import FOLD_VERSION
-from registry.domain.history import replay
+from registry.domain.history import moment
 from registry.domain.history.entries import HistoryEntry, is_of
-from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows
-from registry.domain.history.replay import Row, lost, prefixes, replayed, rows_of
+from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, Row, lost, prefixes, replayed, rows_of
 from registry.domain.log_format.records import Record
 from registry.domain.lru import Lru
 from registry.domain.rows import layout
@@ -176,11 +175,11 @@ class PastReader:
     def _reconstruct_owner(self, owner: bytes, applied: int, hurry: Callable[[], None]) -> list[Row]:
         with self._store.view() as view:
             history = _require_history(view.history())
-            span, newest = _whole(history), replay.newest(history, owner)
+            span, newest = _whole(history), moment.newest(history, owner)
             if span.since <= applied and (newest is None or newest < applied):
                 return rows_of(view, owner)
             filling = gap_below(history.spans(), history.applied()) is not None
-            known = takewhile(lambda each: each.offset < applied, replay.entries(history, owner, span.since))
+            known = takewhile(lambda each: each.offset < applied, moment.entries(history, owner, span.since))
             entries = list(islice(known, ENTRIES_MAX + 1))
         if len(entries) > ENTRIES_MAX:
             raise UNPROCESSABLE("Reconstructing that state requires too many records")

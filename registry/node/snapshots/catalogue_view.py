@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from registry.base.config.setting_types import Schedule
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Sample
-from registry.domain.decide.snapshots import Marker, newest_marker
+from registry.domain.decide.own_records import Marker, newest_marker
 from registry.domain.errors import SNAPSHOT_BUSY, SNAPSHOT_NOT_FOUND
 from registry.domain.rows.view import Rows
 from snapshots.catalogue.catalogue import CatalogueError, Entry, newest_first

@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
 from registry.base.observe.logs import Throttled
-from registry.domain.events.derivation import event_of
-from registry.domain.events.event import Event
+from registry.domain.events import Event, event_of
 from registry.log.contract import Fetched, LogError
 
 RECORDS_MAX = 500

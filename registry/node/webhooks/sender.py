@@ -17,17 +17,16 @@ from typing import Protocol
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Sample
 from registry.domain.commands import Command, NotPrimary, Outcome
-from registry.domain.events.event import Event
+from registry.domain.events import Event
 from registry.domain.log_format.webhook_values import Webhook
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
 from registry.domain.queries import webhooks as stored
 from registry.domain.rows.view import Rows
 from registry.webhooks.destinations import Destinations
 
-from .answers import Answers
 from .delivery import Deliveries, Outside
 from .pages import EventPages, ReadableLog
-from .post import Post
+from .post import Answers, Post
 
 # Pause after each look at the rows, so that records that come together are looked at together.
 LOOK_S = 0.02

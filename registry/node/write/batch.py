@@ -20,7 +20,7 @@ from registry.domain.commands import (
 )
 from registry.domain.decide import Decision, decide, repeated
 from registry.domain.decide.ids import Ids, Span
-from registry.domain.decide.webhooks import check_start
+from registry.domain.decide.own_records import check_start
 from registry.domain.errors import (
     ASSOCIATION_INVALID,
     NO_PRIMARY,

@@ -31,8 +31,7 @@ from registry.domain.pending_command import CommandRequest
 from registry.domain.principal import CheckedNames
 from registry.forwarding.authentication import Security, Signing
 from registry.forwarding.http2_connection import connect
-from registry.forwarding.messages import COMMANDS, Batch, encode, outcomes_of
-from registry.forwarding.node_port import outcome_of
+from registry.forwarding.node_port import COMMANDS, Batch, encode, outcome_of, outcomes_of
 from registry.forwarding.primary_client import UNDER_WAY_MAX
 from tests.process.forwarding.certificates import security
 from tests.process.forwarding.members import ROOM_BYTES, Group, Member, group

@@ -17,7 +17,7 @@ from registry.domain.commands import DeleteSubject, Done, Register
 from registry.domain.pending_command import CommandRequest
 from registry.forwarding.authentication import Security, Signing, clock_ms
 from registry.forwarding.http2_connection import Broken
-from registry.forwarding.messages import (
+from registry.forwarding.node_port import (
     PREFACE,
     BadFrame,
     Batch,

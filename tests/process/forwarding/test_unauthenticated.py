@@ -10,7 +10,7 @@ from registry.domain.commands import Done, Register
 from registry.forwarding.authentication import ANY_TIME, Security
 from registry.forwarding.http2_connection import connect
 from registry.forwarding.http2_server import UNAUTHENTICATED_MAX, Http2Server, UnauthenticatedConnections
-from registry.forwarding.messages import IDENTITY
+from registry.forwarding.node_port import IDENTITY
 from tests.process.forwarding.certificates import security
 from tests.process.forwarding.members import group
 from tests.process.forwarding.test_forwarding import SCHEMA, running, submit

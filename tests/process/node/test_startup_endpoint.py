@@ -27,9 +27,8 @@ from registry.ipc.messages import (
     encode,
     frames,
 )
-from registry.node.ipc_server import IpcServer, ReaderConnection
+from registry.node.ipc_server import HELD_MAX, IpcServer, ReaderConnection, starting_server
 from registry.node.startup.progress import StartProgress
-from registry.node.startup_endpoint import HELD_MAX, starting_server
 from tests.support.running import until_async
 
 

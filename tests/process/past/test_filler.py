@@ -9,7 +9,7 @@ import lmdb
 import pytest
 
 from registry.domain.history.entries import packed_owner, slice_of
-from registry.domain.history.replay import entries
+from registry.domain.history.moment import entries
 from registry.domain.log_format.records import Entry, config_key
 from registry.domain.model import Subject
 from registry.domain.rows.view import Span

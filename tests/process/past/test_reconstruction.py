@@ -12,8 +12,7 @@ import pytest
 
 from registry.domain.errors import PAST_LOST, RegistryError
 from registry.domain.fold.fold import owner
-from registry.domain.history.moment import Moment
-from registry.domain.history.replay import Row, rows_of
+from registry.domain.history.moment import Moment, Row, rows_of
 from registry.domain.log_format.records import Entry, Record
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.past.filler import HistoryFiller

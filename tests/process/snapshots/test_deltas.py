@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry.base.config.settings import Settings
-from registry.domain.log_format import config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import Entry as LogEntry
 from registry.domain.log_format.records import Record
 from registry.domain.model import TOP, Subject
@@ -437,7 +437,7 @@ def test_a_full_snapshot_shares_the_files_of_its_base_that_did_not_change(
     large: tuple[Path, Manifest], tmp_path: Path
 ) -> None:
     data, base = large
-    config = config_values.config_value(Subject(".", "s"), {"compatibilityLevel": "NONE"})
+    config = subject_values.config_value(Subject(".", "s"), {"compatibilityLevel": "NONE"})
     log = [*LARGE, Record(20_000, 5, records.canonical_key(records.ConfigKey(Subject(".", "s"))), config)]
     made = build(data, log, base=base)
     (same,) = {*made.parts} & {*base.parts}

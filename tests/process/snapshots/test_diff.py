@@ -15,7 +15,7 @@ import pytest
 from registry.cli.client.connect import Connection
 from registry.cli.client.resources import Unreachable
 from registry.cli.promotion.streams import RegistryStreams
-from registry.domain.log_format import config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import Entry
 from registry.domain.model import TOP, Subject
 from registry.domain.queries.scope import Defaults
@@ -45,12 +45,12 @@ def found(data: Path, *words: str) -> list[dict[str, Any]]:
 
 def config(name: str, level: str) -> Entry:
     scope = Subject.parse(name)
-    return Entry(records.config_key(scope), config_values.config_value(scope, {"compatibilityLevel": level}))
+    return Entry(records.config_key(scope), subject_values.config_value(scope, {"compatibilityLevel": level}))
 
 
 def mode(name: str, mode: str) -> Entry:
     scope = Subject.parse(name)
-    return Entry(records.mode_key(scope), config_values.mode_value(scope, mode))
+    return Entry(records.mode_key(scope), subject_values.mode_value(scope, mode))
 
 
 def delete_mark(name: str, upto: int) -> Entry:

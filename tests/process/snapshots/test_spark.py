@@ -24,7 +24,7 @@ from pyspark.sql import functions as sql
 
 from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.base.config.settings import Settings
-from registry.domain.log_format import config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
 from registry.domain.rows import digest, layout
@@ -146,7 +146,7 @@ def cut_log() -> list[Entry]:
     configs, versions = beginning_parts(layout.CONFIG, 4), beginning_parts(layout.VERSION, 3)
     level = [
         Entry(
-            records.config_key(subject), config_values.config_value(subject, {"compatibilityLevel": "FULL"})
+            records.config_key(subject), subject_values.config_value(subject, {"compatibilityLevel": "FULL"})
         )
         for subject in configs
     ]

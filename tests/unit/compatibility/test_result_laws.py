@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from registry.domain.commands import Register
 from registry.domain.compatibility import subject_check
-from registry.domain.log_format.config_values import LEVELS
+from registry.domain.log_format.subject_values import LEVELS
 from registry.domain.schemas import FORMATS, InvalidSchema
 from tests.unit.schemas.protobuf import Files
 from tests.unit.schemas.test_avro_properties import built as avro

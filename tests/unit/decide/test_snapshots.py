@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from registry.domain.commands import RequestSnapshot, repeatable
-from registry.domain.decide.snapshots import Marker, newest_marker
+from registry.domain.decide.own_records import Marker, newest_marker
 from registry.domain.log_format.records import SNAPSHOT_KEY
 from tests.unit.small_registry import SmallRegistry
 

@@ -16,7 +16,7 @@ from registry.domain.commands import (
     RotateWebhook,
     repeatable,
 )
-from registry.domain.decide.webhooks import WEBHOOKS_MAX
+from registry.domain.decide.own_records import WEBHOOKS_MAX
 from registry.domain.log_format import records
 from registry.domain.log_format.webhook_values import Webhook
 from registry.domain.queries.webhooks import position, webhook, webhooks

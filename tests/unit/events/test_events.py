@@ -6,10 +6,9 @@ import orjson
 import pytest
 from hypothesis import given
 
-from registry.domain.events.derivation import event_of
-from registry.domain.events.event import EVERYTHING, Filter, Kind, decode_event, encode_event, parse_kinds
+from registry.domain.events import EVERYTHING, Filter, Kind, decode_event, encode_event, event_of, parse_kinds
 from registry.domain.fold.fold import apply
-from registry.domain.log_format import config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import AssociationKey, Record
 from registry.domain.model import EVERYWHERE, TOP, Subject
 from registry.domain.queries.subject_order import Prefix
@@ -76,7 +75,7 @@ PUT = [
     (records.clear_subject_key(C), b"{}", {"kind": "subject_cleared", "context": ".c"}),
     (
         records.config_key(A),
-        config_values.config_value(A, {"compatibilityLevel": "FULL", "alias": "b"}),
+        subject_values.config_value(A, {"compatibilityLevel": "FULL", "alias": "b"}),
         {"kind": "config_set", **IN_A, "level": "FULL"},
     ),
     (records.config_key(TOP), b'{"normalize":true}', {"kind": "config_set", "context": "."}),

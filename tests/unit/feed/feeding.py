@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from registry.domain.errors import EVENTS_DELETED, UNAVAILABLE
-from registry.domain.events.event import EVERYTHING, Event, Filter, Kind, encode_event
+from registry.domain.events import EVERYTHING, Event, Filter, Kind, encode_event
 from registry.domain.principal import Principal
 from registry.feed.contract import PAGE_EVENTS, Bounds, Page
 from registry.feed.hub import Hub

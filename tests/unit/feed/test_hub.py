@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from registry.domain.errors import RegistryError
-from registry.domain.events.event import Filter, Kind
+from registry.domain.events import Filter, Kind
 from registry.domain.queries.subject_order import Prefix
 from registry.domain.subject_patterns import parse_pattern
 from registry.feed import hub as hub_module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain.events.event import Event, Kind
+from registry.domain.events import Event, Kind
 from registry.feed.contract import PAGE_BYTES, PAGE_EVENTS, Page
 from registry.feed.ring import Entry, Ring, entries_of, entry_of
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from registry.domain import reseed
 from registry.domain.decide.ids import Ids
-from registry.domain.log_format import config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import Entry, Record, decode_key
 from registry.domain.model import TOP, Subject
 from registry.domain.queries import versions
@@ -156,7 +156,7 @@ def test_what_is_not_carried_is_counted() -> None:
         [version(A, 1, 2)],
         [version(A, 1, 1, deleted=True)],
         [version(A, 1, 1), version(B, 1, 1)],
-        [version(A, 1, 1), Entry(records.mode_key(A), config_values.mode_value(A, "READONLY"))],
+        [version(A, 1, 1), Entry(records.mode_key(A), subject_values.mode_value(A, "READONLY"))],
         [version(A, 1, 1), mark(A, 1)],
         [],
     ],

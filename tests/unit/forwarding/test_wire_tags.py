@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from registry.domain.commands import Outcome, Submitted
-from registry.forwarding.messages import Batch, Outcomes, PeerStatus, encode
+from registry.forwarding.node_port import Batch, Outcomes, PeerStatus, encode
 from tests.support.running import ROOT
 from tests.unit.forwarding.wire_samples import COMMANDS, MESSAGES, OUTCOMES
 

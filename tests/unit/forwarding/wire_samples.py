@@ -41,7 +41,7 @@ from registry.domain.errors import Passage
 from registry.domain.model import Metadata, Reference, Rule, RuleSet
 from registry.domain.pending_command import CommandRequest
 from registry.domain.principal import CheckedNames, Principal
-from registry.forwarding.messages import Batch, Outcomes, PeerStatus
+from registry.forwarding.node_port import Batch, Outcomes, PeerStatus
 
 METADATA = Metadata({"t": ["x"]}, {"p": "v"}, ["p"])
 RULES = RuleSet([Rule("m", mode="UPGRADE", type="T")], [Rule("d", type="T")], [Rule("e", type="T")], "now")

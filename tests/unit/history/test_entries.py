@@ -7,8 +7,7 @@ from itertools import combinations
 import msgspec
 from hypothesis import given
 
-from registry.domain.events.derivation import event_of
-from registry.domain.events.event import Event, Kind
+from registry.domain.events import Event, Kind, event_of
 from registry.domain.history import entries
 from registry.domain.history.entries import OFFSET_BYTES, event_for, packed_owner, slice_of, unpacked
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Record, position_key, schema_key

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from registry.domain.fold.fold import owner
 from registry.domain.history.entries import OFFSET_BYTES, HistoryEntry, packed_owner, slice_of, unpacked
-from registry.domain.history.replay import lost, replayed, rows_of
+from registry.domain.history.moment import lost, replayed, rows_of
 from registry.domain.log_format.records import Record, delete_subject_key, schema_key
 from registry.domain.log_format.values import delete_subject_value, schema_value
 from registry.domain.model import Subject

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain.log_format import association_values, config_values, records, values
+from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import (
     AssociationKey,
@@ -182,21 +182,21 @@ def test_a_subject_survives_its_key(text: str, odd: str) -> None:
             b'"metadata":{},"ruleSet":{"domainRules":[{"name":"r","kind":"CONDITION","mode":"WRITE",'
             b'"disabled":false}]},"schema":"{}","deleted":true}',
         ),
-        (config_values.config_value(TOP, {"compatibilityLevel": "FULL"}), b'{"compatibilityLevel":"FULL"}'),
+        (subject_values.config_value(TOP, {"compatibilityLevel": "FULL"}), b'{"compatibilityLevel":"FULL"}'),
         (
-            config_values.config_value(
+            subject_values.config_value(
                 S, {"compatibilityLevel": "FULL", "normalize": False, "alias": "", "x": 1}
             ),
             b'{"subject":"s","normalize":false,"compatibilityLevel":"FULL"}',
         ),
         (
-            config_values.config_value(
+            subject_values.config_value(
                 S, {"overrideMetadata": Metadata(properties={"a": "b"}), "alias": "t"}
             ),
             b'{"subject":"s","alias":"t","overrideMetadata":{"properties":{"a":"b"}}}',
         ),
-        (config_values.mode_value(S, "IMPORT"), b'{"subject":"s","mode":"IMPORT"}'),
-        (config_values.mode_value(TOP, "READONLY"), b'{"mode":"READONLY"}'),
+        (subject_values.mode_value(S, "IMPORT"), b'{"subject":"s","mode":"IMPORT"}'),
+        (subject_values.mode_value(TOP, "READONLY"), b'{"mode":"READONLY"}'),
         (values.delete_subject_value(S, 3), b'{"subject":"s","version":3}'),
         (values.clear_subject_value(S), b'{"subject":"s"}'),
         (values.clear_subject_value(TOP), b"{}"),
@@ -291,7 +291,7 @@ def test_a_bad_schema_value_is_named_so(raw: bytes) -> None:
 )
 def test_a_bad_config_value_is_named_so(raw: bytes) -> None:
     with pytest.raises(BadValue):
-        config_values.read_config(S, raw)
+        subject_values.read_config(S, raw)
 
 
 def test_a_config_value_is_read_into_the_order_of_the_log_with_its_keys_subject() -> None:
@@ -299,7 +299,7 @@ def test_a_config_value_is_read_into_the_order_of_the_log_with_its_keys_subject(
         b'{"compatibilityLevel":"NONE","normalize":true,"alias":null,"later":1,'
         b'"defaultMetadata":{"properties":{"b":"2","a":"1"},"tags":{}}}'
     )
-    assert config_values.read_config(S, raw) == (
+    assert subject_values.read_config(S, raw) == (
         b'{"subject":"s","normalize":true,"compatibilityLevel":"NONE",'
         b'"defaultMetadata":{"properties":{"a":"1","b":"2"}}}'
     )
@@ -307,11 +307,11 @@ def test_a_config_value_is_read_into_the_order_of_the_log_with_its_keys_subject(
 
 READERS = [
     values.read_schema,
-    config_values.read_mode,
+    subject_values.read_mode,
     values.read_delete_mark,
     values.read_reservation,
-    lambda raw: config_values.read_config(S, raw),
-    lambda raw: association_values.read_association(ASSOCIATION, raw, 5),
+    lambda raw: subject_values.read_config(S, raw),
+    lambda raw: subject_values.read_association(ASSOCIATION, raw, 5),
 ]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(),

@@ -9,8 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from registry.domain.events.derivation import event_of
-from registry.domain.events.event import Event, decode_event
+from registry.domain.events import Event, decode_event, event_of
 from registry.domain.log_format.records import Record, context_key
 from registry.feed.contract import Page
 from registry.feed.ring import COUNT_MAX

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from registry.api.node_queries import QUERIES
-from registry.node.queries import HANDLERS
+from registry.node.node_service import HANDLERS
 
 
 def test_each_query_has_a_number_of_its_own_and_a_handler() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain.fold.fold import apply
-from registry.domain.log_format import config_values, values
+from registry.domain.log_format import subject_values, values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import (
     AssociationKey,
@@ -178,7 +178,7 @@ def test_schemas_can_begin_behind_any_version(
     )
     for alias in data.draw(st.lists(SUBJECTS, max_size=3)):
         target = data.draw(SUBJECTS)
-        config = config_values.config_value(alias, {"alias": target.qualified})
+        config = subject_values.config_value(alias, {"alias": target.qualified})
         store.append(b'{"keytype":"CONFIG","subject":%s,"magic":0}' % dumps(alias.qualified), config)
     found = resumable(wanted.walk, store.view, lambda each: (each.found.subject, each.found.version))
     listed = [(subject_order.rank(each.found.subject), each.found.version) for each in found]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.domain.schemas.avro.json_source import is_exact, read, read_exactly
+from registry.domain.schemas.avro.attributes import is_exact, read, read_exactly
 from registry.domain.schemas.json_text import double, printed, quoted
 
 TEXTS = st.text(alphabet=st.characters(blacklist_categories=("Cs",)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import orjson
 
-from registry.domain.events.event import Event, Kind
+from registry.domain.events import Event, Kind
 from registry.domain.log_format.webhook_values import Webhook
 from registry.webhooks.message import Messages, Signer, headers
 

@@ -25,8 +25,7 @@ from registry.domain.schemas.tags import changes
 from . import named_parts
 from .canonical import canonical_text
 from .compatibility import differences
-from .equality import equivalent
-from .fingerprint import fingerprints
+from .equality import equivalent, fingerprints
 from .model import Node, Record, type_name
 from .named_parts import elements
 from .normal import normal_form

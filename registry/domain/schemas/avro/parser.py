@@ -13,7 +13,7 @@ from registry.domain.schemas.contract import InvalidSchema
 from registry.domain.schemas.json_text import printed
 from registry.domain.schemas.trampoline import Walk, run
 
-from . import json_source
+from . import attributes
 from .attributes import (
     accept_any_name,
     alias_texts,
@@ -29,9 +29,8 @@ from .attributes import (
     text_attribute,
 )
 from .canonical import canonical_text
-from .defaults import DefaultChecks
 from .equality import same_definition
-from .linking import link
+from .linking import DefaultChecks, link
 from .model import (
     MISSING,
     PAIRS,
@@ -81,11 +80,11 @@ class Parser:
         known = dict(self.known) if self.known else None
         self._start(strict, exact=False)
         try:
-            return self._schema(json_source.read(text))
+            return self._schema(attributes.read(text))
         except _NotExact:
             self.known = known or {}
             self._start(strict, exact=True)
-            return self._schema(json_source.read_exactly(text))
+            return self._schema(attributes.read_exactly(text))
 
     def _start(self, strict: bool, exact: bool) -> None:
         self._strict = strict
@@ -310,5 +309,5 @@ class Parser:
         return props
 
     def _check_exact(self, value: Json) -> None:
-        if not self._exact and type(value) is not str and not json_source.is_exact(value):
+        if not self._exact and type(value) is not str and not attributes.is_exact(value):
             raise _NotExact
