@@ -18,6 +18,7 @@ from registry.domain.errors import (
     METHOD_NOT_ALLOWED,
     NO_PRIMARY,
     OUTCOME_UNKNOWN,
+    TIMED_OUT,
     UNAVAILABLE,
     RegistryError,
     outcome_unknown,
@@ -43,8 +44,9 @@ from .worker_queries import WorkerQueries
 MIN_OFFSET = "x-registry-min-offset"
 MULTI_STATUS = 207  # of batches, whose parts succeed or fail on their own
 FORWARD = "x-forward"  # set by a Confluent node that takes this one for the primary (Confluent 8.x)
-# Seconds that the backend may take longer for an outcome than a request may: its own limit comes first.
+# Seconds that a step, such as that of the backend, may take longer than a request: it ends by itself first.
 BACKEND_SPARE_S = 1.0
+_NOT_CACHED = ((b"cache-control", b"must-revalidate,no-cache,no-store"),)  # as Confluent 8.4 sends it
 _PAST = "past"  # key in the state: the rows of the past that the request reads
 STATE = "registry"  # key in the ASGI scope: the request's decoded target and its answer's offset
 
@@ -97,6 +99,8 @@ class Resource:
             allow = (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ()
             state[ERROR_CODE] = error.code
             answer = refusal(self._with_code(error), allow)
+            if error.code == TIMED_OUT.code:
+                kind, answer = media_types.JSON, answer._replace(headers=_NOT_CACHED)
         if (past := state.get(_PAST)) is not None and past.applied is not None:
             answer = self._of_the_past(answer, past, past.applied)
         if answer.offset is not None:
@@ -137,11 +141,24 @@ class Resource:
             scope[STATE][CALL] = call
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
-        await self._await_offset(headers)
-        if (moment := moment_of(call.args)) is not None:
-            call = replace(call, past=PastRows(self._backend, moment, call.path, _asker(call)))
-            scope[STATE][_PAST] = call.past
-        return await self._answer_from_rows(operation, call, scope, headers)
+        # Each step has a limit of its own and says more; this one counts if several take long.
+        timeout_s = self._settings.request_timeout_s
+        until = asyncio.get_running_loop().time() + timeout_s
+        limit = asyncio.timeout_at(until + min(BACKEND_SPARE_S, timeout_s))
+        try:
+            async with limit:
+                await self._await_offset(headers)
+                if (moment := moment_of(call.args)) is not None:
+                    call = replace(call, past=PastRows(self._backend, moment, call.path, _asker(call)))
+                    scope[STATE][_PAST] = call.past
+                result = await self._answer_from_rows(operation, call, scope, headers)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TIMED_OUT() from None
+        if isinstance(result, Answer):
+            return result
+        return await self._write(result, operation, scope, headers, until)
 
     def _of_the_past(self, answer: Answer, past: PastRows, applied: int) -> Answer:
         more = [(AT_OFFSET_HEADER, b"%d" % (applied - 1))]
@@ -151,7 +168,7 @@ class Resource:
 
     async def _answer_from_rows(
         self, operation: Operation, call: Call, scope: Scope, headers: Headers
-    ) -> Answer:
+    ) -> Answer | Write:
         result = await self._handlers.run(operation, call)
         assert not isinstance(result, PendingSearch)
         if isinstance(result, Listing):
@@ -159,25 +176,32 @@ class Resource:
             query, rows = scope.get("query_string", b""), self._handlers.rows(operation, call)
             return await self._lists.answer(result, path.partition(b"?")[0], query, rows)
         if not isinstance(result, Answer):
-            write = result if isinstance(result, Write) else Write(result, ())
-            origin = _origin(scope, headers)._replace(checked=write.checked)
-            answer = await self._submit(write.command, operation.status, origin, call.sender.access)
-            answer = write.finished(answer._replace(headers=(*answer.headers, *write.headers)))
-            if operation.location:
-                answer = _with_location(answer, operation.location, scope[STATE])
-            if answer.status == MULTI_STATUS:
-                scope[STATE][RESULTS] = answer.body
-            return self._handlers.with_headers(operation, write.call, answer)
+            return result if isinstance(result, Write) else Write(result, ())
         scope[STATE][WRITES] = False  # what is registered already is answered from rows
         etag = next((value for name, value in result.headers if name == b"etag"), None)
         if etag is not None and _matches(headers.get("if-none-match"), etag.decode()):
             return result._replace(status=304, body=b"")
         return result
 
-    async def _submit(self, command: Submitted, status: int, origin: Origin, access: Access) -> Answer:
+    async def _write(
+        self, write: Write, operation: Operation, scope: Scope, headers: Headers, until: float
+    ) -> Answer:
+        origin = _origin(scope, headers)._replace(checked=write.checked, until=until)
+        access = scope[STATE]["admission"].access
+        answer = await self._submit(write.command, operation.status, origin, access, until)
+        answer = write.finished(answer._replace(headers=(*answer.headers, *write.headers)))
+        if operation.location:
+            answer = _with_location(answer, operation.location, scope[STATE])
+        if answer.status == MULTI_STATUS:
+            scope[STATE][RESULTS] = answer.body
+        return self._handlers.with_headers(operation, write.call, answer)
+
+    async def _submit(
+        self, command: Submitted, status: int, origin: Origin, access: Access, until: float
+    ) -> Answer:
         try:
             # The backend keeps the time limit, and knows better what became of the command.
-            async with asyncio.timeout(self._settings.request_timeout_s + BACKEND_SPARE_S):
+            async with asyncio.timeout_at(until + BACKEND_SPARE_S):
                 outcome = await self._backend.submit(command, origin)
         except TimeoutError:
             raise OUTCOME_UNKNOWN(outcome_unknown("The write was not confirmed in time")) from None

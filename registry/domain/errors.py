@@ -187,6 +187,7 @@ NAMES_CHANGED = ErrorKind(
     503, "An alias, association or reference changed during this request; nothing was written, try again"
 )
 TOO_MANY_WRITES = ErrorKind(503, "Too many writes are waiting")
+TIMED_OUT = ErrorKind(504, "Request timed out")
 
 
 def outcome_unknown(cause: str) -> str:

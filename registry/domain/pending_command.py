@@ -51,6 +51,8 @@ class Origin(NamedTuple):
     trace: str = ""
     checked: CheckedNames | None = None
     kind: str = ""
+    # When the request's time is over, on its event loop's clock; ``None``: the process's own limit counts.
+    until: float | None = None
 
 
 NO_ORIGIN = Origin()

@@ -139,6 +139,8 @@ class NodeClient:
     async def submit(self, command: Submitted, origin: Origin = NO_ORIGIN) -> Outcome:
         """Return the node's outcome. Raises 50002, 50003 or 503."""
         deadline = self._loop.time() + self._timeout_s
+        if origin.until is not None:
+            deadline = min(deadline, origin.until)
         size = size_of(command, origin.checked)
         idempotency_key = IdempotencyKey(os.urandom(IDEMPOTENCY_KEY_BYTES), self._seen())
         lost: NodeLost | None = None

@@ -96,6 +96,7 @@ class ListBackend:
         self.submitted: list[Command] = []
         self.confirmed = 0
         self.fresh = True  # False: the read barrier fails.
+        self.stuck = False  # True: it never answers.
         # Set: the rows are those of another log, as far as this says.
         self.mismatch: Mismatch | None = None
         # Records that the log holds but the rows do not, until they are confirmed.
@@ -227,6 +228,8 @@ class ListBackend:
 
     async def confirm(self) -> bool:
         self.confirmed += 1
+        if self.stuck:
+            await asyncio.Event().wait()
         if self.fresh:
             self.follow()
         return self.fresh

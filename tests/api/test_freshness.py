@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -188,3 +189,25 @@ class _Uncertain(ListBackend):
 def test_an_unknown_outcome_is_50002() -> None:
     with Api(_Uncertain()) as api:
         assert api.put("/config", {}).error == (500, 50002, "nobody knows")
+
+
+@pytest.mark.parametrize(
+    "path", ["/subjects", "/schemas/ids/99", "/config/s", "/subjects/s/versions?limit=1"]
+)
+@pytest.mark.parametrize("kind", ["application/json", "application/vnd.schemaregistry.v1+json"])
+def test_a_request_ends_when_its_time_is_over(path: str, kind: str) -> None:
+    with Api(settings=ApiSettings(cluster=True, request_timeout_s=0.02)) as api:
+        api.backend.stuck = True
+        reply = api.request("GET", path, headers=[("Accept", kind)])
+    assert reply.error == (504, 504, "Request timed out")
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.headers["cache-control"] == "must-revalidate,no-cache,no-store"
+
+
+def test_a_write_is_told_when_its_requests_time_is_over() -> None:
+    with Api(settings=ApiSettings(cluster=True, request_timeout_s=7)) as api:
+        asked = time.monotonic()
+        api.register("s", '"int"')
+        (origin,) = api.backend.origins
+    assert origin.until is not None
+    assert asked + 7 <= origin.until <= time.monotonic() + 7

@@ -33,6 +33,7 @@ class Node(Framed):
 
     asked: list[Command]
     checked: list[CheckedNames | None]
+    remaining_s: list[float]
     outcome: Outcome
 
     def on_message(self, message: bytes) -> None:
@@ -40,6 +41,7 @@ class Node(Framed):
         if isinstance(said, Submit):
             self.asked.append(said.request.command)
             self.checked.append(said.request.checked)
+            self.remaining_s.append(said.request.remaining_s)
             if len(self.asked) == 1:
                 self.transport.close()
             else:
@@ -71,11 +73,12 @@ def submitted(
     outcome: Outcome,
     node: type[Node] = Node,
     checked: CheckedNames | None = None,
+    left_s: float | None = None,
 ) -> Outcome:
     """Return the result of ``command`` if the first node ends before it answers, and the next has
-    ``outcome``.
+    ``outcome``. ``left_s``: the seconds that are left of the request's time.
     """
-    Node.asked, Node.checked, Node.outcome = [], [], outcome
+    Node.asked, Node.checked, Node.remaining_s, Node.outcome = [], [], [], outcome
     states: list[State] = []
 
     async def submit() -> Outcome:
@@ -85,7 +88,8 @@ def submitted(
         try:
             if node is not Node:
                 await until_async(lambda: states, "the node's state")
-            return await client.submit(command, Origin(checked=checked))
+            until = None if left_s is None else asyncio.get_running_loop().time() + left_s
+            return await client.submit(command, Origin(checked=checked, until=until))
         finally:
             client.stop()
             server.close()
@@ -97,6 +101,14 @@ def test_what_does_no_harm_twice_is_asked_again(tmp_path: Path) -> None:
     done = Done(b"{}", 1)
     assert submitted(tmp_path / "node", Register("s", "{}"), done) == done
     assert len(Node.asked) == 2
+
+
+def test_a_command_has_what_is_left_of_its_requests_time(tmp_path: Path) -> None:
+    done = Done(b"{}", 1)
+    assert submitted(tmp_path / "node", Register("s", "{}"), done, left_s=4) == done
+    assert all(0 < each <= 4 for each in Node.remaining_s)
+    assert submitted(tmp_path / "node", Register("s", "{}"), done) == done
+    assert max(Node.remaining_s) > 4
 
 
 def test_a_refusal_after_a_lost_answer_does_not_say_that_nothing_was_done(tmp_path: Path) -> None:
