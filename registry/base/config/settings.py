@@ -440,7 +440,7 @@ class Settings:
         True, SWITCH, "rules", "Allow clients to change the mode through the API"
     )
     reject_empty_subject: bool = _setting(
-        False, SWITCH, "rules", "Reject registrations under an empty subject"
+        False, SWITCH, "rules", "Reject registrations and associations under an empty subject or `*`"
     )
     audit_log: str = _setting(
         "",

@@ -40,7 +40,7 @@ from .association_checks import (
     unfrozen,
     weak_with_schema,
 )
-from .decision import Draft, check_checked
+from .decision import Draft, check_checked, check_subject
 from .deletes import delete_subject
 from .register import register
 
@@ -180,7 +180,8 @@ def _register_schema(draft: Draft, subject: Subject, schema: Register) -> Queryi
 def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
     """Create or change associations; return the steps that changed one. Equivalent ones are not written.
 
-    Raises 503, 42205, 42212, 40903, 40907, 40908, 40904, 40905, 42206, and the errors of a registration.
+    Raises 42208, 503, 42205, 42212, 40903, 40907, 40908, 40904, 40905, 42206, and the errors of a
+    registration.
     """
     wanted = [_resolve_alias(draft, each) for each in request.associations]
     check_types(wanted)
@@ -207,10 +208,12 @@ def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
 
 
 def _resolve_alias(draft: Draft, wanted: AssociationRequest) -> AssociationRequest:
-    """Return the association with its alias resolved; the subject must be checked and writable."""
+    """Return the association with its alias resolved; the subject must be valid, checked and writable."""
     if wanted.subject is None:
         return wanted
     subject = aliased(draft.view, Subject.parse(wanted.subject))
+    if draft.defaults.reject_empty_subject:
+        check_subject(subject, subject.qualified, reject_empty=True)
     check_checked(draft.defaults.checked, WRITE, subject.qualified)
     check_writable(draft.view, subject)
     return replace(wanted, subject=subject.qualified)
