@@ -28,6 +28,14 @@ HISTORIES ?= 5000
 REV     ?=
 # Arguments for pytest, such as TESTS="tests/unit -x".
 TESTS   ?=
+# For "make test" and "make coverage": groups of tests/__main__.py; all of them if empty.
+GROUP   ?=
+# The tests of "make coverage", if neither GROUP nor TESTS is given.
+COVERED = tests/unit tests/contract tests/api
+# For "make release": build and publish nothing; the prefix of images and chart (ghcr.io/owner); the repository's address.
+DRY_RUN     ?=
+IMAGES      ?=
+PROJECT_URL ?=
 # Older Kafka releases, and the tests that "make test-ages" runs on each.
 AGES    ?= 2.8.2 3.3.2 3.9.1
 AGED    = tests/contract/log/test_log.py $(wildcard tests/contract/log/test_kafka_*.py) tests/contract/election \
@@ -45,7 +53,8 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 .PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff prepared unit
 .PHONY: docs site
 .PHONY: bench bench-ab bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
-.PHONY: kerberos node-and-npm
+.PHONY: kerberos kerberos-client node-and-npm
+.PHONY: coverage workflows release release-login system-packages
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]  set up and serve'
@@ -55,6 +64,9 @@ help:
 	@echo 'make test-long                                           the long tests'
 	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                      tests of the log and of faults on older Kafka brokers'
 	@echo 'make lint                                                ruff and mypy'
+	@echo 'make coverage [TESTS="tests/unit" | GROUP="computing clusters"]  which branches the tests take'
+	@echo 'make workflows                                           check .github/workflows'
+	@echo 'make release DRY_RUN=1                                   build all files of a release into dist/'
 	@echo 'make bench                                               measure (needs wrk and nginx)'
 	@echo 'make bench-ab [REV=v1.0] [ARGS="--rounds 7"]             compare what requests cost with another revision'
 	@echo 'make bench-report [ARGS="--only load,cluster"]           measure, and write the figures into bench/RESULTS.md'
@@ -101,7 +113,7 @@ prepared: console $(VENV)/dev.stamp $(JS)/node_modules/.stamp
 unit: tools prepared
 	@$(BIN)/python -m deploy.local.jars
 	@$(BIN)/python -m tests.clients.java_client
-	$(BIN)/python -m tests $(TESTS)
+	$(BIN)/python -m tests $(if $(GROUP),--group $(GROUP)) $(TESTS)
 
 # Long tests: whole Spark clusters, faults of which "make test" tries shorter versions, and the console over a cluster.
 test-long: tools kerberos console $(VENV)/dev.stamp
@@ -116,6 +128,16 @@ endif
 test-ages: tools $(VENV)/dev.stamp
 	@for version in $(AGES); do echo "Kafka $$version"; \
 	  KAFKA_VERSION=$$version $(BIN)/python -m pytest $(AGED) --fault-rounds 1 || exit 1; done
+
+# Which lines and branches the tests take, in all processes that they start: printed, and in .cache/coverage/html. The
+# floor, fail_under in pyproject.toml, counts for the tests of COVERED, and so for all.
+coverage: tools prepared
+	@$(BIN)/python -m deploy.local.jars
+	@rm -rf .cache/coverage
+	$(BIN)/python -m coverage run -m $(if $(GROUP),tests --group $(GROUP),pytest -q $(or $(TESTS),$(COVERED)))
+	@$(BIN)/python -m coverage combine --quiet
+	@$(BIN)/python -m coverage html --quiet --fail-under=0
+	$(BIN)/python -m coverage report $(if $(GROUP)$(TESTS),--fail-under=0)
 
 # Random faults on a real cluster, simulated histories, and load without faults: nothing lost, no false alarm.
 soak: tools $(VENV)/dev.stamp
@@ -165,6 +187,10 @@ bench-lists: $(VENV)/dev.stamp
 bench-hostile: $(VENV)/dev.stamp
 	$(BIN)/python bench/hostile.py $(ARGS)
 
+# The system packages that the tests need, on Debian and Ubuntu; with LONG=1, those of the long tests too.
+system-packages:
+	@LONG=$(LONG) bash .ci/packages
+
 # The programs that the tests need besides Python. The message for a missing one names the package.
 tools: java node-and-npm
 	@command -v curl >/dev/null || \
@@ -192,6 +218,9 @@ kerberos: $(VENV)/dev.stamp
 	@$(BIN)/python -c 'import gssapi' 2>/dev/null || \
 	  { echo 'make test-long needs the Python package gssapi: apt-get install gcc libkrb5-dev,' \
 	  'then $(PIP) install "gssapi>=1.9"'; exit 1; }
+
+kerberos-client: $(VENV)/dev.stamp
+	@$(PIP) install "gssapi>=1.9"
 
 java:
 	@java --version 2>/dev/null | { read -r _ version _; test "$${version%%.*}" -ge 17 2>/dev/null; } || \
@@ -240,6 +269,25 @@ $(UI)/static/vendor.js: $(UI)/node_modules/.stamp $(wildcard $(UI)/bundle/*)
 # The docs as a website, in site/.
 site: $(VENV)/dev.stamp
 	$(BIN)/python -m mkdocs --quiet build --strict
+
+# The files of .github against their schemas and the rules of this project; and with actionlint, where Go can build it.
+workflows: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q tests/process/deploy/test_workflows.py
+	@if command -v go >/dev/null; then \
+	  GOBIN="$(CURDIR)/.cache/bin" go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7 && \
+	  .cache/bin/actionlint; else echo 'Not checked with actionlint: that needs Go'; fi
+
+# A release: every file into dist/, the same bytes from the same commit, then published unless DRY_RUN is set. A dry run
+# says what is left out, and what this machine lacks for it (docs/releases.md).
+release: console $(VENV)/dev.stamp
+	@IMAGES="$(IMAGES)" PROJECT_URL="$(PROJECT_URL)" PATH="$$PATH:$(CURDIR)/$(BIN)" \
+	  $(BIN)/python -m deploy.release $(if $(DRY_RUN),--dry-run)
+
+# Before "make release" publishes: the programs log in at the registry, and uv is installed.
+release-login: $(VENV)/dev.stamp
+	@$(PIP) install uv
+	@printf %s "$$REGISTRY_PASSWORD" | docker login "$(REGISTRY)" --username "$$REGISTRY_USER" --password-stdin
+	@printf %s "$$REGISTRY_PASSWORD" | helm registry login "$(REGISTRY)" --username "$$REGISTRY_USER" --password-stdin
 
 docs: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q tests/test_docs.py --rewrite -k 'setting or picture or error_codes or metrics'

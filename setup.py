@@ -1,7 +1,12 @@
-"""Checks that packages get the console's libraries, which make console bundles."""
+"""Checks that packages get the console's libraries, which make console bundles; and links to the project.
+
+The address of the repository is not in the tree, so that a fork's packages lead to the fork. A release sets
+it (PROJECT_URL); without it, packages have no links.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from setuptools import setup
@@ -38,4 +43,13 @@ class Sdist(sdist):
         super().run()
 
 
-setup(cmdclass={"build_py": BuildPy, "sdist": Sdist})
+URL = os.environ.get("PROJECT_URL", "").rstrip("/")
+LINKS = {
+    "Source": URL,
+    "Documentation": f"{URL}/blob/HEAD/docs/index.md",
+    "Changelog": f"{URL}/blob/HEAD/CHANGELOG.md",
+    "Issues": f"{URL}/issues",
+    "Security": f"{URL}/security/policy",
+}
+
+setup(cmdclass={"build_py": BuildPy, "sdist": Sdist}, project_urls=LINKS if URL else {})

@@ -3,7 +3,8 @@
 The tests of the first group mostly compute; those of the second start one registry each and ask it as a user
 would; those of the third start brokers, clusters and parts of nodes and wait for them, and could time out if
 more than one neighbor for each of two cores competed with them. All groups take about as long. One line is
-printed for each file, and failures and the most expensive files at the end. With arguments, this is pytest.
+printed for each file, and failures and the most expensive files at the end. ``--group NAME …`` runs only
+these groups. With other arguments, this is pytest.
 """
 
 from __future__ import annotations
@@ -182,6 +183,10 @@ def _print_costs(groups: Sequence[Group], seconds: float) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--group"]:
+        if unknown := set(sys.argv[2:]) - GROUPS.keys():
+            sys.exit(f"No such group: {', '.join(sorted(unknown))}. There are: {', '.join(GROUPS)}")
+        sys.exit(run({name: GROUPS[name] for name in sys.argv[2:]}))
     if sys.argv[1:]:
         os.execv(sys.executable, [sys.executable, "-m", "pytest", *sys.argv[1:]])
     sys.exit(run(GROUPS))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,13 +21,11 @@ from tests.support.running import ROOT
 
 PACKAGES = ("registry", "election", "snapshots")
 NAME = f"kafka_registrar-{VERSION}"
-# What a checkout holds beside the packages, some of which must stay out.
+# What is published next to the packages.
 BESIDE = (
     *("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE"),
     "requirements.txt",
 )
-NOT_INSTALLED = ("tests", "bench", "deploy", "docs")
-WRITTEN = shutil.ignore_patterns("__pycache__", "node_modules", "out")
 
 
 def run(*command: str | Path, folder: Path) -> str:
@@ -48,25 +45,17 @@ def built(kind: str, source: Path, into: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the source distribution from a copy of the checkout."""
-    folder = tmp_path_factory.mktemp("sdist")
-    checkout = folder / "checkout"
-    checkout.mkdir()
-    for name in BESIDE:
-        shutil.copy(ROOT / name, checkout)
-    for name in (*PACKAGES, *NOT_INSTALLED):
-        shutil.copytree(ROOT / name, checkout / name, ignore=WRITTEN)
-    return built("sdist", checkout, folder / "dist")
+def sdist(released: Path) -> Path:
+    """Return the source distribution, built from all files of the checkout."""
+    (file,) = released.glob("*.tar.gz")
+    return file
 
 
 @pytest.fixture(scope="module")
-def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from the source distribution, as installers do."""
-    folder = tmp_path_factory.mktemp("wheel")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
-    return built("wheel", folder / NAME, folder / "dist")
+def wheel(released: Path) -> Path:
+    """Return the wheel, built from the source distribution as installers do."""
+    (file,) = released.glob("*.whl")
+    return file
 
 
 @pytest.fixture(scope="module")
