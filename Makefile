@@ -32,7 +32,7 @@ TESTS   ?=
 GROUP   ?=
 # The tests of "make coverage", if neither GROUP nor TESTS is given.
 COVERED = tests/unit tests/contract tests/api
-# For "make release": build and publish nothing; the prefix of images and chart (ghcr.io/owner); the repository's address.
+# For "make release": publish nothing; the prefix of images and chart (ghcr.io/owner); the repository's address.
 DRY_RUN     ?=
 IMAGES      ?=
 PROJECT_URL ?=

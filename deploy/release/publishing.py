@@ -29,7 +29,7 @@ _LOCKS = (
 
 @dataclass(frozen=True)
 class Release:
-    """What is published: a version of a commit, and where to.
+    """A version to publish, made of a commit, and where to.
 
     ``images`` is the prefix of images and of the chart at a registry ("ghcr.io/owner"), ``project_url`` the
     address of the repository. Either may be empty in a dry run.

@@ -1,4 +1,4 @@
-"""What ``make release`` builds: the same bytes twice, allowed licenses, a chart that Helm reads."""
+"""Releases as ``make release`` builds them: the same bytes twice, allowed licenses, a chart for Helm."""
 
 from __future__ import annotations
 
