@@ -19,6 +19,7 @@ _LINES = {
     for status in HTTPStatus
 }
 _ERROR_TYPE = b"content-type: application/vnd.schemaregistry.v1+json\r\n"
+_new = tuple.__new__
 _RETRY = b"retry-after: 1\r\n"
 
 
@@ -43,7 +44,7 @@ class Answer(NamedTuple):
 def served(request: Request | None, client: str, answer: Answer, seconds: float) -> Served:
     """Return what is observed of an answer that did not come from the application."""
     status, _, body, route, request_id, principal = answer
-    return Served(request, client, status, seconds, len(body), route, request_id, principal)
+    return _new(Served, (request, client, status, seconds, len(body), route, request_id, principal))
 
 
 class LargeAnswers:
@@ -94,6 +95,14 @@ def printed_head(answer: Answer, *more: bytes) -> bytes:
     """Encode status line and headers; ``more``: further encoded headers."""
     return b"%s%s%scontent-length: %d\r\n\r\n" % (
         status_line(answer.status), answer.headers, b"".join(more), len(answer.body),
+    )  # fmt: skip
+
+
+def printed(answer: Answer, date: bytes, persistent: bytes = b"") -> bytes:
+    """Encode a whole answer; ``date``, ``persistent``: further encoded headers."""
+    status, headers, body, *_ = answer
+    return b"%s%s%s%scontent-length: %d\r\n\r\n%s" % (
+        status_line(status), headers, date, persistent, len(body), body,
     )  # fmt: skip
 
 

@@ -84,6 +84,8 @@ class ReaderBackend:
             raise UNAVAILABLE("The store is being reopened; try again soon") from error
         self._applied, mismatch = view.standing()
         self.mismatch = mismatch = mismatch or self._reported
+        if mismatch is None and self._cipher is None:
+            return view
         return served(view, mismatch, self._cipher)
 
     def undoubted_view(self) -> AppliedView:
