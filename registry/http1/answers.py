@@ -52,10 +52,8 @@ class LargeAnswers:
 
     def __init__(self) -> None:
         self._sizes: dict[bytes, int] = {}
-
-    def size(self, target: bytes) -> int | None:
-        """Return the size of the last answer if it was large."""
-        return self._sizes.get(target)
+        # Maps a target to the size of its last answer if that was large.
+        self.size = self._sizes.get
 
     def note(self, target: bytes, size: int) -> None:
         """Remember the size of an answer to a request for ``target``."""
@@ -102,7 +100,7 @@ def printed(answer: Answer, date: bytes, persistent: bytes = b"") -> bytes:
     """Encode a whole answer; ``date``, ``persistent``: further encoded headers."""
     status, headers, body, *_ = answer
     return b"%s%s%s%scontent-length: %d\r\n\r\n%s" % (
-        status_line(status), headers, date, persistent, len(body), body,
+        _LINES.get(status) or status_line(status), headers, date, persistent, len(body), body,
     )  # fmt: skip
 
 

@@ -162,15 +162,13 @@ class StoreView:
 
     def standing(self) -> Standing:
         """Return the relation of the rows in this view to their log."""
-        standing = self._standing = self._read_standing()
-        return standing
-
-    def _read_standing(self) -> Standing:
         memo, moment = self._memo, self._txn.id()
         if memo is not None and memo[0][0] == moment:
-            return memo[0][1]
+            self._standing = standing = memo[0][1]
+            return standing
         applied = applied_of(self._txn.get(META_STATE, db=self._meta) or b"")
-        standing = Standing(applied, Mismatch.unpack(self._txn.get(META_MISMATCH, db=self._meta)))
+        mismatch = Mismatch.unpack(self._txn.get(META_MISMATCH, db=self._meta))
+        self._standing = standing = Standing(applied, mismatch)
         if memo is not None:
             memo[0] = (moment, standing)
         return standing
