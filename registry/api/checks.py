@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from registry.domain import errors as e
@@ -18,13 +19,14 @@ from registry.domain.principal import ANONYMOUS
 from registry.domain.queries import by_subject
 from registry.domain.rows.view import View
 from registry.domain.schemas import STRICT, InvalidSchema
+from registry.domain.schemas.target_names import parse_targets
 from registry.security.gate import Permission
 
 from .answers import Answer, json_answer, plain_answer
 from .bodies import schema_members, schema_request
-from .json_input import document, members, text
+from .json_input import document, listing, members, text
 from .operations import BODY_ERRORS, Call, Operation
-from .parameters import CONTEXT, LEVEL, NORMALIZE, VERBOSE, word
+from .parameters import CONTEXT, LEVEL, NORMALIZE, TARGET, VERBOSE, word
 from .permissions import in_handler, may_read, on_subject, require_references, require_resolved
 
 
@@ -41,7 +43,9 @@ def check_all(call: Call, view: View) -> Querying[Answer]:
 def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
     require_references(call.access, view, call.subject, request.references or ())
-    shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": _level(call)}
+    policy = call.settings.policies().policy(call.subject, ANONYMOUS)
+    targets = tuple(dict.fromkeys((*_targets(call.args["target"]), *policy.targets)))
+    shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": _level(call), "targets": targets}
     body = yield from subject_check.answer(
         view, call.memory, request, number, call.settings.defaults, **shown, may_read=may_read(call.access)
     )
@@ -55,13 +59,23 @@ def _level(call: Call) -> str | None:
     return level or None
 
 
+def _targets(names: Iterable[str]) -> tuple[str, ...]:
+    try:
+        return parse_targets(part for each in names for part in each.split(","))
+    except ValueError as error:
+        raise e.UNPROCESSABLE(f"target: {error}") from None
+
+
 def explain_two(call: Call, view: View) -> Querying[Answer]:
     """``POST /compatibility/explain``."""
     source = document(call.body)
     schema_type = text(source.get("schemaType"), "schemaType")
     old, new = (_side(source, name, schema_type) for name in ("old", "new"))
     context = Subject(Subject.parse(call.args["context"]).context, "")
-    request = ExplainRequest(schema_members(old, "old"), schema_members(new, "new"), context, _policy(source))
+    asked = listing(text)(source.get("targets"), "targets") or ()
+    request = ExplainRequest(
+        schema_members(old, "old"), schema_members(new, "new"), context, _policy(source), _targets(asked)
+    )
     for each in (request.old, request.new):
         require_references(call.access, view, context, each.references or ())
     body = yield from explain(view, request, plain=call.plain)
@@ -93,7 +107,7 @@ OPERATIONS = (
         handler=check_version,
         request_schema="RegisterSchemaRequest",
         response_schema="CompatibilityCheckResponse",
-        parameters=(NORMALIZE, VERBOSE, LEVEL),
+        parameters=(NORMALIZE, VERBOSE, LEVEL, TARGET),
         plain=True,
         errors=(
             e.INVALID_VERSION,
@@ -112,7 +126,7 @@ OPERATIONS = (
         handler=check_all,
         request_schema="RegisterSchemaRequest",
         response_schema="CompatibilityCheckResponse",
-        parameters=(NORMALIZE, VERBOSE, LEVEL),
+        parameters=(NORMALIZE, VERBOSE, LEVEL, TARGET),
         plain=True,
         errors=(e.INVALID_SCHEMA, e.INVALID_COMPATIBILITY, *BODY_ERRORS),
     ),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from registry.domain.errors import NOT_FOUND, UNPROCESSABLE
 from registry.domain.log_format.subject_values import LIFECYCLES
 from registry.domain.queries.associations import NONE, Filter
+from registry.domain.schemas.target_names import TARGET_NAMES
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _INT_MIN, INT_MAX = -(2**31), 2**31 - 1
@@ -125,6 +126,9 @@ FORMAT = word("format", "Format of the schema text, such as resolved")
 REFERENCE_FORMAT = word("referenceFormat", "qualified: print the references' subjects with their context")
 VERBOSE = flag("verbose", "Include the reasons why it is incompatible")
 LEVEL = word("level", "The compatibility level to check at, instead of the one in force")
+TARGET = words(
+    "target", f"Engine or table format whose tables must be able to follow: {', '.join(TARGET_NAMES)}"
+)
 SCOPE = word("subject", "The subject, or the context as :.ctx:, in which to look up the id")
 DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "Return the effective value instead of the stored one")
 FORCE = flag("force", "Skip the check")

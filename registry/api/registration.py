@@ -16,13 +16,14 @@ from registry.domain.decide.decision import check_subject
 from registry.domain.errors import INVALID_SCHEMA, SUBJECT_NOT_FOUND
 from registry.domain.lookup import duplicates, find, registration
 from registry.domain.lookup.metadata import tidy_rules
-from registry.domain.model import Subject
+from registry.domain.lookup.registration import Content
+from registry.domain.model import LATEST, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.parsing.stored import source_of
 from registry.domain.principal import ANONYMOUS
-from registry.domain.queries import by_subject, entities
+from registry.domain.queries import by_subject, entities, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
@@ -175,7 +176,7 @@ def register(call: Call, view: View) -> Querying[Answer | Write]:
         if reply is not None:
             return _readable(call.sender.access, call.subject, Answer(reply))
     command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
-    warnings = yield from _lint_warnings(call, view, request)
+    warnings = yield from _warnings(call, view, request)
     return Write(command, warnings, finished, call)
 
 
@@ -186,18 +187,37 @@ def _readable(access: Access, subject: Subject, answer: Answer) -> Answer:
     return answer._replace(body=orjson.dumps(without_inherited(orjson.loads(answer.body))))
 
 
-def _lint_warnings(call: Call, view: View, request: Register) -> Querying[tuple[Header, ...]]:
-    """Return what breaks rules that the policy only warns about; nothing if the schema is not valid."""
-    rules = call.settings.policies().policy(call.subject, ANONYMOUS).lint_warnings
-    if not rules or not request.schema.strip():
+def _warnings(call: Call, view: View, request: Register) -> Querying[tuple[Header, ...]]:
+    """Return what the policy only warns about; nothing if the schema is not valid."""
+    policy = call.settings.policies().policy(call.subject, ANONYMOUS)
+    rules, targets = policy.lint_warnings, policy.target_warnings
+    if not (rules or targets) or not request.schema.strip():
         return ()
     try:
         content = yield from registration.read(view, call.subject, request, new=False, normalize=False)
-        findings = yield from querying.lint(content.source, rules)
+        findings = (yield from querying.lint(content.source, rules)) if rules else ()
+        refusals = (yield from _target_warnings(call, view, content, targets)) if targets else ()
     except (InvalidSchema, e.RegistryError):
         return ()  # the primary refuses it
+    warnings = [(b"x-registry-lint", str(each)) for each in findings[:WARNINGS_MAX]]
+    warnings += [(b"x-registry-targets", each) for each in refusals[:WARNINGS_MAX]]
     # Names in JSON schemas may hold any character, also line breaks.
-    return tuple((b"x-registry-lint", str(each).encode("unicode_escape")) for each in findings[:WARNINGS_MAX])
+    return tuple((name, each.encode("unicode_escape")) for name, each in warnings)
+
+
+def _target_warnings(call: Call, view: View, content: Content, targets: Sequence[str]) -> Querying[list[str]]:
+    """Return the objections of targets to the schema, and to its change from the latest version."""
+    latest = versions.named(view, call.subject, LATEST)
+    before = None
+    if latest is not None and entities.schema_type(latest.row) == content.schema_type:
+        before = source_of(view, latest)
+    try:
+        found = yield from querying.targets(content.source, None, targets)
+        if before is not None:
+            found = [*found, *(yield from querying.targets(content.source, before, targets))]
+    except InvalidSchema as error:
+        return [str(error)]
+    return [f"{report.engine}: {each}" for report in found for each in report.findings]
 
 
 def _request(call: Call, **options: Any) -> Register:

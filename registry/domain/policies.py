@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from .model import Subject
 from .principal import Principal, kind_and_name, names_in_rules
 from .schemas.lint import RULES
+from .schemas.target_names import parse_targets
 from .subject_patterns import Pattern, parse_pattern
 
 # The maximum length of a file, and the maximum number of its tables.
@@ -33,6 +34,9 @@ class Policy(NamedTuple):
     # Names of lint rules that a new schema must not break, and of those that it is warned about.
     lint_errors: tuple[str, ...] = ()
     lint_warnings: tuple[str, ...] = ()
+    # Engines and table formats whose tables must be able to follow a new schema, and those that only warn.
+    targets: tuple[str, ...] = ()
+    target_warnings: tuple[str, ...] = ()
 
 
 _ANYTHING: Final = Policy()
@@ -74,6 +78,8 @@ class PolicyTable:
     versions_max: int | None = None
     lint_errors: tuple[str, ...] | None = None
     lint_warnings: tuple[str, ...] | None = None
+    targets: tuple[str, ...] | None = None
+    target_warnings: tuple[str, ...] | None = None
 
     def match(self, subject: Subject) -> Pattern | None:
         """Return the most specific pattern that covers ``subject``."""
@@ -106,6 +112,8 @@ class Policies:
             versions_max=_first(each.versions_max for each in tables) or 0,
             lint_errors=_first(each.lint_errors for each in tables) or (),
             lint_warnings=_first(each.lint_warnings for each in tables) or (),
+            targets=_first(each.targets for each in tables) or (),
+            target_warnings=_first(each.target_warnings for each in tables) or (),
         )
 
 
@@ -130,6 +138,8 @@ def parse(text: str) -> Policies:
         versions_max = 200
         lint_errors = ["docs"]        # names of rules, see :mod:`.schemas.lint`
         lint_warnings = ["namespace"]
+        targets = ["delta"]           # names of targets, see :mod:`.schemas.logical.engines`
+        target_warnings = ["duckdb"]
 
     Raises :class:`PolicyError`.
     """
@@ -207,6 +217,13 @@ def _rules(where: str, value: dict[str, Any], key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def _targets(where: str, value: dict[str, Any], key: str) -> tuple[str, ...]:
+    try:
+        return parse_targets(_texts(where, value, key))
+    except ValueError as error:
+        raise PolicyError(f"{where}: {key}: {error}") from None
+
+
 _KEYS: Final[dict[str, Callable[[str, dict[str, Any], str], Any]]] = {
     "subjects": _texts,
     "create": _principals,
@@ -214,4 +231,6 @@ _KEYS: Final[dict[str, Callable[[str, dict[str, Any], str], Any]]] = {
     "versions_max": _count,
     "lint_errors": _rules,
     "lint_warnings": _rules,
+    "targets": _targets,
+    "target_warnings": _targets,
 }

@@ -52,11 +52,13 @@ def check_files(
     earlier: Sequence[Contents],
     level: str | None = None,
     owned: Sequence[Pattern] = (),
+    targets: Sequence[str] = (),
 ) -> Plan:
     """Check versions against those of ``earlier`` folders, which follow each other.
 
     ``level``: instead of the levels of ``wanted``. ``owned``: patterns of the subjects that are deleted if
-    ``wanted`` lacks them. References must lead to schemas of ``wanted``. Raises
+    ``wanted`` lacks them. ``targets``: those whose
+    tables must be able to follow. References must lead to schemas of ``wanted``. Raises
     :class:`.contents.FolderError` for earlier schemas that are not valid.
     """
     registry = MemoryRegistry()
@@ -66,18 +68,24 @@ def check_files(
         except RegistryError as error:
             raise FolderError(f"an earlier schema is not valid: {error.message}") from None
     last = earlier[-1] if earlier else Contents()
-    found = check(wanted, registry, level, doomed(wanted, last.versions, owned))
+    found = check(wanted, registry, level, doomed(wanted, last.versions, owned), targets)
     firsts: dict[str, str] = {}
     return replace(found, outcomes=[_complete(wanted, each, firsts) for each in found.outcomes])
 
 
 def check(
-    wanted: Contents, registry: MemoryRegistry, level: str | None = None, prune: Sequence[str] = ()
+    wanted: Contents,
+    registry: MemoryRegistry,
+    level: str | None = None,
+    prune: Sequence[str] = (),
+    targets: Sequence[str] = (),
 ) -> Plan:
     """Check versions, and the deletion of the subjects ``prune``, against what a registry holds.
 
-    ``level``: instead of those that are in force.
+    ``level``: instead of those that are in force. ``targets``: those whose tables must be able to follow.
     """
+    if targets:
+        registry.require_targets(targets)
     if level is None:
         return plan_for(Contents(wanted.versions, wanted.configs), registry, prune=prune)
     for subject in wanted.versions:

@@ -22,11 +22,13 @@ from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.stored import referrers
+from registry.domain.policies import Policies, PolicyTable
 from registry.domain.queries import scope, versions
 from registry.domain.queries.scope import Config, Defaults
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.memory_views import DictView
 from registry.domain.schemas.lint import Finding
+from registry.domain.subject_patterns import parse_pattern
 
 from .contents import Contents, FolderError, Version
 from .steps import Place, ordered
@@ -44,7 +46,14 @@ class MemoryRegistry:
         self._parser = Parser()
         self._ids = Ids(batch=1, batch_max=1)
         self._defaults = Defaults(compatibility)
+        self._targets: tuple[str, ...] = ()
         self._offset = 0
+
+    def require_targets(self, targets: Sequence[str]) -> None:
+        """Refuse schemas that tables of these targets could not follow (:mod:`.schemas.target_names`)."""
+        self._targets = tuple(targets)
+        table = PolicyTable((parse_pattern("*"),), targets=self._targets)
+        self._defaults = replace(self._defaults, policies=Policies((table,)))
 
     def load(self, contents: Contents) -> None:
         """Add what a registry holds, unchanged and unchecked.
@@ -130,8 +139,9 @@ class MemoryRegistry:
 
     def explain(self, command: Register) -> CompatibilityResult:
         """Return why a schema may not follow the subject's versions. Raises ``RegistryError``."""
+        how: dict[str, Any] = {"lines": True, "targets": self._targets}
         return self._parser.run(
-            subject_check.explain(self._view, self._parser.memory, command, None, self._defaults, lines=True)
+            subject_check.explain(self._view, self._parser.memory, command, None, self._defaults, **how)
         )
 
     def lint(self, command: Register, rules: tuple[str, ...]) -> Sequence[Finding]:

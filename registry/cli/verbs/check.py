@@ -11,6 +11,7 @@ import click
 from registry.cli.output import OK, REFUSED, Failure, json_option, print_json, print_lines
 from registry.cli.registry_flags import report_errors, with_connection
 from registry.cli.verb import Verb
+from registry.domain.schemas.target_names import TARGET_NAMES
 
 if TYPE_CHECKING:
     from registry.cli.client.connect import Connection
@@ -51,6 +52,14 @@ _path_argument = click.argument("path", type=click.Path(path_type=Path), default
     type=click.Choice(_LEVELS, case_sensitive=False),
     help="Compatibility level, instead of the registry's or the manifest's [default without them: BACKWARD].",
 )
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    type=click.Choice(TARGET_NAMES, case_sensitive=False),
+    metavar="TARGET",
+    help=f"Also check that tables of TARGET can follow: {', '.join(TARGET_NAMES)}. May be repeated.",
+)
 @click.option("--subject", default="", metavar="NAME", help="Subject of PATH if it is a file.")
 @click.option(
     "--no-prune", is_flag=True, help="Ignore subjects that the manifest of PATH covers but PATH lacks."
@@ -66,6 +75,7 @@ def check(
     against: tuple[str, ...],
     offline: bool,
     level: str | None,
+    targets: tuple[str, ...],
     subject: str,
     no_prune: bool,
     details: bool,
@@ -83,7 +93,8 @@ def check(
     from .folder_source import folder_of, report_folder_errors  # noqa: PLC0415 - as above
 
     with report_errors(), report_folder_errors():
-        found = _run_check(connection, path, against, level, subject, offline=offline, prune=not no_prune)
+        how: dict[str, Any] = {"targets": targets, "offline": offline, "prune": not no_prune}
+        found = _run_check(connection, path, against, level, subject, **how)
     if as_json:
         print_json(report.verdict_json(found))
     elif form == "github":
@@ -100,6 +111,7 @@ def _run_check(
     level: str | None,
     subject: str,
     *,
+    targets: tuple[str, ...],
     offline: bool,
     prune: bool,
 ) -> Plan:
@@ -127,12 +139,13 @@ def _run_check(
         raise click.UsageError("--offline needs no --against")
     if offline or (against and not urls):
         before = [earlier(each, path, subject, found.part) for each in against]
-        return found.about(checking.check_files(wanted, before, level, owned))
+        return found.about(checking.check_files(wanted, before, level, owned, targets))
     with connection.open(os.environ, *urls) as client:
         registry = MemoryRegistry()
         present = present_for(RegistryReader(client), wanted, owned, about=owned)
         registry.load(present)
-    return found.about(checking.check(wanted, registry, level, doomed(wanted, present.versions, owned)))
+    gone = doomed(wanted, present.versions, owned)
+    return found.about(checking.check(wanted, registry, level, gone, targets))
 
 
 @click.command("lint", cls=Verb, epilog="Exit status: 0 no errors, 1 errors found, 2 no verdict possible.")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, tee
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from registry.domain import errors
 from registry.domain.lookup.metadata import RESERVED_PROPERTY, property_of
@@ -30,6 +30,9 @@ from registry.domain.schemas import LOGICAL, STRICT, Change, Exhausted, InvalidS
 from . import results
 from .results import READERS, CompatibilityResult, MayRead, Reader, Reason, ReportedChange
 
+if TYPE_CHECKING:
+    from registry.domain.schemas.logical.findings import Report
+
 _T = TypeVar("_T")
 _TEXT_SHOWN_MAX = 10_240
 # The versions that a refusal under ``LOGICAL`` reports on.
@@ -47,13 +50,15 @@ def check(
     earlier: Iterable[Registered],
     config: Config,
     defaults: Defaults,
+    targets: Sequence[str] = (),
 ) -> Querying[list[Reason]]:
     """Return the reasons why ``content`` may not follow ``earlier``; empty if it may.
 
     ``earlier``: newest first, none soft-deleted. The messages are Confluent's: reserved fields, differences
     to the first version that fails, that version's number and text, and the rules that applied.
+    ``targets``: engines and table formats whose tables must be able to follow.
     """
-    return _Check(view, memory, content, config, defaults).reasons(earlier)
+    return _Check(view, memory, content, config, defaults, targets=targets).reasons(earlier)
 
 
 def explained(
@@ -64,6 +69,7 @@ def explained(
     config: Config,
     defaults: Defaults,
     *,
+    targets: Sequence[str] = (),
     lines: bool = False,
     may_read: MayRead | None = None,
 ) -> Querying[CompatibilityResult]:
@@ -72,20 +78,25 @@ def explained(
     ``lines``: include the line numbers of the changed parts. ``may_read``: show only what clients see who
     may read the schemas of these subjects.
     """
-    check = _Check(view, memory, content, config, defaults, explains=True, lines=lines, may_read=may_read)
+    shown: dict[str, Any] = {"explains": True, "lines": lines, "may_read": may_read}
+    check = _Check(view, memory, content, config, defaults, targets=targets, **shown)
     reasons = yield from check.reasons(earlier)
     return CompatibilityResult(results.visible(reasons, may_read), check.level, check.changes)
 
 
 def known_to_pass(
-    memory: SchemaMemory, content: Content, config: Config, defaults: Defaults
+    memory: SchemaMemory,
+    content: Content,
+    config: Config,
+    defaults: Defaults,
+    targets: Sequence[str] = (),
 ) -> Callable[[bytes], bool] | None:
     """Return a predicate for packed version rows that ``content`` is known to be compatible with.
 
     These versions may be left out of the check. None: at this level, each version counts.
     """
     level = config.compatibility_level or defaults.compatibility
-    if not level.endswith("_TRANSITIVE") or validates_fields(config, defaults):
+    if targets or not level.endswith("_TRANSITIVE") or validates_fields(config, defaults):
         return None
     wanted, kind = _digest_parameters(content, level, config), b'"%b"' % content.schema_type.encode()
 
@@ -112,6 +123,7 @@ class _Check:
         config: Config,
         defaults: Defaults,
         *,
+        targets: Sequence[str] = (),
         explains: bool = False,
         lines: bool = False,
         may_read: MayRead | None = None,
@@ -124,6 +136,7 @@ class _Check:
         self._content = content
         self._config = config
         self._fields_checked = validates_fields(config, defaults)
+        self._targets = targets
         self._explains = explains
         self._lines = lines
         self._may_read = may_read
@@ -135,7 +148,13 @@ class _Check:
         if self._fields_checked:
             earlier, latest = tee(earlier)
             reasons += yield from self._reserved_fields(next(latest, None))
-        reasons += yield from self._against(self._versions_to_compare(earlier))
+        compared = self._versions_to_compare(earlier)
+        if self._targets:
+            compared, followed = tee(compared)
+            reasons += yield from self._against(compared)
+            reasons += yield from self._engines(followed, self._target_reports)
+        else:
+            reasons += yield from self._against(compared)
         if reasons:
             checked = "true" if self._fields_checked else "false"
             reasons.append(Reason(f"{{validateFields: '{checked}', compatibility: '{self.level}'}}"))
@@ -162,11 +181,16 @@ class _Check:
             elif not is_logical:
                 compared = [failing]
         found = (yield from querying.first(self._reasons(each) for each in compared)) or []
-        return [*found, *(yield from self._logical(compared))] if is_logical else found
+        if is_logical:
+            found += yield from self._engines(compared, self._logical_reports)
+        return found
 
-    def _logical(self, compared: Iterable[Registered]) -> Querying[list[Reason]]:
+    def _engines(
+        self, compared: Iterable[Registered], reports: Callable[[Source | None], Querying[Sequence[Report]]]
+    ) -> Querying[list[Reason]]:
         """Return the objections of lakes and engines to the schema, and to its change from each version."""
-        steps = [self._logical_reports(each) for each in (None, *islice(compared, _LOGICAL_VERSIONS_MAX))]
+        versions = islice(compared, _LOGICAL_VERSIONS_MAX)
+        steps = [self._engine_reasons(each, reports) for each in (None, *versions)]
         try:
             found = yield from querying.together(steps, _TOO_LONG_LOGICAL)
         except InvalidSchema as error:
@@ -177,22 +201,29 @@ class _Check:
             raise errors.UNPROCESSABLE(_TOO_LONG_LOGICAL) from None
         return [each for reasons in found for each in reasons]
 
-    def _logical_reports(self, old: Registered | None) -> Querying[list[Reason]]:
-        if old is None:
-            reports = yield from querying.logical(self._source)
-        elif entities.schema_type(old.row) != self._content.schema_type:
-            return []
-        else:
+    def _engine_reasons(
+        self, old: Registered | None, reports: Callable[[Source | None], Querying[Sequence[Report]]]
+    ) -> Querying[list[Reason]]:
+        stored: Source | None = None
+        shows: frozenset[Subject] | None = frozenset()
+        if old is not None:
+            if entities.schema_type(old.row) != self._content.schema_type:
+                return []
             try:
-                stored = source_of(self._view, old)
+                stored, shows = source_of(self._view, old), self._shows(old)
             except InvalidSchema:
                 return []
-            reports = yield from querying.logical(self._source, stored, READERS[self.level])
-        shows = frozenset[Subject]() if old is None else self._shows(old)
-        for each in reports:
+        found = yield from reports(stored)
+        for each in found:
             for change in each.changes():
                 self._report(change, results.reader_of(each.direction), old, shows)
-        return [Reason(each.message, shows) for each in reports]
+        return [Reason(each.message, shows) for each in found]
+
+    def _logical_reports(self, old: Source | None) -> Querying[Sequence[Report]]:
+        return querying.logical(self._source, old, READERS[self.level])
+
+    def _target_reports(self, old: Source | None) -> Querying[Sequence[Report]]:
+        return querying.targets(self._source, old, self._targets)
 
     def _if_failing(self, old: Registered) -> Querying[Registered | None]:
         if entities.schema_type(old.row) != self._content.schema_type:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
@@ -21,6 +21,9 @@ from registry.domain.schemas import LOGICAL, Change, Exhausted, InvalidSchema
 
 from . import results
 from .results import READERS, Reader, ReportedChange
+
+if TYPE_CHECKING:
+    from registry.domain.schemas.logical.findings import Report
 
 _TOO_LONG: Final = "The comparison of the two schemas takes too long; they combine too many types"
 _WAYS: Final[tuple[Reader, ...]] = ("old", "new")
@@ -41,6 +44,7 @@ class ExplainRequest(NamedTuple):
     new: Register
     subject: Subject
     policy: str
+    targets: tuple[str, ...] = ()
 
 
 def explain(view: View, request: ExplainRequest, *, plain: bool) -> Querying[bytes]:
@@ -63,7 +67,7 @@ def _explain(view: View, request: ExplainRequest, *, lines: bool) -> Querying[Ex
     except Exhausted:
         raise errors.UNPROCESSABLE(_TOO_LONG) from None
     try:
-        engines = yield from _engines(old.source, new.source, request.policy)
+        engines = yield from _engines(old.source, new.source, request)
     except Exhausted:
         raise errors.UNPROCESSABLE(_TOO_LONG) from None
     levels = {
@@ -110,19 +114,20 @@ class _Refusal(NamedTuple):
     changes: list[Change]
 
 
-def _engines(old: Source, new: Source, policy: str) -> Querying[list[_Refusal]]:
-    """Return the objections of lakes and engines, if the policy asks for them."""
-    if policy != LOGICAL:
-        return []
+def _engines(old: Source, new: Source, request: ExplainRequest) -> Querying[list[_Refusal]]:
+    """Return the objections of lakes and engines that the policy or the request asks for."""
+    asked: list[Querying[Sequence[Report]]] = []
+    if request.policy == LOGICAL:
+        asked += [querying.logical(new), querying.logical(new, old, _WAYS)]
+    if request.targets:
+        asked += [querying.targets(new, each, request.targets) for each in (None, old)]
     try:
-        reports = yield from querying.together(
-            [querying.logical(new), querying.logical(new, old, _WAYS)], _TOO_LONG
-        )
+        reports = yield from querying.together(asked, _TOO_LONG)
     except InvalidSchema as error:
         change = results.not_logical(error)
         return [_Refusal(None, change.message, [change])]
     return [
-        _Refusal(results.reader_of(each.direction), each.message, each.changes())
+        _Refusal(None if each.is_target else results.reader_of(each.direction), each.message, each.changes())
         for found in reports
         for each in found
     ]

@@ -220,6 +220,9 @@ def change_lines(changes: Sequence[ReportedChange]) -> Iterator[str]:
         yield ""
         yield f"{number}. {_headline(each)}"
         yield from _parts(each)
+        has_parts = each.change.old is not None or each.change.new is not None
+        if each.change.path and not has_parts:
+            yield f"   {each.change.message}"
         yield f"   fix: {each.change.fix}" if each.change.fix else f"   {each.change.message}"
     if harmless:
         yield ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -41,6 +41,7 @@ def answer(
     verbose: bool,
     plain: bool = False,
     level: str | None = None,
+    targets: Sequence[str] = (),
     may_read: MayRead | None = None,
 ) -> Querying[bytes]:
     """Return the answer of the compatibility resources: against one version, or all (``number`` is ``None``).
@@ -48,7 +49,8 @@ def answer(
     A missing version is 40402, but a missing subject has no latest version to be incompatible with. An
     invalid schema is 42201, or, if ``verbose``, incompatible. Raises those two.
     ``verbose``: include Confluent's messages and the changes. ``plain``: return a readable text report.
-    ``level``: the level to check at instead of the one in force. ``may_read``: says which subjects' schemas
+    ``level``: the level to check at instead of the one in force. ``targets``: engines and table formats whose
+    tables must be able to follow. ``may_read``: says which subjects' schemas
     the client may read, if not all.
     """
     subject = Subject.parse(request.subject)
@@ -57,11 +59,11 @@ def answer(
         if not verbose and not plain:
             config, content = yield from _read(view, subject, request, defaults, level)
             if number is None:
-                passes = known_to_pass(memory, content, config, defaults)
+                passes = known_to_pass(memory, content, config, defaults, targets)
                 earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
-            reasons = yield from check(view, memory, content, earlier, config, defaults)
+            reasons = yield from check(view, memory, content, earlier, config, defaults, targets)
             return results.bare(reasons)
-        how: dict[str, Any] = {"lines": plain, "level": level, "may_read": may_read}
+        how: dict[str, Any] = {"lines": plain, "level": level, "targets": targets, "may_read": may_read}
         result = yield from explain(view, memory, request, number, defaults, **how)
     except RegistryError as error:
         if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
@@ -79,17 +81,18 @@ def explain(
     *,
     lines: bool = False,
     level: str | None = None,
+    targets: Sequence[str] = (),
     may_read: MayRead | None = None,
 ) -> Querying[CompatibilityResult]:
     """Return the result and every change, against one version, or all (``number`` is ``None``).
 
-    ``lines``: include the line numbers of the changed parts. ``level`` and ``may_read``: as for
+    ``lines``: include the line numbers of the changed parts. ``level``, ``targets`` and ``may_read``: as for
     :func:`answer`. Raises 40402 and 42201.
     """
     subject = Subject.parse(request.subject)
     earlier = _earlier(view, subject, number)
     config, content = yield from _read(view, subject, request, defaults, level)
-    how: dict[str, Any] = {"lines": lines, "may_read": may_read}
+    how: dict[str, Any] = {"targets": targets, "lines": lines, "may_read": may_read}
     return (yield from explained(view, memory, content, earlier, config, defaults, **how))
 
 

@@ -245,12 +245,14 @@ class _Registration(NamedTuple):
     def _check_compatible(self, content: Content) -> Querying[None]:
         if self.takes_ids or self.command.force:
             return
+        policies, principal = self.defaults.policies, self.defaults.principal
+        targets = policies.policy(self.subject, principal, self.defaults.kind).targets
         earlier: Iterable[Registered] = ()
         if self.newest is not None:
-            passes = checks.known_to_pass(self.memory, content, self.config, self.defaults)
+            passes = checks.known_to_pass(self.memory, content, self.config, self.defaults, targets)
             earlier = versions.versions(self.view, self.subject, newest_first=True, leave_out=passes)
         reasons = yield from checks.check(
-            self.view, self.memory, content, earlier, self.config, self.defaults
+            self.view, self.memory, content, earlier, self.config, self.defaults, targets
         )
         if reasons:
             raise Incompatible(errors.INCOMPATIBLE, reasons, self.subject.qualified)

@@ -156,7 +156,12 @@ def logical(
 
     ``readers``: which of the two must read the other's rows. Also raises :class:`.schemas.Exhausted`.
     """
-    return _ask("logical", new, old, readers=tuple(readers)) if old else _ask("logical", new)
+    return _ask("logical", new, old, readers=tuple(readers))
+
+
+def targets(new: Source, old: Source | None, names: Sequence[str]) -> Querying[Sequence[Report]]:
+    """Return the objections of the targets of these names; else as :func:`logical`."""
+    return _ask("logical", new, old, targets=tuple(names))
 
 
 def differences(reader: Source, writer: Source, **options: Any) -> Querying[Sequence[Difference]]:

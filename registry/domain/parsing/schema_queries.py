@@ -181,7 +181,7 @@ def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
     if what == "lint":
         return findings(schema.elements(), **dict(details))
     if what == "logical":
-        return _logical(schema, other and read(other), budget, **dict(details))
+        return _reports(schema, other and read(other), budget, **dict(details))
     if other is None:
         said = getattr(schema, what)
         return said(**dict(details)) if callable(said) else said
@@ -207,18 +207,25 @@ def _passes(
         pair = (new, old) if reader_is == "new" else (old, new)
         if FORMATS[schema_type].differences(*pair, reader_is, budget, policy=policy):
             return False
-    return policy != LOGICAL or not _logical(new, old, budget, readers=readers)
+    return policy != LOGICAL or not _reports(new, old, budget, readers=readers)
 
 
-def _logical(new: Schema, old: Schema | None, budget: Budget, *, readers: Iterable[str] = ()) -> list[Report]:
+def _reports(
+    new: Schema,
+    old: Schema | None,
+    budget: Budget,
+    *,
+    readers: Iterable[str] = (),
+    targets: Iterable[str] = (),
+) -> list[Report]:
     """Return the reports; an old schema that has no logical type is skipped (Confluent 8.4)."""
     from registry.domain.schemas import logical  # noqa: PLC0415 (only for policies that ask)
 
     found = new.logical(budget)
-    if old is None:
-        return logical.validity_reports(found, budget)
     try:
-        before = old.logical(budget)
+        before = None if old is None else old.logical(budget)
     except InvalidSchema:
         return []
-    return logical.change_reports(found, before, tuple(readers), budget)
+    if targets:
+        return logical.target_reports(found, before, targets, budget)
+    return logical.logical_reports(found, before, tuple(readers), budget)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from registry.domain.schemas import FORMATS, Budget, Exhausted
-from registry.domain.schemas.logical import change_reports, comparing, validity, validity_reports
-from registry.domain.schemas.logical.modes import FLINK, ICEBERG_V2, ICEBERG_V3, Mode
+from registry.domain.schemas.logical import comparing, logical_reports, validity
+from registry.domain.schemas.logical.engines import FLINK, ICEBERG_V2, ICEBERG_V3, Engine
 from registry.domain.schemas.logical.reading import NotLogical
 from registry.domain.schemas.logical.types import Array, Field, Kind, Leaf, Map, Shape, Struct, Type
 
@@ -42,8 +42,8 @@ def x(type: Type) -> Type:
     return struct(("x", type))
 
 
-def rules(old: Type, new: Type, mode: Mode) -> list[str]:
-    return [f"{each.rule} {each.path}" for each in comparing.findings(old, new, mode, Budget())]
+def rules(old: Type, new: Type, engine: Engine) -> list[str]:
+    return [f"{each.rule} {each.path}" for each in comparing.findings(old, new, engine, Budget())]
 
 
 UNSUPPORTED, MISMATCH = ["UNSUPPORTED_TYPE_CHANGE x"], ["TYPE_MISMATCH x"]
@@ -355,7 +355,7 @@ def test_schemas_without_a_logical_type_are_refused(schema_type: str, text: str,
 
 
 def test_a_recursive_type_is_invalid_everywhere() -> None:
-    reports = validity_reports(read("AVRO", avro({"name": "n", "type": ["null", "R"]})), Budget())
+    reports = logical_reports(read("AVRO", avro({"name": "n", "type": ["null", "R"]})), None, (), Budget())
     assert [each.message for each in reports] == [
         f"Logical validity ({mode}): CYCLIC_TYPE at 'n': named type 'R' refers to itself, and cannot be "
         "represented by a non-recursive type system"
@@ -366,8 +366,8 @@ def test_a_recursive_type_is_invalid_everywhere() -> None:
 def test_reports_come_by_direction_and_engine() -> None:
     old = read("PROTOBUF", 'syntax = "proto3"; message M { int32 a = 1; }')
     new = read("PROTOBUF", 'syntax = "proto3"; message M { int32 b = 1; }')
-    found = change_reports(new, old, ("old", "new"), Budget())
-    assert [(each.direction, each.mode) for each in found] == [
+    found = logical_reports(new, old, ("old", "new"), Budget())
+    assert [(each.direction, each.engine) for each in found] == [
         ("backward", "FLINK"), ("backward", "ICEBERG_V2"), ("forward", "FLINK"), ("forward", "ICEBERG_V2"),
     ]  # fmt: skip
     rules = [[f"{one.rule} {one.path}" for one in each.findings] for each in found]

@@ -133,7 +133,9 @@ class _Reader:
     def _field(self, field: Field, depth: int) -> Walk[LogicalField]:
         names = (field.props or {}).get("confluent:union")
         default = MISSING if field.default is NO_DEFAULT else field.default
-        return LogicalField(field.name, (yield self.type(field.type, depth + 1, names)), default)
+        return LogicalField(
+            field.name, (yield self.type(field.type, depth + 1, names)), default, field.aliases
+        )
 
 
 def _leaf(node: Primitive) -> Leaf:

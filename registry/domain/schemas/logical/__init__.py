@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from registry.domain.schemas.contract import Budget
 
 from . import comparing, validity
+from .engines import LOGICAL_ENGINES, TARGETS
 from .findings import Direction, Report
-from .modes import MODES
 from .types import Type
 
 # The direction in which the new or the old schema is the reader, in the order of messages.
 _DIRECTIONS: Final[Mapping[str, Direction]] = {"new": "backward", "old": "forward"}
 
 
-def validity_reports(new: Type, budget: Budget) -> list[Report]:
-    """Return the objections of the engines to a type. Raises :class:`.contract.Exhausted`."""
-    found = (Report(mode.name, "", validity.findings(new, mode, budget)) for mode in MODES)
-    return [each for each in found if each.findings]
-
-
-def change_reports(new: Type, old: Type, readers: Collection[str], budget: Budget) -> list[Report]:
-    """Return the objections of the engines to the change from ``old`` to ``new``.
+def logical_reports(new: Type, old: Type | None, readers: Collection[str], budget: Budget) -> list[Report]:
+    """Return the objections that ``LOGICAL`` asks for, to a type or to the change from ``old``.
 
     ``readers``: which of the two have to read the other's rows. Raises :class:`.contract.Exhausted`.
     """
+    if old is None:
+        found = (Report(each.name, "", validity.findings(new, each, budget)) for each in LOGICAL_ENGINES)
+        return [each for each in found if each.findings]
     pairs = {"new": (old, new), "old": (new, old)}
     found = (
-        Report(mode.name, direction, comparing.findings(*pairs[reader_is], mode, budget))
+        Report(engine.name, direction, comparing.findings(*pairs[reader_is], engine, budget))
         for reader_is, direction in _DIRECTIONS.items()
         if reader_is in readers
-        for mode in MODES
+        for engine in LOGICAL_ENGINES
     )
     return [each for each in found if each.findings]
+
+
+def target_reports(new: Type, old: Type | None, targets: Iterable[str], budget: Budget) -> list[Report]:
+    """Return the objections of targets to a type, or to the change from ``old``.
+
+    A table follows its newest schema, so only rows of the old one have to stay readable. Raises
+    :class:`.contract.Exhausted`.
+    """
+    reports: list[Report] = []
+    for name in targets:
+        if old is None:
+            found = validity.findings(new, TARGETS[name], budget)
+        else:
+            found = comparing.findings(old, new, TARGETS[name], budget)
+        reports.append(Report(name, "" if old is None else "backward", found, is_target=True))
+    return [each for each in reports if each.findings]

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Collection, Iterator
+from typing import Final, TypeAlias
 
 from registry.domain.schemas.contract import Budget
 
+from .engines import Engine, is_collection_with_default, stored_in_iceberg
 from .findings import Finding, inside
-from .modes import Mode, has_default_container, stored_in_iceberg
 from .types import Array, Field, Kind, Leaf, Map, Struct, Type, name_of
 
 _TYPE_CHANGED: Final = "type changed from %s to %s"
 # The counts of a multiset, where it is stored as a map.
 _COUNT: Final = Type(Leaf(Kind.INT))
 
+# A finding, or a pair that is still to be compared, with its path.
+_Step: TypeAlias = Finding | tuple[Type, Type, str]
 
-def findings(old: Type, new: Type, mode: Mode, budget: Budget) -> list[Finding]:
+
+def findings(old: Type, new: Type, engine: Engine, budget: Budget) -> list[Finding]:
     """Return what an engine does not allow of the change from ``old`` to ``new``.
 
     Fields are matched by name. Each pair of structs counts once. Raises :class:`.contract.Exhausted`.
     """
-    return _Comparison(mode, budget).run(old, new)
+    return _Comparison(engine, budget).run(old, new)
 
 
 class _Comparison:
     """One comparison. Pairs that are still to be compared wait in a list, so nesting takes no stack."""
 
-    def __init__(self, mode: Mode, budget: Budget) -> None:
-        self._mode = mode
+    def __init__(self, engine: Engine, budget: Budget) -> None:
+        self._engine = engine
         self._budget = budget
         self._seen: set[tuple[int, int]] = set()
-        self._todo: list[Finding | tuple[Type, Type, str]] = []
+        self._todo: list[_Step] = []
 
     def run(self, old: Type, new: Type) -> list[Finding]:
         found: list[Finding] = []
@@ -46,11 +49,11 @@ class _Comparison:
                 self._todo += reversed([*self._steps(*step)])
         return found
 
-    def _steps(self, old: Type, new: Type, path: str) -> Iterator[Finding | tuple[Type, Type, str]]:
+    def _steps(self, old: Type, new: Type, path: str) -> Iterator[_Step]:
         before, after = self._storage_shape(old), self._storage_shape(new)
         match before, after:
             case Leaf(), Leaf():
-                reason = self._mode.leaf_rule(before, after)
+                reason = self._engine.leaf_rule(before, after)
                 if reason is not None:
                     yield Finding("UNSUPPORTED_TYPE_CHANGE", path, _TYPE_CHANGED % (before, after) + reason)
             case Struct(), Struct():
@@ -67,70 +70,85 @@ class _Comparison:
 
     def _storage_shape(self, type: Type) -> Leaf | Array | Map | Struct:
         shape = type.shape
-        if self._mode.is_iceberg and isinstance(shape, Array) and shape.is_multiset:
+        if self._engine.counts_multisets and isinstance(shape, Array) and shape.is_multiset:
             return Map(shape.element, _COUNT)
         return shape
 
-    def _map(self, old: Map, new: Map, path: str) -> Iterator[Finding | tuple[Type, Type, str]]:
+    def _map(self, old: Map, new: Map, path: str) -> Iterator[_Step]:
         before, after = old.key.shape, new.key.shape
-        if not self._mode.keeps_fields:
+        if not self._engine.keeps_keys:
             yield from self._child(old.key, new.key, f"{path}{{key}}")
         elif stored_in_iceberg(before) != stored_in_iceberg(after):
             text = f"map key type changed from {name_of(before)} to {name_of(after)}"
             yield Finding("MAP_KEY_TYPE_MISMATCH", path, text)
         yield from self._child(old.value, new.value, f"{path}{{}}")
 
-    def _child(self, old: Type, new: Type, path: str) -> Iterator[Finding | tuple[Type, Type, str]]:
-        if self._mode.element_not_null and old.nullable and not new.nullable:
-            yield Finding("NULLABLE_TO_NON_NULLABLE", path, self._mode.element_not_null)
+    def _child(self, old: Type, new: Type, path: str) -> Iterator[_Step]:
+        if self._engine.element_not_null and old.nullable and not new.nullable:
+            yield Finding("NULLABLE_TO_NON_NULLABLE", path, self._engine.element_not_null)
         yield old, new, path
 
-    def _fields(self, old: Struct, new: Struct, path: str) -> Iterator[Finding | tuple[Type, Type, str]]:
+    def _fields(self, old: Struct, new: Struct, path: str) -> Iterator[_Step]:
         before = {each.name: each for each in old.fields}
+        renamed = _renames(old, new) if self._engine.sees_renames else {}
         for each in new.fields:
             where = inside(path, each.name)
-            known = before.get(each.name)
-            if known is not None:
+            if (known := before.get(each.name)) is not None:
                 yield from self._field(known, each, where)
-            elif (text := self._mode.added(each)) is not None:
-                yield Finding("REQUIRED_FIELD_ADDED", where, text)
-        if self._mode.keeps_fields:
-            yield from _deletions(old, new, path)
-            yield from _reorderings(old, new, path)
+            elif (former := renamed.get(each.name)) is not None:
+                text = f"field was named '{former}', and columns are matched by name"
+                yield Finding("FIELD_RENAMED", where, text)
+            elif (text_added := self._engine.added(each)) is not None:
+                yield Finding("REQUIRED_FIELD_ADDED", where, text_added)
+        yield from self._deletions(old, {each.name for each in new.fields} | {*renamed.values()}, path)
+        if self._engine.reordered:
+            yield from (
+                Finding("FIELD_REORDERED", inside(path, name), self._engine.reordered)
+                for name in _moves(old, new)
+            )
 
-    def _field(self, old: Field, new: Field, path: str) -> Iterator[Finding | tuple[Type, Type, str]]:
-        mode = self._mode
-        if old.type.nullable and not new.type.nullable:
-            if not (mode.is_iceberg and has_default_container(new)):
-                yield Finding("NULLABLE_TO_NON_NULLABLE", path, mode.not_null)
-        elif (
-            mode.default_removed
-            and not old.type.nullable
-            and old.has_value
-            and not new.has_value
-            and not new.type.nullable
-        ):
-            yield Finding("NON_NULLABLE_DEFAULT_REMOVED", path, mode.default_removed)
+    def _deletions(self, old: Struct, kept: Collection[str], path: str) -> Iterator[Finding]:
+        for each in old.fields:
+            if each.name in kept:
+                continue
+            if self._engine.deleted:
+                yield Finding("FIELD_DELETED", inside(path, each.name), self._engine.deleted)
+            elif self._engine.required_deleted and not each.type.nullable:
+                yield Finding(
+                    "REQUIRED_FIELD_DELETED", inside(path, each.name), self._engine.required_deleted
+                )
+
+    def _field(self, old: Field, new: Field, path: str) -> Iterator[_Step]:
+        engine = self._engine
+        if new.type.nullable:
+            pass
+        elif old.type.nullable:
+            if not (engine.exempts_collections and is_collection_with_default(new)):
+                yield Finding("NULLABLE_TO_NON_NULLABLE", path, engine.not_null)
+        elif engine.default_removed and old.has_value and not new.has_value:
+            yield Finding("NON_NULLABLE_DEFAULT_REMOVED", path, engine.default_removed)
         yield old.type, new.type, path
 
 
-def _deletions(old: Struct, new: Struct, path: str) -> Iterator[Finding]:
-    kept = {each.name for each in new.fields}
-    for each in old.fields:
-        if each.name not in kept:
-            text = "field present in the original schema is missing from the update"
-            yield Finding("FIELD_DELETED", inside(path, each.name), text)
+def _renames(old: Struct, new: Struct) -> dict[str, str]:
+    """Return the former names of new fields that are earlier ones by alias or number."""
+    present = {each.name for each in new.fields}
+    gone = {each.name: each for each in old.fields if each.name not in present}
+    numbers = {each.number: each.name for each in gone.values() if each.number}
+    found: dict[str, str] = {}
+    for each in new.fields:
+        former = next((alias for alias in each.aliases if alias in gone), numbers.get(each.number))
+        if former is not None:
+            found[each.name] = former
+    return found
 
 
-def _reorderings(old: Struct, new: Struct, path: str) -> Iterator[Finding]:
-    """Yield a finding for each common field that stands behind one that it preceded."""
+def _moves(old: Struct, new: Struct) -> Iterator[str]:
+    """Yield the common fields that stand behind one that they preceded."""
     places = {each.name: place for place, each in enumerate(old.fields)}
     last = -1
     for each in new.fields:
-        place = places.get(each.name)
-        if place is None:
-            continue
+        place = places.get(each.name, last)
         if place < last:
-            text = "field moved ahead of a field that preceded it in the original schema"
-            yield Finding("FIELD_REORDERED", inside(path, each.name), text)
+            yield each.name
         last = place

@@ -9,7 +9,7 @@ from registry.domain.schemas.contract import Change
 
 Direction = Literal["backward", "forward", ""]
 
-# What an author may do about each rule, in the mode given.
+# The advice on each rule.
 _FIXES: Final[Mapping[str, str]] = {
     "EMPTY_STRUCT": "give the type a field",
     "FIELD_NAME_CASE_COLLISION": "rename one of the fields",
@@ -26,6 +26,13 @@ _FIXES: Final[Mapping[str, str]] = {
     "MAP_KEY_TYPE_MISMATCH": "keep the type of the keys, or add a map under another name",
     "UNSUPPORTED_TYPE_CHANGE": "keep the type, or add a field of the new type under another name",
     "TYPE_MISMATCH": "keep the type, or add a field of the new type under another name",
+    "FIELD_RENAMED": "keep the former name; or add a field, and fill both for a while",
+    "REQUIRED_FIELD_DELETED": "make the field nullable first, or drop the column from the table",
+    "FIELD_NAME_NOT_ALLOWED": "rename the field",
+    "NULLABLE_COLLECTION": "let an empty collection stand for null",
+    "NULLABLE_ELEMENT": "declare elements that are never null",
+    "ARRAY_OF_ARRAYS": "put a record with one field between the arrays",
+    "NESTED_TOO_DEEPLY": "move the inner levels into fields of an outer one",
 }
 
 
@@ -45,23 +52,27 @@ class Finding(NamedTuple):
 class Report(NamedTuple):
     """The objections of one engine to a schema, or to its change in one direction."""
 
-    mode: str
+    engine: str
     # Empty for the schema itself.
     direction: Direction
     findings: Sequence[Finding]
+    # True if the engine is a target that somebody named, false if the policy ``LOGICAL`` asks it.
+    is_target: bool = False
 
     @property
     def message(self) -> str:
         """The message as Confluent prints it."""
-        about = (
-            f"compatibility ({self.mode}, {self.direction})" if self.direction else f"validity ({self.mode})"
-        )
-        return f"Logical {about}: " + "\n".join(map(str, self.findings))
+        about = f"Logical compatibility ({self.engine}, {self.direction})"
+        if self.is_target:
+            about = f"Target {self.engine}"
+        elif not self.direction:
+            about = f"Logical validity ({self.engine})"
+        return f"{about}: " + "\n".join(map(str, self.findings))
 
     def changes(self) -> list[Change]:
         """Return the findings as changes with advice."""
         return [
-            Change(each.rule, each.path, False, each.text, None, None, f"{_FIXES[each.rule]} ({self.mode})")
+            Change(each.rule, each.path, False, each.text, None, None, f"{_FIXES[each.rule]} ({self.engine})")
             for each in self.findings
         ]
 

@@ -49,6 +49,8 @@ class Leaf(NamedTuple):
     scale: int | None = None
     # The symbols of an enum.
     symbols: tuple[str, ...] = ()
+    # True for integers of 64 bits without a sign, which count as signed otherwise.
+    is_unsigned: bool = False
 
     def __str__(self) -> str:
         if self.size is None:
@@ -107,6 +109,9 @@ class Field(NamedTuple):
     type: Type
     # A JSON value, ``MISSING`` if it has none.
     default: Any = MISSING
+    # Its former names (Avro), and its number (Protobuf).
+    aliases: tuple[str, ...] = ()
+    number: int = 0
 
     @property
     def has_value(self) -> bool:

@@ -34,7 +34,8 @@ _SCALARS: Final[Mapping[str, Leaf]] = {
     "string": STRING,
     "bytes": BYTES,
     **dict.fromkeys(("int32", "sint32", "sfixed32"), _INT),
-    **dict.fromkeys(("uint32", "fixed32", "int64", "sint64", "sfixed64", "uint64", "fixed64"), _BIGINT),
+    **dict.fromkeys(("uint32", "fixed32", "int64", "sint64", "sfixed64"), _BIGINT),
+    **dict.fromkeys(("uint64", "fixed64"), _BIGINT._replace(is_unsigned=True)),
 }
 _SMALL: Final[Mapping[str, Leaf]] = {"int8": Leaf(Kind.TINYINT), "int16": Leaf(Kind.SMALLINT)}
 _WRAPPED: Final[Mapping[str, str]] = {
@@ -115,18 +116,19 @@ class _Reader:
         if isinstance(field.type, MapType):
             key = Type(_SCALARS.get(field.type.key, STRING))
             value: Shape = yield self._type_of(field, field.type.value, scope, {}, depth)
-            return LogicalField(field.name, Type(LogicalMap(key, Type(value))), {})
+            return LogicalField(field.name, Type(LogicalMap(key, Type(value))), {}, number=field.tag)
         if params.get("flink.wrapped") == "true":
             found: LogicalField = yield self._unwrap(field, scope, depth)
             return found
         shape = yield self._type_of(field, field.type, scope, params, depth)
         if field.label == "repeated":
             entry = _entry(field, shape, params)
-            return LogicalField(field.name, Type(entry or LogicalArray(Type(shape))), [])
+            return LogicalField(field.name, Type(entry or LogicalArray(Type(shape))), [], number=field.tag)
         is_message = self._is_message(field.type, scope)
         nullable = field.label == "optional" or (is_message and params.get("flink.notNull") != "true")
         nullable = nullable and field.label != "required"
-        return LogicalField(field.name, Type(shape, nullable), params.get("logical.default", MISSING))
+        default = params.get("logical.default", MISSING)
+        return LogicalField(field.name, Type(shape, nullable), default, number=field.tag)
 
     def _unwrap(self, field: Field, scope: str, depth: int) -> Walk[LogicalField]:
         """Return the field of a wrapper message, whose only field ``value`` holds what one field cannot."""
@@ -136,8 +138,10 @@ class _Reader:
             raise NotLogical(f"flink.wrapped needs a message with one field: {field.name}")
         inner = outer.fields[0].type
         if field.label == "repeated":
-            return LogicalField(field.name, Type(LogicalArray(inner._replace(nullable=True))), [])
-        return LogicalField(field.name, inner._replace(nullable=True))
+            return LogicalField(
+                field.name, Type(LogicalArray(inner._replace(nullable=True))), [], number=field.tag
+            )
+        return LogicalField(field.name, inner._replace(nullable=True), number=field.tag)
 
     def _type_of(
         self, field: Field, name: str, scope: str, params: Mapping[str, str], depth: int

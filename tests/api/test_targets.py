@@ -1,0 +1,135 @@
+"""Targets: engines and table formats whose tables must be able to follow a new schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from registry.api.backend import ApiSettings
+from registry.domain.policies import parse
+from registry.domain.queries.scope import Defaults
+from registry.domain.schemas.logical.engines import TARGETS
+from registry.domain.schemas.target_names import TARGET_NAMES
+from tests.api.driver import Api
+from tests.unit.small_registry import record
+
+POLICIES = parse("""
+[[policy]]
+subjects = ["refused"]
+targets = ["delta"]
+
+[[policy]]
+subjects = ["warned"]
+target_warnings = ["delta"]
+""")
+OLD, ADDED = record("R", "a"), record("R", "a", "b")
+CHECK = "/compatibility/subjects/s/versions/latest"
+ADDED_TEXT = (
+    "REQUIRED_FIELD_ADDED at 'b': added column is not nullable, "
+    "and rows written before it existed read as null"
+)
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    settings = ApiSettings(policies=lambda: POLICIES, defaults=Defaults(policies=POLICIES))
+    with Api(settings=settings) as api:
+        api.put("/config", {"compatibility": "NONE"})
+        yield api
+
+
+def register(api: Api, subject: str, schema: str) -> Any:
+    return api.post(f"/subjects/{subject}/versions", {"schema": schema})
+
+
+def test_each_name_is_that_of_an_engine() -> None:
+    assert tuple(TARGETS) == TARGET_NAMES
+
+
+def test_a_policy_refuses_what_the_table_cannot_follow(api: Api) -> None:
+    assert register(api, "refused", OLD).status == 200
+    refused = register(api, "refused", ADDED)
+    assert refused.error == (
+        409,
+        40901,
+        'Schema being registered is incompatible with an earlier schema for subject "refused", details: '
+        f"[Target delta: {ADDED_TEXT}, {{validateFields: 'false', compatibility: 'NONE'}}]",
+    )
+    check = api.post("/compatibility/subjects/refused/versions/latest", {"schema": ADDED})
+    assert check.json == {"is_compatible": False}
+    nullable = OLD.replace("}]", '},{"name":"b","type":["null","int"]}]')
+    assert register(api, "refused", nullable).status == 200
+
+
+def test_force_registers_it_all_the_same(api: Api) -> None:
+    register(api, "refused", OLD)
+    assert api.post("/subjects/refused/versions?force=true", {"schema": ADDED}).status == 200
+
+
+def test_a_policy_that_warns_answers_with_a_header_for_each_finding(api: Api) -> None:
+    assert "x-registry-targets" not in register(api, "warned", OLD).headers
+    warned = register(api, "warned", ADDED)
+    assert warned.status == 200
+    assert "REQUIRED_FIELD_ADDED at 'b'" in warned.headers["x-registry-targets"]
+    assert "x-registry-targets" not in register(api, "s", ADDED).headers
+
+
+def test_a_check_asks_for_targets(api: Api) -> None:
+    register(api, "s", OLD)
+    assert api.post(CHECK, {"schema": ADDED}).json == {"is_compatible": True}
+    assert api.post(f"{CHECK}?target=delta", {"schema": ADDED}).json == {"is_compatible": False}
+    found = api.post(f"{CHECK}?target=Delta,flink&target=parquet&verbose=true", {"schema": ADDED}).json
+    assert [each.partition(":")[0] for each in found["messages"]] == [
+        "Target delta", "Target flink", "Target parquet", "{validateFields",
+    ]  # fmt: skip
+    assert {each["fix"] for each in found["changes"] if not each["compatible"]} == {
+        f"make the field nullable ({name})" for name in ("delta", "flink", "parquet")
+    }
+
+
+def test_the_text_report_says_what_is_wrong_and_what_to_write(api: Api) -> None:
+    register(api, "s", OLD)
+    report = api.post(f"{CHECK}?target=delta", {"schema": ADDED}, accept="text/plain").body.decode()
+    assert "   added column is not nullable, and rows written before it existed read as null\n" in report
+    assert "   fix: make the field nullable (delta)\n" in report
+
+
+def test_an_unknown_target_is_refused_with_those_there_are(api: Api) -> None:
+    refused = api.post(f"{CHECK}?target=hudi", {"schema": OLD})
+    assert refused.error == (422, 422, f"target: unknown target hudi; there are {', '.join(TARGET_NAMES)}")
+
+
+def test_two_schemas_are_explained_for_targets(api: Api) -> None:
+    body = {"schemaType": "AVRO", "old": {"schema": OLD}, "new": {"schema": ADDED}, "targets": ["delta"]}
+    found = api.post("/compatibility/explain", body).json
+    assert found["levels"]["NONE"] == {"compatible": False, "messages": [f"Target delta: {ADDED_TEXT}"]}
+    assert found["levels"]["FORWARD"]["messages"] == [f"Target delta: {ADDED_TEXT}"]
+
+
+def test_a_rename_is_seen_by_alias_and_by_number(api: Api) -> None:
+    old = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+    new = '{"type": "record", "name": "R", "fields": [{"name": "b", "type": "int", "aliases": ["a"]}]}'
+    for kind, before, after in (
+        ("AVRO", old, new),
+        *[("PROTOBUF", *(f'syntax = "proto3"; message M {{ int32 {name} = 1; }}' for name in "ab"))],
+    ):
+        body = {
+            "schemaType": kind,
+            "old": {"schema": before},
+            "new": {"schema": after},
+            "targets": ["duckdb"],
+        }
+        assert api.post("/compatibility/explain", body).json["levels"]["NONE"]["messages"] == [
+            "Target duckdb: FIELD_RENAMED at 'b': field was named 'a', and columns are matched by name"
+        ]
+
+
+def test_a_transitive_level_compares_with_every_version(api: Api) -> None:
+    api.put("/config/s", {"compatibility": "BACKWARD_TRANSITIVE"})
+    for each in (record("R", "a?"), record("R", "a?", "b?"), record("R", "a?")):
+        register(api, "s", each)
+    without_a = {"schema": record("R", "b?")}
+    found = api.post("/compatibility/subjects/s/versions?target=iceberg-v2&verbose=true", without_a).json
+    assert {each["versionCompared"] for each in found["changes"] if each["type"] == "FIELD_DELETED"} == {1, 2}
