@@ -202,6 +202,23 @@ def test_links_and_paths_lead_somewhere(document: Path) -> None:
     assert not missing
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_to_sections_lead_to_a_heading(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", document.read_text(encoding="utf-8"))
+    pages = {
+        (document.parent / page if page else document, anchor) for page, anchor in links if ":" not in page
+    }
+    assert [
+        f"{page}#{anchor}" for page, anchor in pages if page.suffix == ".md" and anchor not in anchors(page)
+    ] == []
+
+
 @pytest.mark.parametrize("document", [*DOCS, EXAMPLE], ids=lambda path: str(path.relative_to(ROOT)))
 def test_targets_of_make_in_the_docs_exist(document: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ _LINES = {
     for status in HTTPStatus
 }
 _ERROR_TYPE = b"content-type: application/vnd.schemaregistry.v1+json\r\n"
+_new = tuple.__new__
 _RETRY = b"retry-after: 1\r\n"
 
 
@@ -43,7 +44,7 @@ class Answer(NamedTuple):
 def served(request: Request | None, client: str, answer: Answer, seconds: float) -> Served:
     """Return what is observed of an answer that did not come from the application."""
     status, _, body, route, request_id, principal = answer
-    return Served(request, client, status, seconds, len(body), route, request_id, principal)
+    return _new(Served, (request, client, status, seconds, len(body), route, request_id, principal))
 
 
 class LargeAnswers:
@@ -51,10 +52,8 @@ class LargeAnswers:
 
     def __init__(self) -> None:
         self._sizes: dict[bytes, int] = {}
-
-    def size(self, target: bytes) -> int | None:
-        """Return the size of the last answer if it was large."""
-        return self._sizes.get(target)
+        # Maps a target to the size of its last answer if that was large.
+        self.size = self._sizes.get
 
     def note(self, target: bytes, size: int) -> None:
         """Remember the size of an answer to a request for ``target``."""
@@ -94,6 +93,14 @@ def printed_head(answer: Answer, *more: bytes) -> bytes:
     """Encode status line and headers; ``more``: further encoded headers."""
     return b"%s%s%scontent-length: %d\r\n\r\n" % (
         status_line(answer.status), answer.headers, b"".join(more), len(answer.body),
+    )  # fmt: skip
+
+
+def printed(answer: Answer, date: bytes, persistent: bytes = b"") -> bytes:
+    """Encode a whole answer; ``date``, ``persistent``: further encoded headers."""
+    status, headers, body, *_ = answer
+    return b"%s%s%s%scontent-length: %d\r\n\r\n%s" % (
+        _LINES.get(status) or status_line(status), headers, date, persistent, len(body), body,
     )  # fmt: skip
 
 

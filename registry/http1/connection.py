@@ -20,7 +20,7 @@ from typing import cast
 from registry.base.processes.tls_connections import ConnectionCertificate, certificate_of
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
 
-from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed_head, refusal, served
+from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed, refusal, served
 from .exchange import Exchange
 from .inflow import Inflow
 from .output import HeldAnswer, Output
@@ -98,10 +98,18 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the data and serve complete requests."""
-        stage = self._reader.parser.stage
-        self._reader.take(data)
-        self._inflow.received(len(data))
-        self._serve_received(stage)
+        reader = self._reader
+        request = reader.known(data)
+        if request is None:
+            stage = reader.parser.stage
+            reader.take(data)
+            self._inflow.received(len(data))
+            self._serve_received(stage)
+        elif self._serving or self.output.behind or self._service.large_answers.size(request.target):
+            reader.requests.append(request)
+            self._serve_next()
+        else:
+            self._serve(request, time.perf_counter())
 
     def _go_on(self) -> None:
         """Parse data that the client has sent ahead."""
@@ -202,27 +210,29 @@ class Connection(asyncio.Protocol):
             self._serve_next()
 
     def _send(self, request: Request, answer: Answer, began: float) -> None:
+        service = self._service
         if len(answer.body) > LARGE_ANSWER_BYTES:
-            self._service.large_answers.note(request.target, len(answer.body))
-            exchange = Exchange(self._service, self, request, began)
-            self._begin(self._service.loop.create_task(exchange.send(answer)))
+            service.large_answers.note(request.target, len(answer.body))
+            exchange = Exchange(service, self, request, began)
+            self._begin(service.loop.create_task(exchange.send(answer)))
             return
         last = self.is_last(request)
-        head = printed_head(answer, self._service.date_line, persistence(request, last))
-        self.output.write(head + answer.body)
-        seconds = time.perf_counter() - began
-        self._service.observe(served(request, self.client.host, answer, seconds))
-        self._after(last)
+        if last or request.version == "1.0":
+            self.output.write(printed(answer, service.date_line, persistence(request, last)))
+        else:
+            self.output.write(printed(answer, service.date_line))
+        service.observe(served(request, self.client.host, answer, time.perf_counter() - began))
+        if last or request.body:
+            self._after(last)
+        else:
+            self._set_deadline()
 
     def is_last(self, request: Request) -> bool:
         """Return true if the connection closes after the answer to ``request``."""
         reader = self._reader
-        ahead = reader.requests or reader.ahead_bytes
-        return (
-            not request.keep_alive
-            or self.withdrawn
-            or (not ahead and (reader.closed or self._service.stopping))
-        )
+        if not request.keep_alive or self.withdrawn:
+            return True
+        return (reader.closed or self._service.stopping) and not (reader.requests or reader.ahead_bytes)
 
     def served(self, last: bool) -> None:
         """Continue after an exchange has answered; close if its answer was the ``last``."""
@@ -257,8 +267,7 @@ class Connection(asyncio.Protocol):
     def _refuse(self, error: RegistryError) -> None:
         answer = refusal(error, self._service.common_headers(self._reader.parser.headers))
         self._inflow.answered()
-        head = printed_head(answer, self._service.date_line, b"connection: close\r\n")
-        self.output.write(head + answer.body)
+        self.output.write(printed(answer, self._service.date_line, b"connection: close\r\n"))
         self._service.observe(served(None, self.client.host, answer, 0.0))
         # Closing now would reset the connection of a client that is still sending, and lose the refusal.
         self._lingering = True
@@ -269,7 +278,9 @@ class Connection(asyncio.Protocol):
 
     def _set_deadline(self) -> None:
         limits, now, stage = self._limits, self._service.now, self._reader.parser.stage
-        if self._lingering:
+        if stage is Stage.IDLE and self._serving is None and not (self.output.behind or self._lingering):
+            self.deadline = self._service.idle_deadline
+        elif self._lingering:
             self.deadline = now + limits.linger_timeout_s
         elif self.output.behind:
             self.deadline = now + limits.body_timeout_s
@@ -279,10 +290,8 @@ class Connection(asyncio.Protocol):
             self.deadline = now + limits.room_timeout_s
         elif stage is Stage.BODY:
             self.deadline = now + limits.body_timeout_s
-        elif stage is Stage.HEAD:
-            self.deadline = now + limits.header_timeout_s
         else:
-            self.deadline = now + limits.idle_timeout_s
+            self.deadline = now + limits.header_timeout_s
 
     def overdue(self) -> None:
         """Give a client that kept up the minimum rate more time, and end the connection of any other."""

@@ -101,19 +101,17 @@ class Output:
         self._unread = unread
         self._reader = reader
         self._writable: asyncio.Future[None] | None = None
+        # True while the client reads more slowly than it is written to.
+        self.behind = False
         self._mark = 0  # outstanding bytes when progress was last measured
         self._held_bytes = 0  # body bytes of the answer in progress
         self.closed = False
         self.write = transport.write
 
-    @property
-    def behind(self) -> bool:
-        """True while the client reads more slowly than it is written to."""
-        return self._writable is not None
-
     def pause(self) -> None:
         """Note that the transport's buffer is above its high-water mark."""
         self._writable = asyncio.get_running_loop().create_future()
+        self.behind = True
         self._mark = self.outstanding()
         self._unread.hold(self)
 
@@ -121,6 +119,7 @@ class Output:
         """Note that the transport's buffer has drained."""
         self._wake()
         self._writable = None
+        self.behind = False
         self.keep(self._held_bytes)
 
     def close(self) -> None:

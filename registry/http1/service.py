@@ -69,4 +69,5 @@ class Service:
     def tick(self) -> None:
         """Read the clocks; called a few times a second, because reading them for each request costs."""
         self.now = self.loop.time()
+        self.idle_deadline = self.now + self.limits.idle_timeout_s
         self.date_line = date_line()

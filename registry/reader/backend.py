@@ -84,6 +84,8 @@ class ReaderBackend:
             raise UNAVAILABLE("The store is being reopened; try again soon") from error
         self._applied, mismatch = view.standing()
         self.mismatch = mismatch = mismatch or self._reported
+        if mismatch is None and self._cipher is None:
+            return view
         return served(view, mismatch, self._cipher)
 
     def undoubted_view(self) -> AppliedView:
@@ -93,6 +95,15 @@ class ReaderBackend:
             view.__exit__(None, None, None)
             raise NOT_OF_THE_LOG(self.mismatch.reason)
         return view
+
+    def moment(self) -> int | None:
+        """Return a number of the rows, see :meth:`StoreReader.moment`.
+
+        ``None`` if clients may not see the rows as they are: not yet, in doubt, or with encrypted metadata.
+        """
+        if self._serving and self.mismatch is None and self._reported is None and self._cipher is None:
+            return self._store.moment()
+        return None
 
     async def submit(self, command: Submitted, origin: Origin = NO_ORIGIN) -> Outcome:
         """Have the primary decide; the rows show the effect afterwards, because the node shares its store."""

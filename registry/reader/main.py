@@ -110,6 +110,7 @@ class Reader:
         return FastPaths(
             self._backend.undoubted_view,
             cache_max_age_s=api.cache_max_age_s,
+            moment=self._backend.moment,
             barrier=self._backend.barrier if api.cluster else None,
             local_reads=api.local_reads,
             registrations=not settings.validate_fields,

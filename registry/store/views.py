@@ -116,7 +116,10 @@ class StoreView:
     Must be short: while it lasts, none of the pages that it sees can be reused. It belongs to one thread.
     """
 
-    __slots__ = ("_blocks", "_counted", "_cursor", "_history", "_memo", "_meta", "_rows", "_txn", "get")
+    __slots__ = (
+        *("_blocks", "_counted", "_cursor", "_history", "_memo", "_meta", "_rows", "_standing", "_txn"),
+        "get",
+    )
 
     get: Callable[[bytes], bytes | None]
 
@@ -131,6 +134,7 @@ class StoreView:
         self._cursor: lmdb.Cursor[bytes] | None = None
         self._blocks: lmdb.Cursor[bytes] | None = None
         self._counted: bool | None = None
+        self._standing: Standing | None = None
         # The transaction's own method, so that a read by id is a single call into LMDB.
         self.get = self._txn.get
 
@@ -154,15 +158,17 @@ class StoreView:
 
     def applied(self) -> int:
         """Return the applied offset of the rows in this view."""
-        return self.standing().applied
+        return (self._standing or self.standing()).applied
 
     def standing(self) -> Standing:
         """Return the relation of the rows in this view to their log."""
         memo, moment = self._memo, self._txn.id()
         if memo is not None and memo[0][0] == moment:
-            return memo[0][1]
+            self._standing = standing = memo[0][1]
+            return standing
         applied = applied_of(self._txn.get(META_STATE, db=self._meta) or b"")
-        standing = Standing(applied, Mismatch.unpack(self._txn.get(META_MISMATCH, db=self._meta)))
+        mismatch = Mismatch.unpack(self._txn.get(META_MISMATCH, db=self._meta))
+        self._standing = standing = Standing(applied, mismatch)
         if memo is not None:
             memo[0] = (moment, standing)
         return standing
@@ -187,7 +193,9 @@ class StoreView:
 
     def seek(self, key: bytes) -> tuple[bytes, bytes] | None:
         """Return the first row whose key is ``key`` or greater."""
-        cursor = self._cursor or self._open_cursor()
+        cursor = self._cursor
+        if cursor is None:
+            cursor = self._open_cursor()
         return cursor.item() if cursor.set_range(key) else None
 
     def seek_back(self, key: bytes) -> tuple[bytes, bytes] | None:

@@ -101,11 +101,15 @@ def test_a_reader_serves_no_rows_before_it_is_known_whose_they_are(tmp_path: Pat
         for state in (State(False), State(False, opening=True)):
             backend.changed(state)
             assert not answers(backend)
+            assert backend.moment() is None
         backend.changed(State(False, opening=True, examined=True))
         assert answers(backend)
+        assert backend.moment() is not None
         # A finding that could not be written into the store counts too, and only another one ends it.
         for state in (State(True, mismatch=found), State(False, opening=True)):
             backend.changed(state)
+            # Answers that a reader has at hand are in doubt from this moment on.
+            assert backend.moment() is None
             assert answers(backend)
             assert backend.mismatch == found
             with pytest.raises(RegistryError, match="the topic was made anew"):
@@ -115,6 +119,7 @@ def test_a_reader_serves_no_rows_before_it_is_known_whose_they_are(tmp_path: Pat
         backend.changed(State(True))
         with backend.undoubted_view() as view:
             assert view.applied() == 0
+        assert backend.moment() is not None
 
     asyncio.run(try_it())
 

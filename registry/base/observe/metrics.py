@@ -204,9 +204,9 @@ class Observed:
 
     def __call__(self, served: Served) -> None:
         """Count one answer."""
-        request = served.request
+        request, _, status, seconds, _, route, _, _ = served
         method = "none" if request is None else _METHODS.get(request.method, "other")
-        self._requests.add(method, served.route or "none", served.status, served.seconds)
+        self._requests.add(method, route or "none", status, seconds)
         if self._access_log:
             target = "-" if request is None else request.target.decode("latin-1")
             if served.route in _WITHOUT_QUERY:

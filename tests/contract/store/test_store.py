@@ -80,6 +80,23 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Call
     reader.close()
 
 
+def test_the_number_of_a_moment_changes_with_every_commit(tmp_path: Path) -> None:
+    reader = StoreReader(tmp_path / "store")
+    assert reader.moment() is None
+    moments = []
+    for number in range(3):
+        reader.close()
+        store = opened(tmp_path)
+        store.commit([(b"a", b"%d" % number)], store.applied + 1)
+        store.close()
+        assert reader.refresh()
+        moments.append(reader.moment())
+        assert reader.moment() == moments[-1]
+    reader.close()
+    assert reader.moment() is None
+    assert len(set(moments)) == 3
+
+
 def test_rows_are_found_by_key_and_in_order(place: tuple[Callable[[], View], Commit]) -> None:
     view, commit = place
     commit([(b"b", b"2"), (b"a", b"1"), (b"ab", b""), (b"c", b"x" * 5000)])

@@ -1,0 +1,86 @@
+"""Reads by id: what each takes, counted, and that answers at hand are those of the rows as they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bench.process_costs import Processes, hooked
+from registry.reader.fast_path.reads import RecentSchemas
+from tests.support.running import PATIENT, ROOT, Registry
+
+SCHEMAS = 40
+Count = Callable[[list[int]], float]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reads")
+
+
+@pytest.fixture(scope="module")
+def profiled(folder: Path) -> Iterator[Registry]:
+    registry = Registry(folder / "data", environment=hooked(folder, ROOT)).wait()
+    yield registry
+    assert registry.stop() == 0, registry.output
+
+
+@pytest.fixture(scope="module")
+def client(profiled: Registry) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=profiled.url, timeout=PATIENT) as client:
+        for number in range(1, SCHEMAS + 1):
+            schema = json.dumps({"type": "enum", "name": f"E{number}", "symbols": ["A"]})
+            client.post(f"/subjects/s{number}/versions", json={"schema": schema}).raise_for_status()
+        yield client
+
+
+@pytest.fixture
+def calls(profiled: Registry, client: httpx.Client, folder: Path) -> Count:
+    """Return how many functions are called for one read, of the ids given."""
+    processes = Processes(profiled.process.pid)
+
+    def count(ids: list[int]) -> float:
+        def read() -> None:
+            for number in ids:
+                client.get(f"/schemas/ids/{number}").raise_for_status()
+
+        return processes.calls(folder, read).functions / len(ids)
+
+    return count
+
+
+def test_a_read_by_id_calls_few_functions(client: httpx.Client, calls: Count) -> None:
+    client.get("/schemas/ids/1")  # From here on the connection's headers are known.
+    first = calls(list(range(1, SCHEMAS + 1)))
+    for _ in range(RecentSchemas.EVERY):
+        client.get("/schemas/ids/1")
+    again = calls([1] * 5 * SCHEMAS)
+    # Besides, node and reader call some functions for themselves, a few times a second.
+    assert first < 46
+    assert again < 26
+
+
+def test_an_answer_at_hand_ends_with_the_next_write(client: httpx.Client) -> None:
+    def read() -> httpx.Response:
+        return client.get("/schemas/ids/2")
+
+    before = [read() for _ in range(3 * RecentSchemas.EVERY)][-1]
+    client.post("/subjects/more/versions", json={"schema": '"int"'}).raise_for_status()
+    after = read()
+    assert after.content == before.content
+    assert int(after.headers["x-registry-offset"]) > int(before.headers["x-registry-offset"])
+    for permanent in ("false", "true"):
+        client.delete(f"/subjects/s2?permanent={permanent}").raise_for_status()
+    assert read().status_code == 404
+
+
+def test_each_request_has_its_own_id_and_the_media_type_that_it_accepts(client: httpx.Client) -> None:
+    kinds = ("application/json", "application/vnd.schemaregistry.v1+json") * 2 * RecentSchemas.EVERY
+    answers = [client.get("/schemas/ids/3", headers={"Accept": kind}) for kind in kinds]
+    assert [each.headers["content-type"] for each in answers] == list(kinds)
+    assert len({each.headers["x-request-id"] for each in answers}) == len(kinds)
+    assert {each.content for each in answers} == {answers[0].content}
