@@ -26,8 +26,8 @@ from registry.domain.history.moment import Moment, walk
 from registry.domain.log_format.records import Entry, config_key
 from registry.domain.model import Subject
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from registry.node.past.filler import HistoryFiller
 from registry.node.past.reconstruction import PastReader, SnapshotRows
+from registry.node.past.thread import HistoryFiller
 from registry.node.replication.follower import Follower
 from registry.store.lmdb import Store
 from registry.store.open import open_store

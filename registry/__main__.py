@@ -9,7 +9,7 @@ import click
 
 from registry.cli import program
 from registry.cli.verb import LazyVerbs
-from registry.cli.verbs.table import VERBS
+from registry.cli.verbs import VERBS
 
 from . import VERSION
 

@@ -153,7 +153,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # The code that Spark's executors run, and all that they get.
     "snapshots.spark.tasks": ("registry.domain", "snapshots.format"),
     "snapshots.commands": (*_BUILDING, "snapshots.building", "snapshots.backup"),
-    "snapshots.__main__": ("registry.__main__",),
     "snapshots.spark.submit": ("registry.__main__",),
     # A client of a registry's API, for the command line.
     "registry.cli.client": ("registry.__init__",),

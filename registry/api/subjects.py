@@ -10,8 +10,8 @@ from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import formatted
-from registry.domain.queries import by_subject, entities, lists, reference_graph
-from registry.domain.queries.reference_graph import Graph, Node
+from registry.domain.queries import by_subject, entities, lists
+from registry.domain.queries.by_subject import Graph, Node
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
 from registry.domain.rows.view import Skip, View
@@ -237,7 +237,7 @@ def get_graph(call: Call, view: View) -> PendingSearch[Graph]:
 
     def search(view: View) -> Search[Graph]:
         start = yield from by_subject.find_version(view, call.subject, wanted, deleted=True)
-        return (yield from reference_graph.graph(view, start, most))
+        return (yield from by_subject.graph(view, start, most))
 
     return PendingSearch(search, lambda _, found: json_answer(_entity(found)))
 

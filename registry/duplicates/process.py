@@ -21,7 +21,7 @@ from registry.domain.lookup.duplicates import Duplicates, TooManySchemas, find_g
 from registry.domain.queries.walks import Search
 from registry.domain.rows.memory_views import MovingView
 from registry.domain.rows.view import View
-from registry.encoder.open import reader_cipher
+from registry.encoder import reader_cipher
 from registry.security.authorization.permitted_view import PermittedView, Spans
 from registry.store.layout import StoreError
 from registry.store.reader import StoreReader

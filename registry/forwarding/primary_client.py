@@ -24,8 +24,7 @@ from registry.domain.pending_command import PendingCommand
 from .authentication import Signings
 from .http2_connection import NotSent
 from .node_port import Batch, encode, outcome_of, outcomes_of
-from .peer_client import Doubtful, NotAPeer, Peer
-from .primary_connection import PrimaryConnection
+from .peer_client import Doubtful, NotAPeer, Peer, PrimaryConnection
 
 if TYPE_CHECKING:
     from registry.security.tls.contexts import PeerTls

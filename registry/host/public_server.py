@@ -12,7 +12,7 @@ from registry.api.app import details_of
 from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors, ResponseHeaders, hosts_of
 from registry.base.config.addresses import ListenAddress
-from registry.base.config.response_headers import parse
+from registry.base.config.setting_types import parse_header_rules
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Observed
 from registry.domain.schemas import describe_formats
@@ -73,7 +73,7 @@ def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> Ap
         cors_origins=words(settings.cors_origins),
         incompatible_error_code=settings.incompatible_error_code,
         keep_rule_sets=settings.keep_rule_sets,
-        response_headers=tuple(parse(settings.response_http_headers_config)),
+        response_headers=tuple(parse_header_rules(settings.response_http_headers_config)),
         allowed_hosts=hosts_of(
             words(settings.allowed_hosts), [each.host for each in settings.addresses], settings.advertise
         ),

@@ -127,7 +127,7 @@ class Candidate:
 
     def _make_election(self) -> Election:
         # Imported here: a standalone node does not need Kafka's client.
-        from .leadership.elections import election_from_settings  # noqa: PLC0415
+        from .leadership.identity import election_from_settings  # noqa: PLC0415
 
         return election_from_settings(
             self._settings, self.identity, self.reachable, alive=self.heartbeats.beat

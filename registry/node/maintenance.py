@@ -17,7 +17,7 @@ from registry.store.layout import DamagedStore, StoreError
 from registry.store.lmdb import Store
 
 from .inventory import Inventory
-from .past.filler import HistoryFiller
+from .past.thread import HistoryFiller
 from .replication.loop import FollowLoop
 from .startup.digest_check import verify_digest
 

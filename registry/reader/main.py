@@ -20,7 +20,7 @@ from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Pulse, Tally
 from registry.base.processes.child_process import REFUSED, Parent, started_by_parent
 from registry.base.processes.sockets import ListenError, listen_on_all
-from registry.encoder.open import reader_cipher
+from registry.encoder import reader_cipher
 from registry.feed.hub import Hub
 from registry.host import stop_budget
 from registry.host.public_server import (

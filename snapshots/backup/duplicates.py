@@ -21,8 +21,7 @@ from snapshots.catalogue.open import open_location
 from snapshots.format import stored
 
 from .diff_sources import RunningRegistry
-from .listing import align
-from .stores import registry_store, snapshot_store
+from .stores import align, registry_store, snapshot_store
 
 FOUND = 1
 _HEADER = ("group", "type", "guid", "id", "subject", "version")

@@ -17,8 +17,8 @@ from registry.domain.queries import versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
+from registry.encoder import keyset_store
 from registry.encoder.keyset import carry
-from registry.encoder.open import keyset_store
 from registry.log.embedded.log import EmbeddedLog
 from registry.log.kafka.open_topic import open_topic_for_command
 from snapshots.building.task import Progress, workspace

@@ -27,7 +27,7 @@ from snapshots.format.location import Location
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.verify import verify
 
-from . import diff, listing, restore
+from . import diff, restore, stores
 from .diff_sources import Content, LiveSide, RunningRegistry, SnapshotSide
 from .duplicates import print_duplicates
 from .export import OutputNotEmpty, export_files, export_lines
@@ -122,8 +122,8 @@ def _list(settings: Settings, options: dict[str, Any]) -> int:
         except CatalogueError as error:
             print(f"registrar: {error}; listing only what the location holds", file=sys.stderr)
             entries = {}
-    listed = listing.listing(open_location(settings), entries)
-    print(listing.as_json(listed) if options["json"] else listing.as_table(listed))
+    listed = stores.listing(open_location(settings), entries)
+    print(stores.as_json(listed) if options["json"] else stores.as_table(listed))
     return 0
 
 

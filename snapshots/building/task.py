@@ -17,7 +17,7 @@ from registry.base.processes import file_lock
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.lineage import too_long
 from registry.domain.rows import layout
-from registry.encoder.open import keyset_store
+from registry.encoder import keyset_store
 from registry.log.embedded.log import now_ms
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest

@@ -16,7 +16,7 @@ import pytest
 
 from deploy.local.process import freeze
 from registry.base.config.loading import Settings
-from registry.host.supervisor.announcement import banner
+from registry.host.serve import banner
 from registry.store import layout
 from registry.ui import files
 from tests.process.raw import RawClient, get, post

@@ -156,7 +156,7 @@ def write() -> str:
 
 # The boxes of the picture of imports, and the rooms in each. Within a row, from left to right.
 BOXES: Mapping[str, tuple[str, ...]] = {
-    "main, cli": ("registry.__main__", "registry.cli", "snapshots.__main__", "snapshots.spark.submit"),
+    "main, cli": ("registry.__main__", "registry.cli", "snapshots.spark.submit"),
     "reader": ("registry.reader",),
     "node": ("registry.node",),
     "snapshots.building, .spark, .backup": (

@@ -2,6 +2,9 @@
 
 A kind parses text (environment, flags) and TOML values. Invalid values raise :class:`ValueError`; the message
 for the user is the kind's ``allowed``.
+
+A comma-separated list of ``ACTION NAME:VALUE``; an item that contains a comma is in double quotes. The
+messages are those of Confluent 8.3.1.
 """
 
 from __future__ import annotations
@@ -226,5 +229,79 @@ def _read(value: object) -> str:
 SCHEDULE = Kind(
     _read,
     'a number of records, a time such as 90s, 30m, 6h or 1d, or both as in "100000,6h", or empty',
+    quoted,
+)
+
+
+ACTIONS = ("set", "add", "setDate", "addDate")
+_BY_WORD = {action.lower(): action for action in ACTIONS}
+_ITEM = re.compile(r'\s*(?:"([^"]*)"|([^",]*))\s*(?:,|$)')
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")
+_OFFSET = re.compile(r"-?[0-9]{1,15}")
+
+
+class HeaderRule(NamedTuple):
+    """An action on one header of every answer."""
+
+    action: str
+    name: str
+    # For dates: milliseconds from now.
+    value: str
+
+
+def parse_header_rules(config: str) -> tuple[HeaderRule, ...]:
+    """Parse the setting. Raises :class:`NotAllowed`."""
+    return tuple(map(_rule, _items(config)))
+
+
+def _items(config: str) -> list[str]:
+    found: list[str] = []
+    at = 0
+    while at < len(config):
+        match = _ITEM.match(config, at)
+        if match is None or match.end() == at:
+            raise NotAllowed(f"Invalid format of header config {config[at:]!r}: a double quote has no end")
+        at = match.end()
+        item = (match[1] or match[2] or "").strip()
+        if item:
+            found.append(item)
+    return found
+
+
+def _rule(item: str) -> HeaderRule:
+    words = item.split(None, 1)
+    if len(words) != 2:
+        expected = '"[ation] [header name]:[header value]"'
+        raise NotAllowed(f'Invalid format of header config "{item}". Expected: {expected}')
+    word, pair = words
+    action = _BY_WORD.get(word.lower())
+    if action is None:
+        known = ", ".join(f'"{each}"' for each in ACTIONS)
+        raise NotAllowed(f'Invalid header config action: "{word}". The action need be one of [{known}]')
+    name, colon, value = (part.strip() for part in pair.partition(":"))
+    if not colon or not name:
+        wanted = 'Expected: "[header name]:[header value]"'
+        raise NotAllowed(f'Invalid format of header name and header value pair "{pair}". {wanted}')
+    if len(name.split()) > 1:
+        raise NotAllowed(f'Invalid header name "{name}". The "[header name]" cannot contain whitespace')
+    if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
+        raise NotAllowed(f'Invalid header "{name}": it holds a character that no header can have')
+    if action.endswith("Date") and not _OFFSET.fullmatch(value):
+        raise NotAllowed(f'Invalid value of header "{name}": {action} takes milliseconds from now')
+    return HeaderRule(action, name, value)
+
+
+def _read_headers(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)  # noqa: TRY004 - one error for every value that is not allowed
+    parse_header_rules(value)
+    return value
+
+
+HEADER_CONFIG = Kind(
+    _read_headers,
+    "ACTION NAME:VALUE, where ACTION is one of set, add, setDate, addDate; several are separated by commas, "
+    "and one that contains a comma is in double quotes; or empty",
     quoted,
 )

@@ -36,10 +36,10 @@ from .addresses import (
     read_url,
     split_address,
 )
-from .response_headers import HEADER_CONFIG
 from .setting_types import (
     FILE,
     FOLDER,
+    HEADER_CONFIG,
     SCHEDULE,
     SWITCH,
     Kind,

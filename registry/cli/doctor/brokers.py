@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from typing import TypeVar
 
 from registry.base.config.settings import Settings
+from registry.cli.doctor import Finding, error, fine, unknown, warning
 from registry.log.contract import LogError
 from registry.log.kafka import permissions, producer_id, topic
 from registry.log.kafka.connection import Connections, NoAnswer, Purpose, retry_until
@@ -17,8 +18,6 @@ from registry.log.kafka.permissions import Operation
 from registry.log.kafka.requests import Cluster, Code, PartitionMetadata, code_name
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
-
-from .findings import Finding, error, fine, unknown, warning
 
 _TIMEOUT_S = 10.0
 # A difference that requests and clocks without any fault may have.

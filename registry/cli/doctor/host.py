@@ -11,12 +11,11 @@ from pathlib import Path
 
 from registry.base.config.settings import Settings
 from registry.base.processes import file_lock
+from registry.cli.doctor import Finding, error, fine, unknown, warning
 from registry.security import exposure
 from registry.security.setting_files import file_errors, url_error
 from registry.security.tls import expiry
 from registry.store.layout import read_current
-
-from .findings import Finding, error, fine, unknown, warning
 
 _GIB = 1 << 30
 # A store that is rebuilt, or a snapshot that is built, takes the space of the store once more.

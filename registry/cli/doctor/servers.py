@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from .findings import Finding, error, fine, unknown, warning
+from registry.cli.doctor import Finding, error, fine, unknown, warning
 
 _LAG_RECORDS: Final = 1000
 _OUTAGE: Final = (

@@ -20,7 +20,7 @@ from registry.cli.verb import Verb
 if TYPE_CHECKING:
     from registry.base.config.settings import Settings
     from registry.cli.client.connect import Connection
-    from registry.cli.doctor.findings import Finding
+    from registry.cli.doctor import Finding
 
 _STYLES = {"error": "bold red", "warning": "yellow", "unknown": "magenta", "fine": "green"}
 _SHOWN = ("data", "kafka", "topic")
@@ -41,7 +41,7 @@ def doctor(connection: Connection, loaded: Loaded, *, urls: str, as_json: bool) 
     Without URL, it examines this host and Kafka by the settings; give the same flags and --config as for
     "registrar serve". With the URLs of all nodes of a cluster, it examines the nodes. Nothing is changed.
     """
-    from registry.cli.doctor.findings import Severity, sorted_findings, verdict  # noqa: PLC0415 - the help needs none
+    from registry.cli.doctor import Severity, sorted_findings, verdict  # noqa: PLC0415 - the help needs none
 
     if urls:
         from .doctor_servers import examine  # noqa: PLC0415 - as above

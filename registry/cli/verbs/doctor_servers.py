@@ -15,7 +15,7 @@ from cryptography import x509
 from registry.cli.client.client import RegistryClient
 from registry.cli.client.connect import Connection
 from registry.cli.client.resources import ErrorAnswer, Node, RegistryError
-from registry.cli.doctor.findings import Finding
+from registry.cli.doctor import Finding
 from registry.cli.doctor.servers import Seen, at_one_offset, examine_servers
 
 # Rounds in which nodes are asked again until they are at one offset.

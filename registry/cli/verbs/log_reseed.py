@@ -14,8 +14,8 @@ from pathlib import Path
 from registry.base.config.settings import Settings
 from registry.cli.setting_flags import with_same_settings
 from registry.domain.queries.sensitive_metadata import has_encoded
+from registry.encoder import keyset_store
 from registry.encoder.keyset import KeysetFile, carry
-from registry.encoder.open import keyset_store
 from registry.log.contract import LogError
 from registry.log.kafka.open_topic import open_topic_for_command
 from registry.store.examination import find

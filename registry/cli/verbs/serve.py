@@ -69,6 +69,6 @@ def serve(loaded: Loaded) -> int:
 
     Exit status: 0 stopped by a signal, 1 settings or the start were refused.
     """
-    from registry.host.supervisor import serve  # noqa: PLC0415 - the help needs no server
+    from registry.host import serve  # noqa: PLC0415 - the help needs no server
 
     return serve.serve(loaded.settings, loaded.ignored, loaded.warnings)

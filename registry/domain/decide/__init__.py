@@ -37,8 +37,7 @@ from .ids import Ids
 from .own_records import decide_webhook, request_snapshot
 from .register import register
 from .scopes import delete_config, delete_mode, put_config, put_mode
-from .tags import registration
-from .version_records import registered_before
+from .version_records import registered_before, registration
 
 __all__ = ["Decision", "decide", "repeated"]
 

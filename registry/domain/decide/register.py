@@ -49,7 +49,7 @@ from . import version_records
 from .association_checks import check_not_strong
 from .decision import Decision, check_subject, check_uses, not_permitted
 from .ids import Grant, Ids
-from .tags import with_tags
+from .version_records import with_tags
 
 
 def register(

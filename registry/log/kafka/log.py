@@ -26,11 +26,10 @@ from registry.log.contract import (
 from . import producer_id, release
 from .appender import Appender
 from .connection import TRY_S, Connections, retry_until
-from .fetcher import Fetcher, headers_before
+from .fetcher import Fetcher, first_after, headers_before, read_again
 from .log_end import query_end, query_offset
 from .partition import Partition
 from .requests import EARLIEST
-from .rereading import first_after, read_again
 from .security import Security
 from .timestamps import wall_ms
 from .topic import TopicOptions, TopicState, check, open_topic

@@ -17,9 +17,8 @@ from registry.log.contract import LogError, Unreachable
 
 from . import requests
 from .connection import Connections, NoAnswer, retry_until
-from .parsed_records import records_of
 from .partition import Partition
-from .record_batches import next_offset
+from .record_batches import next_offset, records_of
 from .requests import EARLIEST, LATEST, Broker, Code, code_name
 from .security import Security
 

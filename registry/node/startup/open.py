@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from registry.base.config.settings import Settings
 from registry.base.observe.progress import announced_if_slow
 from registry.domain.queries.sensitive_metadata import has_encoded
-from registry.encoder.open import node_cipher
+from registry.encoder import node_cipher
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog
 from registry.store.examination import peek

@@ -12,7 +12,7 @@ import click
 import jsonschema
 import pytest
 
-from registry.cli.verbs.table import VERBS
+from registry.cli.verbs import VERBS
 from tests.process.cli.folder.places import running
 from tests.process.cli.running_verbs import Done, verb
 from tests.support.receiver import Receiver

@@ -555,7 +555,7 @@ async def test_a_node_whose_authority_is_removed_loses_its_connections(tmp_path:
 def test_a_node_leaves_a_primary_whose_certificate_no_longer_counts(
     tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("registry.forwarding.primary_connection.LIFE_EVERY_S", 0.05)
+    monkeypatch.setattr("registry.forwarding.peer_client.LIFE_EVERY_S", 0.05)
     authority, lasts = Authority(), dt.timedelta(seconds=3)
 
     async def leave() -> None:

@@ -14,7 +14,7 @@ from registry.domain.log_format.records import Entry, config_key
 from registry.domain.model import Subject
 from registry.domain.rows.view import Span
 from registry.log.embedded.log import EmbeddedLog
-from registry.node.past.filler import HistoryFiller
+from registry.node.past.thread import HistoryFiller
 from registry.node.replication.follower import Follower
 from registry.store import layout
 from registry.store.layout import META_HISTORY

@@ -15,9 +15,14 @@ from registry.domain.fold.fold import owner
 from registry.domain.history.moment import Moment, Row, rows_of
 from registry.domain.log_format.records import Entry, Record
 from registry.log.embedded.log import EmbeddedLog
-from registry.node.past.filler import HistoryFiller
 from registry.node.past.reconstruction import PastReader, SnapshotRows
-from registry.node.past.thread import WAITING_MAX, WAITING_OF_ONE_MAX, PastThread, Reconstructed
+from registry.node.past.thread import (
+    WAITING_MAX,
+    WAITING_OF_ONE_MAX,
+    HistoryFiller,
+    PastThread,
+    Reconstructed,
+)
 from registry.node.replication.follower import Follower
 from registry.store.lmdb import Store
 from registry.store.open import open_store

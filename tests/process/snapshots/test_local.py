@@ -26,7 +26,7 @@ from registry.domain.rows import digest, layout
 from registry.domain.rows.memory_views import DictView
 from registry.log.contract import LogError, Unreachable
 from registry.log.embedded.log import EmbeddedLog, now_ms
-from snapshots.backup import listing
+from snapshots.backup import stores
 from snapshots.building import builder, heartbeat, local
 from snapshots.building.sources import open_source, time_before
 from snapshots.building.task import BuildFailed, Progress, TooSlow, WrongRows, silent
@@ -402,7 +402,7 @@ def test_the_catalogue_reports_how_far_a_build_is(tmp_path: Path, monkeypatch: p
             wanted = BuildProgress(step, done, total)
             until(lambda: catalogue.entries()[entry.id].progress == wanted, 30, f"{wanted} in the catalogue")
             told[step] = done, total
-            shown = listing.as_table([*catalogue.entries().values()])
+            shown = stores.as_table([*catalogue.entries().values()])
             assert f"  building {wanted.percent}%  " in shown
             assert f"{entry.id} is being built: {step}, {done} of {total}" in shown
 

@@ -16,7 +16,7 @@ from registry.base.config.loading import Loaded
 from registry.cli.output import printable
 from registry.cli.setting_flags import with_same_settings, with_settings
 from registry.cli.verb import LazyVerbs, Verb
-from registry.cli.verbs.table import VERBS
+from registry.cli.verbs import VERBS
 from tests.support.running import ROOT
 
 # Lines of 100 columns on a usual screen.

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.log.contract import DamagedLog
-from registry.log.kafka import parsed_records
-from registry.log.kafka.parsed_records import records_of
-from registry.log.kafka.record_batches import runs, with_base_offset
+from registry.log.kafka import record_batches
+from registry.log.kafka.record_batches import records_of, runs, with_base_offset
 from tests.support.kafka_batches import with_header_key
 
 nullable = st.none() | st.binary(max_size=300)
@@ -47,7 +46,7 @@ def test_a_batch_is_parsed_as_by_aiokafka(said: Any, codec: int, append_time: bo
     if append_time:
         raw[22] |= 0x08
     batch: Any = MemoryRecords(bytes(raw)).next_batch()
-    assert members(parsed_records._parse(bytes(raw))) == members(batch)
+    assert members(record_batches._parse(bytes(raw))) == members(batch)
 
 
 @given(st.binary(min_size=3, max_size=20), codecs)

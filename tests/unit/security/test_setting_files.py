@@ -9,7 +9,7 @@ import pytest
 
 from registry.__main__ import main
 from registry.base.config.loading import load
-from registry.cli.doctor.findings import Severity
+from registry.cli.doctor import Severity
 from registry.cli.doctor.host import examine_host
 from registry.security.setting_files import LOOK_EVERY_S, FileChecks, file_errors
 from tests.support.certificates import DAY, Authority

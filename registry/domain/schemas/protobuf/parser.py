@@ -25,8 +25,7 @@ from .model import (
     Span,
     Word,
 )
-from .options import in_brackets, statement
-from .source import Source
+from .source import Source, in_brackets, statement
 
 _T = TypeVar("_T", Message, EnumType, Message | EnumType, Service)
 # Maximum nesting of messages. Protobuf itself reads descriptors no deeper; its compiler stops at 32.

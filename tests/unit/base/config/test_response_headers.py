@@ -6,8 +6,7 @@ import pytest
 
 from registry.api.browsers import ResponseHeaders
 from registry.base.config.loading import SettingsError, load
-from registry.base.config.response_headers import HeaderRule, parse
-from registry.base.config.setting_types import NotAllowed
+from registry.base.config.setting_types import HeaderRule, NotAllowed, parse_header_rules
 
 HEADERS = [(b"cache-control", b"no-store"), (b"x-frame-options", b"DENY")]
 
@@ -29,7 +28,7 @@ HEADERS = [(b"cache-control", b"no-store"), (b"x-frame-options", b"DENY")]
     ],
 )
 def test_rules_are_read(config: str, rules: list[tuple[str, str, str]]) -> None:
-    assert parse(config) == tuple(HeaderRule(*each) for each in rules)
+    assert parse_header_rules(config) == tuple(HeaderRule(*each) for each in rules)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +57,7 @@ def test_rules_are_read(config: str, rules: list[tuple[str, str, str]]) -> None:
 )
 def test_what_is_wrong_is_said_in_the_words_of_the_released_server(config: str, message: str) -> None:
     with pytest.raises(NotAllowed) as caught:
-        parse(config)
+        parse_header_rules(config)
     assert str(caught.value) == message
     with pytest.raises(SettingsError) as refused:
         load({"response_http_headers_config": config})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from registry.base.config.settings import Settings
 from registry.base.processes import file_lock
-from registry.cli.doctor.findings import Severity
+from registry.cli.doctor import Severity
 from registry.cli.doctor.host import _disk, _files_of_others, examine_host
 from registry.store import layout
 from tests.support.certificates import Authority

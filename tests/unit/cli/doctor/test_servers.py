@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from registry.cli.doctor.findings import Severity, fine, sorted_findings, unknown, verdict, warning
+from registry.cli.doctor import Severity, fine, sorted_findings, unknown, verdict, warning
 from registry.cli.doctor.servers import Seen, at_one_offset, examine_servers
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

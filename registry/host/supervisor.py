@@ -1,4 +1,8 @@
-"""Keeping a node and its readers running until a signal."""
+"""The parent process: starts a node and its readers, restarts those that die, stops all in order.
+
+It does nothing else, so that nothing else can bring it down. A child that refuses to start, because its data
+are damaged or its port is taken, would refuse again: then everything ends with the child's message.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,6 @@ import orjson
 from registry.base.config.settings import Settings
 from registry.base.processes.child_process import REFUSED, module_command
 from registry.host import stop_budget
-
-from .announcement import announce
 
 _TOO_MANY_PROCESSES = "the limit of processes or threads is reached (ulimit -u, TasksMax of systemd, pids)"
 _ADVICE = {
@@ -131,10 +133,18 @@ _log = logging.getLogger(__name__)
 class Supervisor:
     """Keeps the children running until a signal."""
 
-    def __init__(self, settings: Settings, endpoint: Path, report: Callable[[str], None]) -> None:
-        """``report`` gives the user the reason why the registry ends."""
-        self._settings = settings
+    def __init__(
+        self,
+        settings: Settings,
+        endpoint: Path,
+        *,
+        report: Callable[[str], None],
+        announce: Callable[[], None],
+    ) -> None:
+        """``report`` gives the user the reason why the registry ends, ``announce`` says that it serves."""
+        self._data = settings.data
         self._report = report
+        self._announce = announce
         given = pickle.dumps({"settings": settings, "endpoint": str(endpoint), "parent": os.getpid()})
         self._node = Child("node", "registry.node.main", given, self._send_restarts)
         self._readers = [
@@ -154,7 +164,7 @@ class Supervisor:
         for child in (self._node, *self._readers):
             self._keepers[child] = loop.create_task(self._keep(child))
             self._keepers[child].add_done_callback(self._run_keeper)
-        announcing = loop.create_task(self._announce())
+        announcing = loop.create_task(self._announce_once_ready())
         await self._stopping.wait()
         announcing.cancel()
         await self._stop()
@@ -189,7 +199,7 @@ class Supervisor:
             elif failures >= _FIRST_STARTS_MAX and not child.listening.is_set():
                 refusal = f"the {child.kind} ended {failures} times before it could serve ({_how(code)})"
                 if -code == signal.SIGBUS:
-                    refusal += f"; the disk may be full under {self._settings.data}"
+                    refusal += f"; the disk may be full under {self._data}"
             if refusal:
                 self._refuse(refusal)
                 return
@@ -241,11 +251,11 @@ class Supervisor:
                 child.kill()
             await asyncio.wait(late)
 
-    async def _announce(self) -> None:
+    async def _announce_once_ready(self) -> None:
         for child in self._readers:
             await child.listening.wait()
         await self._node.ready.wait()
-        announce(self._settings)
+        self._announce()
 
 
 def _how(code: int) -> str:
