@@ -23,7 +23,15 @@ from registry.domain.errors import RegistryError
 from registry.http1.answers import Answer, Answered, Later, lines
 from registry.http1.request import Client, Header, Request
 from registry.reader.read_barrier import ReadBarrier
-from registry.security.gate import FULL_ACCESS, OPEN_GATE, Access, Credentials, Gate, Permission
+from registry.security.gate import (
+    FULL_ACCESS,
+    OPEN_GATE,
+    Access,
+    Admission,
+    Credentials,
+    Gate,
+    Permission,
+)
 from registry.store.views import AppliedView
 
 from .reads import RecentSchemas, Schema, is_latest, latest_version, schema_by_id
@@ -53,6 +61,16 @@ class _Preferences(NamedTuple):
     authorization: bytes = b""
     principal: str = ""
     access: Access = FULL_ACCESS  # of the principal
+
+
+class _Admitted(NamedTuple):
+    """Preferences whose credentials the gate has known last."""
+
+    preferences: _Preferences
+    certificate: str
+    credentials: Credentials
+    admission: Admission | None
+    result: _Preferences  # with the principal
 
 
 class FastPaths:
@@ -91,6 +109,8 @@ class FastPaths:
         self._bodies = Bodies()
         self._headers: list[Header] = []
         self._preferences: _Preferences | None = self._read([])
+        nothing = _Preferences(STANDARD_KIND, b"", gzip=False)
+        self._admitted = _Admitted(nothing, "", Credentials(), None, nothing)
         self._heads: dict[tuple[bytes, bool], bytes] = {}
         self._lasting = [(b"cache-control", b"max-age=%d" % cache_max_age_s)] if cache_max_age_s else []
         # The random part of a UUID; completing it by a counter is much cheaper than another UUID.
@@ -214,11 +234,19 @@ class FastPaths:
         preferences = self._preferences
         if preferences is None or self._gate is None:
             return preferences
-        admission = self._gate.known(Credentials(preferences.authorization, client.certificate))
+        # A client's requests show the same credentials, and the gate returns the same admission for them.
+        before, certificate, credentials, known, admitted = self._admitted
+        if preferences is not before or client.certificate != certificate:
+            certificate, known = client.certificate, None
+            credentials = Credentials(preferences.authorization, certificate)
+        admission = self._gate.known(credentials)
         if admission is None:
             return None
-        media_type, request_id, gzip, *_ = preferences
-        return _Preferences(media_type, request_id, gzip, b"", admission.principal.name, admission.access)
+        if admission is not known:
+            principal, access = admission.principal.name, admission.access
+            admitted = preferences._replace(authorization=b"", principal=principal, access=access)
+            self._admitted = _Admitted(preferences, certificate, credentials, admission, admitted)
+        return admitted
 
     def _read(self, headers: list[Header]) -> _Preferences | None:
         accept, gzip = b"", False

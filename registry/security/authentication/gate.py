@@ -114,7 +114,8 @@ class AuthenticationGate:
 
     def known(self, credentials: Credentials) -> Admission | None:
         """Return the admission of credentials that were verified a short time ago."""
-        key, now = self._name(credentials), time.monotonic()
+        last = credentials.authorization is self._last and self._last != b""
+        key, now = self._last_tag if last else self._name(credentials), time.monotonic()
         found = self._known.get(key, now)
         if found is None:
             return None
