@@ -7,12 +7,12 @@ because refused clients often retry.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from registry.base.processes.cores import usable_cores
 from registry.domain.errors import UNPROCESSABLE, RegistryError
 from registry.domain.lru import Lru
 from registry.domain.parsing.querying import Unanswered
@@ -50,7 +50,7 @@ STEPS_AT_ONCE_MAX = 2_000
 # Seconds of parsing and of comparing after which a query moves to the low-priority queue.
 QUICK_S = 0.5
 QUICK_NICE, LONG_NICE = 3, 8
-LONG_MAX = max(1, min(2, (os.cpu_count() or 1) // 2))
+LONG_MAX = max(1, min(2, usable_cores() // 2))
 IDLE_S = 60.0
 # Time allowed for parsing, as a multiple of that for comparing: it grows only linearly with the length.
 READING = 4.0

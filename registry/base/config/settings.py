@@ -6,12 +6,13 @@ The names in the TOML file, in the environment (``REGISTRAR_`` and the name in c
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from registry.base.processes.cores import usable_cores
 
 from .addresses import (
     ADDRESS,
@@ -103,8 +104,7 @@ _LOCATION = Kind(
     "without credentials; or empty",
     quoted,
 )
-# 0 is read too: loading makes it 1 and says so.
-_READERS = Kind(whole(0, 256).read, "a whole number from 1 to 256")
+_READERS_MAX = 256
 _AUDIT_LOG = text(
     rf"(?!kafka:)[^\0\r\n]{{0,4096}}|kafka:{_NAME}", "the path of a file, stdout, kafka:TOPIC, or empty"
 )
@@ -113,8 +113,18 @@ _MIB = 2**20
 _GIB = 2**30
 
 
-def _cores() -> int:
-    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+def _few_readers() -> int:
+    return min(4, usable_cores())
+
+
+def _number_of_readers(value: object) -> int:
+    if value == "auto":
+        return min(_READERS_MAX, usable_cores())
+    number: int = whole(0, _READERS_MAX).read(value)  # loading makes 0 a 1 and says so
+    return number
+
+
+_READERS = Kind(_number_of_readers, f"a whole number from 1 to {_READERS_MAX}, or auto: one for each core")
 
 
 def _setting(default: Any, kind: Kind, group: str, does: str, shown: str | None = None) -> Any:
@@ -148,7 +158,7 @@ class Settings:
         Path("./data"), FOLDER, "where", "Data folder; holds the store and, without Kafka, the log"
     )
     readers: int = _setting(
-        _cores,
+        _few_readers,
         _READERS,
         "where",
         "Number of processes that serve HTTP",

@@ -15,6 +15,7 @@ from registry.base.config.loading import Settings, SettingsError, as_toml, load,
 from registry.base.config.setting_types import Schedule
 from registry.base.config.settings import PREFIX
 from registry.base.config.sources import CLIENT_NAMES, sort_variables
+from registry.base.processes.cores import usable_cores
 from registry.host.public_server import api_settings
 from registry.log.kafka.security import Security
 from registry.security.gate import Oidc
@@ -143,6 +144,7 @@ def test_what_was_meant_to_be_a_setting_is_refused(variable: str, hint: str) -> 
         ("data", "/var/lib/registrar", Path("/var/lib/registrar")),
         ("readers", "7", 7),
         ("readers", 256, 256),
+        ("readers", "auto", usable_cores()),
         ("access_log", "TRUE", True),
         ("access_log", False, False),
         ("body_bytes_max", "512 KiB", 512 * 1024),
@@ -186,7 +188,7 @@ def test_values_that_are_allowed(name: str, word: object, value: object) -> None
             for word in ("a:1", "ftp://a:1", "http://a", "http://a:1/", "http://a:1,,", "http://")
         ],
         *[("data", word) for word in ("", " ", "a\0b", 7)],
-        *[("readers", word) for word in ("-1", "257", "two", "", "1.5", "1_0", " 1", 1.0, True)],
+        *[("readers", word) for word in ("-1", "257", "two", "AUTO", "", "1.5", "1_0", " 1", 1.0, True)],
         *[("access_log", word) for word in ("yes", "1", "", 1, 0)],
         *[("body_bytes_max", word) for word in ("5MB", "1023", "2GiB", "-1", "0x10", "1.5 MiB", True, 5.0)],
         *[("request_timeout_s", word) for word in ("nan", "inf", "0", "-1", "3601", "1s", "", True)],
