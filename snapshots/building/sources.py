@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from registry.base.config.settings import Settings
@@ -18,6 +19,8 @@ ASK_S = 30.0
 _BACK = (1, 1_000, 1_000_000)
 # Places at which a log is read to estimate its size, and what is read at each.
 _LOOKS, _LOOK_RECORDS, _LOOK_BYTES = 16, 500, 256 << 10
+# What is read at once.
+_BATCH_RECORDS, _BATCH_BYTES = 4_000, 2 << 20
 # Records before an offset from which its lineage is made.
 _LINEAGE_RECORDS = 64
 
@@ -56,6 +59,8 @@ class LogSize(NamedTuple):
 
     records: int
     bytes: int
+    # The offset of the first one.
+    start: int = 0
 
 
 class Source(NamedTuple):
@@ -129,6 +134,7 @@ def estimate_size(log: ReadableLog, start: int, end: int) -> LogSize:
 
     Compaction leaves few records of many offsets. Raises :class:`registry.log.contract.LogError`.
     """
+    start = _first_offset(log, start, end)
     share, records, size = (end - start) / _LOOKS, 0.0, 0.0
     for look in range(_LOOKS):
         at = start + round(share * look)
@@ -142,7 +148,15 @@ def estimate_size(log: ReadableLog, start: int, end: int) -> LogSize:
             size += (
                 sum(len(record.key or b"") + len(record.value or b"") for record in found) * share / stretch
             )
-    return LogSize(round(records), round(size))
+    return LogSize(round(records), round(size), start)
+
+
+def _first_offset(log: ReadableLog, start: int, end: int) -> int:
+    """Return the offset of the first record from ``start`` up to ``end``; ``end`` if there is none.
+
+    Where a log's beginning is gone, only a read from 0 finds what is left. Raises as :func:`records_between`.
+    """
+    return next((record.offset for batch in batches_between(log, start, end) for record in batch), end)
 
 
 def _last_time(log: ReadableLog, start: int, end: int) -> int | None:
@@ -155,9 +169,15 @@ def records_between(log: ReadableLog, start: int, end: int) -> Iterator[Record]:
 
     Raises :class:`registry.log.contract.LogError`, also if a read times out.
     """
+    return chain.from_iterable(batches_between(log, start, end))
+
+
+def batches_between(log: ReadableLog, start: int, end: int) -> Iterator[list[Record]]:
+    """Yield the same records in batches, which may be empty."""
     while start < end:
         if not log.wait(start, ASK_S):
             raise Unreachable(f"nothing could be read from offset {start} on within {ASK_S:g} s")
-        fetched = log.read(start, 1_000, 1 << 20)
-        yield from (record for record in fetched.records if record.offset < end)
+        fetched = log.read(start, _BATCH_RECORDS, _BATCH_BYTES)
+        within = fetched.next <= end
+        yield fetched.records if within else [record for record in fetched.records if record.offset < end]
         start = fetched.next

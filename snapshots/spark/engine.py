@@ -31,8 +31,8 @@ from snapshots.spark.tasks.summaries import SummaryMessage, WrongPart, decode, l
 from . import records
 from .failures import reason
 from .ranges import places_for, plan_ranges
-from .reading import records_of, tasks_for
-from .session import open_session
+from .reading import tasks_for
+from .session import open_session, runs_here
 from .tasks import chunks, summaries, writing
 
 ENGINE = "spark"
@@ -41,8 +41,8 @@ FINDING, FOLDING, WRITING = "finding changed owners", "folding the log", "writin
 VERIFYING = "verifying the parts"
 # With more owners of records since the base, the whole log is folded instead.
 OWNERS_MAX = 1_000_000
-# A build of fewer records is over before Java's optimizing compiler pays.
-BRIEF = 300_000
+# The owners of fewer records since a base are found here, while Spark starts.
+FEW = 300_000
 # Errors of tasks, and of Spark, after which the log may be folded once more.
 _FOLDED_AGAIN = (BadChunk.__name__, WrongPart.__name__)
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
@@ -58,15 +58,14 @@ def build(task: Task, progress: Progress) -> Manifest:
     :class:`snapshots.format.stored.UnusableSnapshot` for a damaged base.
     """
     task = replace(task, size=task.log_size())
-    brief = task.log_size().records < BRIEF
     with ThreadPoolExecutor(1, "owners") as thread:
-        few = brief and task.base
+        few = task.base and task.log_size().records < FEW
         owners = (
             thread.submit(records.find_owners_here, task.source.log, task.start, task.end) if few else None
         )
         progress(STARTING, 0, 1)
         with (
-            open_session(task.settings, brief=brief, keep=KEEP in task.options) as session,
+            open_session(task.settings, keep=KEEP in task.options) as session,
             _plain_errors(task),
         ):
             progress(STARTING, 1, 1)
@@ -95,11 +94,10 @@ class _Job:
 
     def _run(self) -> Manifest:
         task = self._task
-        log = records_of(self._session, task)
         places = places_for(self._partitions)
-        bundles = records.bundled(log, self._broadcast(places))
+        bundles = records.bundled(self._session, task, self._broadcast(places))
         if task.base:
-            owners = self._owners(log)
+            owners = self._owners()
             if len(owners) > OWNERS_MAX:
                 return _Job(self._session, replace(task, base=None, size=None), self._progress).run()
             bundles = bundles.unionByName(self._base_rows(owners, task.base, places))
@@ -127,7 +125,7 @@ class _Job:
         A chunk that is lost is not folded again, because the log may have been compacted since: the job that
         needs it fails. On a cluster, two executors keep each chunk, so losing one of them does no harm.
         """
-        here = (self._context.master or "").startswith("local")
+        here = runs_here(self._context.master or "")
         level = StorageLevel.DISK_ONLY if here else StorageLevel.DISK_ONLY_2
         before = set(_kept_by(self._context))
         try:
@@ -141,12 +139,12 @@ class _Job:
                     if number not in before:
                         kept.unpersist(False)
 
-    def _owners(self, log: DataFrame) -> list[bytes]:
+    def _owners(self) -> list[bytes]:
         """Return the owners of the records, sorted; more than :data:`OWNERS_MAX` if there are too many."""
         with self._report_step(FINDING):
             if self._found:
                 return self._found.result()
-            return records.find_owners_by_spark(log, self._partitions, OWNERS_MAX)
+            return records.find_owners_by_spark(self._session, self._task, self._partitions, OWNERS_MAX)
 
     def _base_rows(self, owners: list[bytes], base: Manifest, places: list[int]) -> DataFrame:
         """Return bundles of the base's rows that folding the owners' records may read."""

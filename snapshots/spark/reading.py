@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
@@ -15,7 +14,9 @@ from registry.base.config.sources import current_secret
 from snapshots.building.sources import LogSize
 from snapshots.building.task import EngineUnavailable, Task
 
-from .embedded_source import EmbeddedLogSource
+from . import local_log
+from .local_log import Step
+from .session import runs_here
 
 RECORDS_IN_TASK, BYTES_IN_TASK = 100_000, 128 << 20
 _TASKS_MAX = 4_096
@@ -40,17 +41,19 @@ def tasks_for(size: LogSize, least: int) -> int:
     return max(least, min(_TASKS_MAX, wanted))
 
 
-def records_of(session: SparkSession, task: Task) -> DataFrame:
-    """Return the log's records from the task's start up to its end."""
+def from_log(session: SparkSession, task: Task, step: Step, columns: str) -> DataFrame:
+    """Return what ``step`` makes of the log's records from the task's start up to its end, batch by batch."""
     least = session.sparkContext.defaultParallelism
     # The log is one partition, but several tasks can read it.
     size = task.log_size()
     tasks = tasks_for(size, min(least, 1 + size.records // 1_000))
-    if not (task.settings.kafka or (session.sparkContext.master or "").startswith("local")):
+    settings = task.settings
+    if runs_here(session.sparkContext.master or ""):
+        where = local_log.stretches(settings, task.source.log.identity, size.start, task.end, tasks)
+        return session.range(0, tasks, 1, tasks).mapInArrow(partial(local_log.read, where, step), columns)
+    if not settings.kafka:
         raise EngineUnavailable("the log is on this host: only a Spark that runs here (local) can read it")
-    if task.settings.kafka:
-        return _kafka(session, task, tasks)
-    return _read_embedded(session, task, tasks)
+    return _kafka(session, task, tasks).mapInArrow(step, columns)
 
 
 def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
@@ -71,14 +74,6 @@ def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
         },
     )
     return reader.load().select("key", "offset", sql.unix_millis("timestamp").alias("ts"), "value")
-
-
-def _read_embedded(session: SparkSession, task: Task, tasks: int) -> DataFrame:
-    with suppress(AnalysisException):  # It is registered already.
-        session.dataSource.register(EmbeddedLogSource)
-    path = str(Path(task.settings.data, "log").absolute())
-    reader = session.read.format(EmbeddedLogSource.name())
-    return reader.options(path=path, start=task.start, end=task.end, tasks=tasks).load()
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:

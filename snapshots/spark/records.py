@@ -5,18 +5,20 @@ from __future__ import annotations
 from functools import partial
 
 from pyspark import Broadcast
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from registry.domain.fold.fold import owner as owner_of
 from snapshots.building.sources import ReadableLog, records_between
+from snapshots.building.task import Task
 
+from .reading import from_log
 from .tasks.bundles import BUNDLES, read
 from .tasks.owned_records import OWNERS, owners_of
 
 
-def bundled(log: DataFrame, places: Broadcast[list[int]]) -> DataFrame:
+def bundled(session: SparkSession, task: Task, places: Broadcast[list[int]]) -> DataFrame:
     """Return the log's records in bundles; ``places``: a number for each task that folds."""
-    return log.mapInArrow(partial(read, places), BUNDLES)
+    return from_log(session, task, partial(read, places), BUNDLES)
 
 
 def ordered(bundles: DataFrame, partitions: int) -> DataFrame:
@@ -33,7 +35,9 @@ def find_owners_here(log: ReadableLog, start: int, end: int) -> list[bytes]:
     return sorted({owner_of(record.key) for record in records_between(log, start, end)})
 
 
-def find_owners_by_spark(log: DataFrame, partitions: int, most: int) -> list[bytes]:
+def find_owners_by_spark(session: SparkSession, task: Task, partitions: int, most: int) -> list[bytes]:
     """Return the owners of the records, sorted; if there are more than ``most``, any ``most + 1`` of them."""
-    owners = log.mapInArrow(owners_of, OWNERS).repartition(partitions, "owner").distinct().limit(most + 1)
+    owners = (
+        from_log(session, task, owners_of, OWNERS).repartition(partitions, "owner").distinct().limit(most + 1)
+    )
     return sorted(owners.toArrow().column("owner").to_pylist())

@@ -38,20 +38,12 @@ _SQL = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
 }
-_BRIEF_SQL = {
-    # For little work, compiling code takes longer than running without.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+# On one machine, Java handles a few thousand pieces and no records: compiling for them takes longer than
+# running without.
+_SQL_HERE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _QUIET = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
 # By default, Java runs a full collection after loading 21 MB of classes, in the middle of the work.
-_JVM = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
-# Builds end before full optimization of all warm code pays, so only the hottest code gets it, or none.
-_BRIEF = "-XX:TieredStopAtLevel=1"
-_LONG = (
-    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
-    " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
-)
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -XX:MetaspaceSize=256m"
 # Freed bytes that workers keep: otherwise the system would zero new pages for every part.
 _KEPT = str(1 << 30)
 _SECRETS = "(?i)secret|password|token|access[.]?key|jaas|keystore"
@@ -65,11 +57,11 @@ _kept: set[SparkContext] = set()
 
 
 @contextmanager
-def open_session(settings: Settings, *, brief: bool = False, keep: bool = False) -> Iterator[SparkSession]:
+def open_session(settings: Settings, *, keep: bool = False) -> Iterator[SparkSession]:
     """Open a session for a ``with`` block: one that runs, as that of ``spark-submit``, else a new one.
 
-    ``brief``: for little work, without Java's optimizing compiler. ``keep``: leave the session running for
-    the next call, unless the block fails: what a failed build has left in it must not harm the next one.
+    ``keep``: leave the session running for the next call, unless the block fails: what a failed build has
+    left in it must not harm the next one.
     Raises :class:`..task.BuildFailed` if there is no Java, no connector or no such Spark.
     """
     # It logs every connection that it closes, and traces of those that Java closes.
@@ -78,13 +70,13 @@ def open_session(settings: Settings, *, brief: bool = False, keep: bool = False)
     session = _running()
     own = session is None or session.sparkContext in _kept
     if session is None:
-        conf = session_conf(settings, brief=brief and not keep)
+        conf = session_conf(settings)
         _set_environment(conf)
         session = _start(conf, settings.snapshots_spark_start_timeout_s)
     _kept.clear()
     succeeded = False
     try:
-        with _with_settings(session, _sql(settings, brief=brief)):
+        with _with_settings(session, _sql(session, settings)):
             yield session
         succeeded = True
     finally:
@@ -116,7 +108,7 @@ def _start(conf: Mapping[str, str], limit_s: float) -> SparkSession:
     try:
         with time_limit(limit_s, EngineUnavailable(_not_started(conf, limit_s))):
             session = SparkSession.builder.config(map=dict(conf)).getOrCreate()
-            if not _runs_here(conf["spark.master"]):
+            if not runs_here(conf["spark.master"]):
                 # It waits for the first executor.
                 session.range(1, numPartitions=1).count()
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
@@ -130,7 +122,7 @@ def _start(conf: Mapping[str, str], limit_s: float) -> SparkSession:
 
 
 def _not_started(conf: Mapping[str, str], limit_s: float) -> str:
-    if _runs_here(conf["spark.master"]):
+    if runs_here(conf["spark.master"]):
         return f"Spark did not start within {limit_s:g} s (snapshots_spark_start_timeout_s)"
     return (
         f"Spark had no executor within {limit_s:g} s (snapshots_spark_start_timeout_s): check that "
@@ -139,8 +131,9 @@ def _not_started(conf: Mapping[str, str], limit_s: float) -> str:
     )
 
 
-def _runs_here(where: str) -> bool:
-    return where.startswith("local")
+def runs_here(where: str) -> bool:
+    """Return whether a Spark master means this machine alone."""
+    return where == "local" or where.startswith("local[")
 
 
 def _kill_java() -> None:
@@ -198,7 +191,7 @@ def _load_ahead() -> None:
         importlib.import_module("pandas")
 
 
-def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
+def session_conf(settings: Settings) -> dict[str, str]:
     """Return Spark's configuration; the user's settings override all others.
 
     Raises :class:`..task.BuildFailed` if the connector is not available, or if ``snapshots_spark_conf`` is
@@ -217,19 +210,18 @@ def session_conf(settings: Settings, *, brief: bool = False) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _QUIET,
     }
     given = given_conf(settings.snapshots_spark_conf)
-    if _runs_here(where):
-        conf |= _on_this_machine(where, _BRIEF if brief else _LONG)
-    if settings.kafka and not {"spark.jars", "spark.jars.packages"} & given.keys():
+    if runs_here(where):
+        conf |= _on_this_machine(where)
+    elif settings.kafka and not {"spark.jars", "spark.jars.packages"} & given.keys():
         conf |= connector.conf(settings)
     return conf | given
 
 
-def _sql(settings: Settings, *, brief: bool) -> dict[str, str]:
+def _sql(session: SparkSession, settings: Settings) -> dict[str, str]:
     """Return the SQL settings of one build, without those that the user has set."""
     given = given_conf(settings.snapshots_spark_conf)
-    return {
-        name: value for name, value in (_SQL | _BRIEF_SQL if brief else _SQL).items() if name not in given
-    }
+    wanted = _SQL | _SQL_HERE if runs_here(session.sparkContext.master or "") else _SQL
+    return {name: value for name, value in wanted.items() if name not in given}
 
 
 def given_conf(text: str) -> dict[str, str]:
@@ -244,7 +236,7 @@ def given_conf(text: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
+def _on_this_machine(where: str) -> dict[str, str]:
     # By default, Spark on one machine fails when a task fails once.
     tried = f"{where[:-1]},{_TRIES}]" if where.endswith("]") and "," not in where and "[" in where else where
     return {
@@ -253,8 +245,9 @@ def _on_this_machine(where: str, compiled: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_QUIET} {_JVM} {compiled}",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {_QUIET} {_JVM}",
         "spark.executorEnv.PYTHONPATH": str(shipping.SOURCES),
+        "spark.python.daemon.module": "snapshots.spark.daemon",
         "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",
         "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": _KEPT,
         "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": _KEPT,
@@ -265,7 +258,7 @@ def _set_environment(conf: Mapping[str, str]) -> None:
     """Set the environment variables that Spark reads before there is a session."""
     if "spark.pyspark.python" not in conf:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if conf["spark.master"].startswith("local"):
+    if runs_here(conf["spark.master"]):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if conf["spark.master"].startswith("sc:") or "SPARK_REMOTE" in os.environ:
         raise EngineUnavailable(
@@ -299,7 +292,7 @@ def _with_settings(session: SparkSession, sql: Mapping[str, str]) -> Iterator[Sp
     for name, value in sql.items():
         session.conf.set(name, value)
     try:
-        if not (session.sparkContext.master or "").startswith("local"):
+        if not runs_here(session.sparkContext.master or ""):
             _ship(session.sparkContext)
         yield session
     finally:

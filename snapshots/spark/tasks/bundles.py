@@ -7,8 +7,10 @@ that folds. There, bundles come by their first record, and are merged.
 
 from __future__ import annotations
 
+import gc
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,9 +43,20 @@ _TAIL = np.dtype([("version", ">u4"), ("offset", ">u8")])
 _NOTHING = pa.scalar(b"", pa.binary())
 
 
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause Python's collector of cycles: there are none, and looking for some takes a fifth of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def read(shared: Shared[Sequence[int]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn records of the log into bundles; ``shared``: a place for each task that folds."""
-    return bundled(map(owned, batches), shared.value)
+    with collector_paused():
+        yield from bundled(map(owned, batches), shared.value)
 
 
 def bundled(batches: Iterable[pa.RecordBatch], places: Sequence[int]) -> Iterator[pa.RecordBatch]:

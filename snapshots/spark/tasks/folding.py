@@ -8,7 +8,6 @@ are then the last records of one version's keys, and a row for each other key of
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from operator import itemgetter
@@ -49,16 +48,12 @@ def fold_bundles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn records and rows of the base into chunks, and a summary at the end."""
-    # There are no reference cycles, and looking for some would take a fifth of the time.
-    gc.disable()
-    try:
+    with bundles.collector_paused():
         summary = FoldSummary()
         for run in _runs(_changes(batches)):
             for chunk in chunks_of(run, summary):
                 yield folded(chunk)
         yield summarize(summary)
-    finally:
-        gc.enable()
 
 
 def _runs(pieces: Iterable[Columns]) -> Iterator[Columns]:

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from hypothesis import Phase, given, settings
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
@@ -44,7 +44,7 @@ from snapshots.spark import engine
 from snapshots.spark.engine import build
 from snapshots.spark.ranges import places_for
 from snapshots.spark.session import open_session
-from tests.support.kafka_topics import make_topic
+from tests.support.kafka_topics import admin, make_topic
 from tests.support.running import ROOT, until
 from tests.support.sample_snapshots import files_of, rows_in, task
 from tests.unit.random_logs import covering, fold, logs, rows_of
@@ -222,14 +222,27 @@ def test_what_spark_builds_is_what_the_plain_fold_builds(
     base = build(opened(kafka, topic, base_end), silent)
     check(base, local.build(opened(kafka, topic, base_end), silent), opened(kafka, topic, end), log)
     plain = local.build(opened(kafka, topic, end), silent)
-    for based, brief in pairs:
+    for based, few in pairs:
         on = base if based else None
-        monkeypatch.setattr(engine, "BRIEF", end if brief else 0)
+        monkeypatch.setattr(engine, "FEW", end if few else 0)
         made = build(opened(kafka, topic, end, on), silent)
         check(made, plain, opened(kafka, topic, end), log)
         assert (made.engine, made.base, made.offset) == ("spark", on.id if on else "", end)
     assert len(plain.parts) > 3, "the log is made so that rows begin parts"
     assert {part.first for part in base.parts} - {part.first for part in plain.parts}, "and so that they join"
+
+
+def test_a_log_whose_beginning_is_gone_is_read_from_what_is_left(
+    spark: SparkSession, kafka: Broker, opened: Callable[..., Task]
+) -> None:
+    topic = make_topic(kafka.address, {"cleanup.policy": "delete", "retention.ms": "-1"})
+    log = numbered([entry(number) for number in range(60)])
+    produced(kafka.address, topic, log)
+    admins = admin(kafka.address)
+    for done in admins.delete_records([TopicPartition(topic, 0, 40)]).values():
+        assert done.result(30).low_watermark == 40
+    made = build(opened(kafka, topic, len(log)), silent)
+    check(made, local.build(opened(kafka, topic, len(log)), silent), opened(kafka, topic, len(log)), log[40:])
 
 
 def test_spark_puts_each_place_into_a_partition_of_its_own(spark: SparkSession) -> None:

@@ -38,6 +38,8 @@ def test_spark_logs_in_with_tokens_and_prints_no_secret(tmp_path: Path) -> None:
             "KAFKA_SASL_OAUTHBEARER_CLIENT_ID": CLIENT_ID,
             "KAFKA_SASL_OAUTHBEARER_CLIENT_SECRET": CLIENT_SECRET,
             "SNAPSHOTS": str(tmp_path / "snapshots"),
+            # Executors on other machines read by Java's client; this is the smallest such cluster.
+            "SNAPSHOTS_SPARK_MASTER": "local-cluster[1,1,1024]",
         }
         environment = os.environ | {f"REGISTRAR_{name}": value for name, value in settings.items()}
         command = [sys.executable, "-m", "registry", "snapshot", "build", "--engine", "spark"]

@@ -15,7 +15,7 @@ from snapshots.spark.session import open_session
 
 said = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf="spark.sql.codegen.wholeStage=true")
 for _ in range(2):
-    with open_session(said, brief=True) as session:
+    with open_session(said) as session:
         names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
         print(*map(session.conf.get, names), session.range(3).count())
 """

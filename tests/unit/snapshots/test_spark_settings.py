@@ -91,17 +91,14 @@ def test_msk_iam_asks_for_the_jar_that_java_needs() -> None:
 
 def test_what_the_user_says_of_spark_counts_most() -> None:
     said = "spark.driver.memory=4g spark.x='a b' spark.jars=/opt/own.jar"
-    conf = session_conf(Settings(kafka="broker:9092", snapshots_spark_conf=said))
+    given = Settings(snapshots_spark_master="spark://host:7077", kafka="broker:9092")
+    conf = session_conf(replace(given, snapshots_spark_conf=said, snapshots_spark_master="local[*]"))
     assert conf["spark.driver.memory"] == "4g"
     assert conf["spark.x"] == "a b"
     assert conf["spark.jars"] == "/opt/own.jar"
     assert conf["spark.master"] == "local[*,3]", "a task that fails is tried again"
-    assert "TieredStopAtLevel" not in conf["spark.driver.extraJavaOptions"]
-    brief = session_conf(Settings(), brief=True)
-    assert "TieredStopAtLevel=1" in brief["spark.driver.extraJavaOptions"]
-    assert "connector" not in str(session_conf(Settings())), "the embedded log needs none"
     packages = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.9"
-    conf = session_conf(Settings(kafka="broker:9092", snapshots_spark_packages=packages))
+    conf = session_conf(replace(given, snapshots_spark_packages=packages))
     assert conf["spark.jars.packages"] == packages
     assert "spark.jars" not in conf
     conf = session_conf(Settings(snapshots_spark_master="spark://host:7077"))
@@ -110,18 +107,18 @@ def test_what_the_user_says_of_spark_counts_most() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "said", "found"),
     [
-        ("local[*]", ""),
-        ("local[*]", "spark.driver.extraClassPath=/opt/own.jar"),
-        ("spark://host:7077", ""),
+        ("spark://host:7077", "", ["spark.jars"]),
+        ("spark://host:7077", "spark.driver.extraClassPath=/opt/own.jar", ["spark.jars"]),
+        ("local[*]", "", []),
     ],
-    ids=["this machine", "the user's own class path", "a cluster"],
+    ids=["a cluster", "the user's own class path", "this machine, where no connector reads"],
 )
-def test_spark_gets_its_connector(where: str, said: str) -> None:
+def test_spark_gets_its_connector(where: str, said: str, found: list[str]) -> None:
     given = Settings(kafka="broker:9092", snapshots_spark_master=where, snapshots_spark_conf=said)
     conf = session_conf(given)
-    assert [key for key in conf if "spark-sql-kafka" in conf[key]] == ["spark.jars"]
+    assert [key for key in conf if "spark-sql-kafka" in conf[key]] == found
     assert given_conf(said).items() <= conf.items()
 
 
@@ -168,7 +165,7 @@ def test_of_a_spark_that_is_not_known_the_connector_has_the_same_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pyspark.__version__", "4.9.2")
-    conf = session_conf(Settings(kafka="broker:9092"))
+    conf = session_conf(Settings(kafka="broker:9092", snapshots_spark_master="yarn"))
     assert conf["spark.jars.packages"] == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.9.2"
     assert "spark.jars" not in conf
 
