@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
-from starlette.types import Scope
 
 from registry.domain.model import Subject
 from registry.domain.queries import scope
-from registry.security.client_address import TrustedProxies
 from registry.security.gate import (
     OPEN_GATE,
     STRANGER,
@@ -29,6 +27,7 @@ from .backend import Backend
 from .operations import Call, Operation
 from .parameters import word
 from .permissions import OPEN
+from .request_context import RequestContext
 
 # For load balancers, monitoring and tools that read the API's description, by their segments.
 OPEN_PATHS = frozenset({
@@ -43,41 +42,23 @@ WELCOME_PATH = ("me",)
 class Entrance:
     """Admits requests by the gate, unless their path is open."""
 
-    def __init__(self, gate: Gate, *, open_paths: bool, proxies: TrustedProxies) -> None:
+    def __init__(self, gate: Gate, *, open_paths: bool) -> None:
         self._gate = gate
         self._open = OPEN_PATHS if open_paths else frozenset()
-        self._proxies = proxies
 
-    def address(self, scope: Scope) -> str:
-        """Return the client's address, as trusted proxies name it; empty if it has none."""
-        client = scope.get("client")
-        return self._proxies.client(client[0], scope["headers"]) if client else ""
-
-    async def admit(self, scope: Scope, segments: tuple[str, ...]) -> Admission:
+    async def admit(self, context: RequestContext, segments: tuple[str, ...]) -> Admission:
         """Return the admission of a request. Raises :class:`~registry.domain.errors.RegistryError`."""
         if segments in self._open:
             return await OPEN_GATE.admit(Credentials())
-        credentials = _credentials_of(scope)
-        known = self._gate.known(credentials)
+        known = self._gate.known(context.peer)
         if known is not None:
             return known
         try:
-            return await self._gate.admit(self.credentials(scope))
+            return await self._gate.admit(context.credentials)
         except Refused as error:
             if isinstance(error, NoCredentials) and segments == WELCOME_PATH:
                 return STRANGER
-            raise _for_pages(error) if _from_script(scope["headers"]) else error from None
-
-    def credentials(self, scope: Scope) -> Credentials:
-        """Return the credentials of a request, with its client's address."""
-        return _credentials_of(scope)._replace(address=self.address(scope))
-
-
-def _credentials_of(scope: Scope) -> Credentials:
-    headers, client, tls = scope["headers"], scope.get("client"), scope.get("extensions", {}).get("tls", {})
-    # Two headers are no valid one: proxies and this server could disagree about which of them counts.
-    authorization = b", ".join([value for name, value in headers if name == b"authorization"])
-    return Credentials(authorization, tls.get("principal", ""), client[0] if client else "")
+            raise _for_pages(error) if _from_script(context.fields) else error from None
 
 
 def _from_script(headers: Iterable[tuple[bytes, bytes]]) -> bool:

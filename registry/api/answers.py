@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import uuid
 import zlib
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
@@ -17,6 +16,7 @@ from registry.domain.errors import RegistryError
 from registry.feed.contract import Stream
 
 from .media_types import PLAIN, PRODUCED
+from .request_context import request_id
 
 Header = tuple[bytes, bytes]
 
@@ -39,16 +39,18 @@ _GZIP_WINDOW = 31  # the largest window, and gzip's header and trailer
 _RETRY_CODES = frozenset({503, 50003, 50004})
 
 
-def request_id(headers: Iterable[Header]) -> bytes:
-    """Return ``X-Request-ID``: the request's if there is exactly one, not blank, else a new UUID."""
-    given = [value.strip() for name, value in headers if name == b"x-request-id"]
-    return given[0] if len(given) == 1 and given[0] else str(uuid.uuid4()).encode()
+def with_standard(headers: Iterable[Header], request_id: bytes, offset: int) -> list[Header]:
+    """Return the headers of an answer with those that every answer has; ``offset``: the applied one."""
+    own = list(headers)
+    names = {name for name, _ in own}
+    own += [each for each in STANDARD_HEADERS if each[0] not in names]
+    own += ((b"x-request-id", request_id), (b"x-registry-offset", b"%d" % offset))
+    return own
 
 
-def common_headers(request: Iterable[Header], offset: int) -> tuple[Header, ...]:
+def common_headers(request: Iterable[Header], offset: int) -> list[Header]:
     """Return the headers of every answer to a request with these headers; ``offset``: the applied one."""
-    own = ((b"x-request-id", request_id(request)), (b"x-registry-offset", b"%d" % offset))
-    return (*STANDARD_HEADERS, *own)
+    return with_standard((), request_id(request), offset)
 
 
 class Answer(NamedTuple):
@@ -89,6 +91,17 @@ def refusal(error: RegistryError, headers: tuple[Header, ...] = ()) -> Answer:
     return Answer(error_body(error.code, error.message), error.status, headers)
 
 
+async def compressed(answer: Answer, request: Iterable[Header]) -> Answer:
+    """Return a whole answer compressed, if that is worth it and the client takes it."""
+    body = answer.body
+    if len(body) < GZIP_BYTES_MIN:
+        return answer
+    headers = (*answer.headers, (b"vary", b"accept-encoding"))
+    if _takes_gzip(request):
+        body, headers = await _compress(body), (*headers, (b"content-encoding", b"gzip"))
+    return answer._replace(body=body, headers=headers)
+
+
 async def send_answer(
     answer: Answer, scope: Scope, send: Send, media_type: bytes = PRODUCED[0], receive: Receive | None = None
 ) -> None:
@@ -96,18 +109,17 @@ async def send_answer(
 
     A streamed answer needs ``receive`` to notice that the client has disconnected.
     """
+    if answer.rest is None:
+        answer = await compressed(answer, scope["headers"])
     body, rest, headers = answer.body, answer.rest, [*answer.headers]
     packer = None
     if body:
         headers.append((b"content-type", answer.media_type or media_type))
-        if len(body) >= GZIP_BYTES_MIN or rest is not None:
+        if rest is not None:
             headers.append((b"vary", b"accept-encoding"))
             if _takes_gzip(scope["headers"]):
                 headers.append((b"content-encoding", b"gzip"))
-                if rest is None:
-                    body = await _compress(body)
-                else:
-                    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+                packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     if answer.hold is not None:
         headers.append((b"content-type", answer.media_type or media_type))
     elif answer.status not in (204, 304) and rest is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -20,12 +20,23 @@ from registry.workers.pool import Pool
 
 from . import auditing, request_target
 from .admission import Entrance
-from .answers import STANDARD_HEADERS, Answer, Disconnected, error_body, refusal, request_id, send_answer
-from .auditing import ERROR_CODE, Audit
+from .answers import (
+    Answer,
+    Disconnected,
+    Header,
+    compressed,
+    error_body,
+    refusal,
+    send_answer,
+    with_standard,
+)
+from .auditing import Audit
 from .backend import ApiSettings, Backend
 from .browsers import Cors, PageGuard, ResponseHeaders
 from .list_slices import Lists
-from .resource import STATE, Resource
+from .media_types import PRODUCED
+from .request_context import STATE, RequestContext
+from .resource import Resource
 from .routes import operations
 from .worker_queries import WorkerQueries
 
@@ -44,7 +55,7 @@ def create_app(
     console: Console | None = None,
     hub: Hub | None = None,
     searches: Searches | None = None,
-) -> ASGIApp:
+) -> Gateway:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
     ``gate`` admits requests. ``audit`` takes the entries of writes and refusals. ``console`` is served at
@@ -63,26 +74,25 @@ def create_app(
     ]
     guard = PageGuard(settings.allowed_hosts, settings.cors_origins)
     extra = ResponseHeaders(settings.response_headers)
-    proxies = TrustedProxies(settings.trusted_proxies)
-    entrance = Entrance(gate, open_paths=settings.open_paths, proxies=proxies)
+    router = Router(resources)
     return Gateway(
-        Router(resources),
+        router,
         backend=backend,
         cors=cors,
         guard=guard,
         extra=extra,
-        entrance=entrance,
+        entrance=Entrance(gate, open_paths=settings.open_paths),
+        proxies=TrustedProxies(settings.trusted_proxies),
         audit=audit,
         console=console,
+        router=router,
     )
 
 
 def details_of(scope: Mapping[str, Any]) -> tuple[str, bytes, str]:
     """Return the path's template, the request id and the principal of a request that was served."""
-    state = scope.get(STATE, {})
-    admission = state.get("admission")
-    principal = "" if admission is None else admission.principal.name
-    return state.get("route", ""), state.get("request_id", "").encode("latin-1"), principal
+    context: RequestContext | None = scope.get(STATE)
+    return ("", b"", "") if context is None else (context.route, context.request_id, context.principal)
 
 
 class Gateway:
@@ -100,10 +110,15 @@ class Gateway:
         guard: PageGuard,
         extra: ResponseHeaders,
         entrance: Entrance,
+        proxies: TrustedProxies,
         audit: Audit | None,
         console: Console | None = None,
+        router: Router | None = None,
     ) -> None:
+        """Serve ``app``; ``router``: the one that answers what the fast path hands over."""
         self._app = app
+        self._router = router
+        self._proxies = proxies
         self._console = console
         self._extra = extra
         self._backend = backend
@@ -114,9 +129,11 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
-        sender = _Sender(scope, self._backend, self._cors, self._extra, send, partial(self._record, scope))
+        context = RequestContext.of(scope, self._proxies)
+        cors = self._cors.headers(context.fields, options=context.method == "OPTIONS")
+        sender = _Sender(context, self._backend, cors, self._extra, send, partial(self._record, context))
         try:
-            await self._serve(scope, receive, sender)
+            await self._serve(context, scope, receive, sender)
         except Disconnected:
             return
         except Exception:
@@ -126,36 +143,54 @@ class Gateway:
             await send_answer(_INTERNAL_ERROR, scope, sender)
         finally:
             if not sender.started:
-                self._record(scope, 0)
+                self._record(context, 0)
 
-    def _record(self, scope: Scope, status: int) -> Awaitable[None] | None:
+    async def answer(self, resource: Resource, context: RequestContext) -> Answer:
+        """Return the answer to a request that the fast path has parsed, admitted and routed (:meth:`find`).
+
+        It is whole, and lacks the headers that every answer has.
+        """
+        try:
+            answer = await compressed(await resource.answer(context), context.fields)
+        except Exception:
+            _log.exception("unexpected error in %s %s", context.method, context.shown_path)
+            answer = _INTERNAL_ERROR
+        # Before the answer is sent, so that no acknowledged write lacks its entry.
+        if (recorded := self._record(context, answer.status)) is not None:
+            await recorded
+        return answer
+
+    def find(self, method: str, segments: Sequence[str]) -> Route | None:
+        """Return what answers a request of the fast path; ``None`` if only the application can."""
+        route = None if self._router is None else self._router.find(segments)
+        return route if route is not None and route.resource.takes(method) else None
+
+    def _record(self, context: RequestContext, status: int) -> Awaitable[None] | None:
         if self._audit is None:
             return None
-        found = auditing.entries(scope, scope[STATE], status, self._entrance.address(scope))
+        found = auditing.entries(context, status)
         return self._audit(found) if found else None
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raw_path = scope.get("raw_path") or scope["path"].encode()
+    async def _serve(self, context: RequestContext, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            self._guard.check(scope["method"], scope["headers"])
-            wanted = request_target.parse(raw_path.partition(b"?")[0], scope.get("query_string", b""))
+            self._guard.check(context.method, context.fields)
+            wanted = request_target.parse(context.raw_path, context.query)
             if self._console is not None and self._console.serves(scope, wanted.segments):
-                scope[STATE]["route"] = ROUTE
+                context.route = ROUTE
                 await self._console.serve(scope, wanted.segments, send)
                 return
-            scope[STATE]["credentials"] = partial(self._entrance.credentials, scope)
-            scope[STATE]["target"] = request_target.in_context(scope["method"], wanted)
-            if scope["method"] != "OPTIONS":  # browsers send no credentials with a preflight
-                scope[STATE]["admission"] = await self._entrance.admit(scope, wanted.segments)
+            context.target = request_target.in_context(context.method, wanted)
+            if context.method != "OPTIONS":  # browsers send no credentials with a preflight
+                context.admission = await self._entrance.admit(context, wanted.segments)
         except RegistryError as error:
-            scope[STATE][ERROR_CODE] = error.code
+            context.error_code = error.code
             headers = error.headers if isinstance(error, Refused) else ()
             await send_answer(refusal(error, headers), scope, send)
             return
         await self._app(scope, receive, send)
 
 
-_INTERNAL_ERROR = Answer(error_body(500, "Internal Server Error"), 500)
+_INTERNAL_ERROR = Answer(error_body(500, "Internal Server Error"), 500, media_type=PRODUCED[0])
 
 
 class _Sender:
@@ -163,9 +198,9 @@ class _Sender:
 
     def __init__(
         self,
-        scope: Scope,
+        context: RequestContext,
         backend: Backend,
-        cors: Cors,
+        cors: tuple[Header, ...],
         extra: ResponseHeaders,
         send: Send,
         record: Callable[[int], Awaitable[None] | None],
@@ -175,9 +210,8 @@ class _Sender:
         self._extra = extra
         self._send = send
         self._backend = backend
-        self._request_id = request_id(scope["headers"])
-        self._state = scope[STATE] = {"request_id": self._request_id.decode("latin-1")}
-        self._cors = cors.headers(scope["headers"], options=scope["method"] == "OPTIONS")
+        self._context = context
+        self._cors = cors
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -186,16 +220,11 @@ class _Sender:
             self.started = True
             if recorded is not None:
                 await recorded
-            headers = list(message["headers"])
-            names = {name for name, _ in headers}
-            headers += (each for each in STANDARD_HEADERS if each[0] not in names)
-            headers.append((b"x-request-id", self._request_id))
             # Read after the rows: clients may require later answers to include the log up to this offset.
-            offset = self._state.get("offset")
+            offset = self._context.offset
             offset = self._backend.applied() if offset is None else offset
-            headers.append((b"x-registry-offset", b"%d" % offset))
-            headers += self._cors
-            message = {**message, "headers": self._extra.applied(headers)}
+            headers = with_standard(message["headers"], self._context.request_id, offset)
+            message = {**message, "headers": self._extra.applied([*headers, *self._cors])}
         try:
             await self._send(message)
         except OSError as error:  # raised by ASGI servers if the client has disconnected
@@ -205,6 +234,13 @@ class _Sender:
 class _Leaf(NamedTuple):
     resource: Resource
     names: tuple[str, ...]  # of the path's parameters, in order
+
+
+class Route(NamedTuple):
+    """The resource that a path leads to, and the parameters in the path."""
+
+    resource: Resource
+    path: dict[str, str]
 
 
 _VARIABLE, _END = None, ()
@@ -230,17 +266,24 @@ class Router:
             node[_END] = _Leaf(resource, tuple(names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the resource; a fixed segment takes precedence over a parameter."""
+        """Call the resource."""
+        context: RequestContext = scope[STATE]
+        assert context.target is not None
+        route = self.find(context.target.segments)
+        if route is None:
+            await send_answer(refusal(NOT_FOUND()), scope, send)
+            return
+        context.path = route.path
+        await route.resource(context, scope, receive, send)
+
+    def find(self, segments: Sequence[str]) -> Route | None:
+        """Return the resource; a fixed segment takes precedence over a parameter."""
         node, values = self._tree, []
-        for segment in scope[STATE]["target"].segments:
+        for segment in segments:
             child = node.get(segment)
             if child is None:
                 child = node.get(_VARIABLE, {})
                 values.append(segment)
             node = child
         leaf = node.get(_END)
-        if leaf is None:
-            await send_answer(refusal(NOT_FOUND()), scope, send)
-        else:
-            scope["path_params"] = dict(zip(leaf.names, values, strict=True))
-            await leaf.resource(scope, receive, send)
+        return None if leaf is None else Route(leaf.resource, dict(zip(leaf.names, values, strict=True)))

@@ -9,21 +9,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
-from starlette.types import Scope
 
 from registry.audit.entry import RequestEntry
 from registry.domain.errors import RegistryError
 from registry.domain.principal import ANONYMOUS
 
 from .json_input import document
-from .operations import Call
-
-# Keys in the request's state.
-WRITES = "writes"  # true for a write, unless it was answered from rows and nothing was to be done
-ERROR_CODE = "error_code"
-CALL = "call"  # the request as its handler saw it, for writes
-RESULTS = "results"  # the answer to a batch of writes
-MADE = "made"  # the id of the object that a write has created
+from .request_context import RequestContext
 
 # Takes the entries of a request. What it returns is awaited before the request is answered.
 Audit = Callable[[Sequence[RequestEntry]], Awaitable[None] | None]
@@ -36,40 +28,37 @@ _NAMES = ("resourceId", "resourceName", "resourceNamespace", "alias", "mode")
 NAME_MAX, SUBJECTS_MAX = 256, 16
 
 
-def entries(scope: Scope, state: Mapping[str, Any], status: int, address: str) -> list[RequestEntry]:
+def entries(context: RequestContext, status: int) -> list[RequestEntry]:
     """Return the entries of a request: one, or one for each part of a batch; none if it is not recorded.
 
     ``status``: of the answer; 0 if the client disconnected before there was one.
     """
-    if not (state.get(WRITES) or status in _REFUSALS):
+    if not (context.writes or status in _REFUSALS):
         return []
-    admission, call = state.get("admission"), state.get(CALL)
+    admission, options = context.admission, _options(context.args)
     principal = ANONYMOUS if admission is None else admission.principal
-    options = {} if call is None else _options(call)
-    body = {} if call is None else _body(call)
-    places = {
-        name: _short(value) for name, value in scope.get("path_params", {}).items() if name != "subject"
-    }
-    if MADE in state:
-        places[MADE] = state[MADE]
+    body = _body(context)
+    places = {name: _short(value) for name, value in context.path.items() if name != "subject"}
+    if context.made:
+        places["made"] = context.made
     one = RequestEntry(
         # Without a route the path is the client's own text, which the entry cuts.
-        operation=f"{scope['method']} {state.get('route') or scope['path']}",
-        request_id=state["request_id"],
+        operation=f"{context.method} {context.route or context.shown_path}",
+        request_id=context.request_id.decode("latin-1"),
         principal=principal.name,
-        address=address,
-        subject=scope.get("path_params", {}).get("subject", ""),
+        address=context.address,
+        subject=context.path.get("subject", ""),
         status=status,
-        error_code=state.get(ERROR_CODE, 0),
-        offset=None if options.get("dryRun") else state.get("offset"),
+        error_code=context.error_code,
+        offset=None if options.get("dryRun") else context.offset,
         target={**places, **_named_in_body(body)},
         options=options,
         admitted=admission is not None,
         kind="" if admission is None else admission.kind,
     )
-    if RESULTS not in state:
+    if not context.results:
         return [one]
-    return list(_parts(one, body, orjson.loads(state[RESULTS])["results"]))
+    return list(_parts(one, body, orjson.loads(context.results)["results"]))
 
 
 def _parts(one: RequestEntry, body: Mapping[str, Any], results: Sequence[Any]) -> Iterator[RequestEntry]:
@@ -82,16 +71,16 @@ def _parts(one: RequestEntry, body: Mapping[str, Any], results: Sequence[Any]) -
         yield one._replace(error_code=code, offset=offset, target=target)
 
 
-def _options(call: Call) -> dict[str, Any]:
+def _options(args: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of the query that are set, of those that the operation knows."""
-    return {name: _short(value) for name, value in call.args.items() if value}
+    return {name: _short(value) for name, value in args.items() if value}
 
 
-def _body(call: Call) -> dict[str, Any]:
-    if not call.operation.startswith(_NAMING):
+def _body(context: RequestContext) -> dict[str, Any]:
+    if context.body is None or not context.route.startswith(_NAMING):
         return {}
     try:
-        return document(call.body)  # as the handler reads it, so that no spelling hides a name
+        return document(context.body)  # as the handler reads it, so that no spelling hides a name
     except RegistryError:
         return {}
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+import msgspec
+
 from registry.domain import errors as e
 from registry.domain.errors import BAD_REQUEST
 from registry.domain.events import Event, Filter, Kind, encode_event, parse_kinds
@@ -50,12 +52,12 @@ def changes_of(hub: Hub | None) -> NodeHandler:
 
     async def changes(call: Call, backend: Backend) -> Answer:
         assert hub is not None, "this table only describes"
-        subscription = Subscription(_filter(call), call.credentials(), call.sender)
+        subscription = Subscription(_filter(call), call.context.credentials, call.sender)
         limit, wait_ms = _within(call, "limit", 1, LIMIT_MAX), _within(call, "wait_ms", 0, WAIT_MS_MAX)
         with backend.view():
             pass  # 503 until there are rows: positions mean nothing yet
         position = await hub.locate(subscription, _after(call))
-        if _takes_stream(call.headers.get("accept", "")):
+        if _takes_stream(call.context.headers.get("accept", "")):
             return Answer(
                 headers=_STREAMED,
                 media_type=_EVENT_STREAM + b"; charset=utf-8",
@@ -104,7 +106,7 @@ def _filter(call: Call) -> Filter:
 
 
 def _after(call: Call) -> int | None:
-    name, text = "Last-Event-ID", call.headers.get("last-event-id", "")
+    name, text = "Last-Event-ID", call.context.headers.get("last-event-id", "")
     if not text:
         name, text = "after", call.args["after"]
     if not text:
@@ -144,7 +146,7 @@ def list_history(call: Call, view: View) -> Listing[Event]:
     hidden = _hidden_kinds(call) if subject.is_context else frozenset[Kind]()
     if hidden:
         # Another list: positions in it are not those in the list of who sees everything.
-        call = replace(call, path={**call.path, "hidden": repr(sorted(hidden))})
+        call = msgspec.structs.replace(call, path={**call.path, "hidden": repr(sorted(hidden))})
 
     def walk(view: View, mark: tuple[int] | None) -> Iterator[Event | None]:
         for each in moment.walk(view, subject, mark[0] if mark else None, ascending=ascending):

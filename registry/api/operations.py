@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from registry.domain import errors
 from registry.domain.commands import Command, Submitted
 from registry.domain.errors import ErrorKind
@@ -16,7 +18,7 @@ from registry.domain.parsing.querying import Querying
 from registry.domain.principal import CheckedNames
 from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
-from registry.security.gate import EVERYONE, READING, Access, Admission, Credentials, RecordingAccess
+from registry.security.gate import EVERYONE, READING, Access, Admission, RecordingAccess
 
 from .answers import Answer, Header
 from .backend import ApiSettings, Backend
@@ -24,12 +26,13 @@ from .listing import Listing
 from .parameters import Parameter
 from .past import PastRows
 from .permissions import RequiredPermission
+from .request_context import RequestContext
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """A request as a handler sees it: decoded, its parameters read, its subject's alias followed."""
 
+    context: RequestContext
     path: Mapping[str, str]  # path parameters
     args: Mapping[str, Any]  # query parameters, with defaults
     body: bytes
@@ -44,8 +47,6 @@ class Call:
     confirmed: bool = True
     past: PastRows | None = None  # the rows of the moment that was asked for, if it is not the present
     sender: Admission = EVERYONE
-    credentials: Callable[[], Credentials] = Credentials
-    headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
     # The sender's access in a write that rules limit; it remembers what is checked.
     recorder: RecordingAccess | None = None
 
@@ -125,11 +126,12 @@ class Operation:
     # The handler sees rows of all subjects, and shows only what it has checked; if false, it sees only what
     # the principal may read.
     sees_all: bool = False
+    writes: bool = field(init=False)  # it changes something
 
-    @property
-    def writes(self) -> bool:
-        """True if the operation changes something."""
-        return self.method != "GET" and not READING.issuperset(self.permission.any_of)
+    def __post_init__(self) -> None:
+        """Find out if it writes."""
+        writes = self.method != "GET" and not READING.issuperset(self.permission.any_of)
+        object.__setattr__(self, "writes", writes)
 
 
 VERSION_MISSING = (errors.INVALID_VERSION, errors.SUBJECT_NOT_FOUND, errors.VERSION_NOT_FOUND)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import Any
 
 import orjson
+from msgspec.structs import replace
 from starlette.datastructures import Headers
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from registry.domain.commands import Deferred, Done, Forgotten, NotPrimary, Refused, Submitted, Unknown
 from registry.domain.errors import (
@@ -24,12 +23,12 @@ from registry.domain.errors import (
     outcome_unknown,
 )
 from registry.domain.pending_command import Origin
+from registry.domain.principal import CheckedNames
 from registry.security.client_address import wide_network
 from registry.security.gate import Access, Admission
 
 from . import media_types
 from .answers import Answer, Disconnected, refusal, send_answer
-from .auditing import CALL, ERROR_CODE, MADE, RESULTS, WRITES
 from .backend import ApiSettings, Backend
 from .bodies import without_rule_sets
 from .list_slices import Lists
@@ -38,6 +37,7 @@ from .operations import Call, Operation, PendingSearch, Write
 from .parameters import arguments
 from .past import AT_OFFSET_HEADER, PastRows, moment_of
 from .permissions import check_registry, without_hidden
+from .request_context import RequestContext
 from .row_handlers import RowHandlers
 from .worker_queries import WorkerQueries
 
@@ -47,12 +47,15 @@ FORWARD = "x-forward"  # set by a Confluent node that takes this one for the pri
 # Seconds that a step, such as that of the backend, may take longer than a request: it ends by itself first.
 BACKEND_SPARE_S = 1.0
 _NOT_CACHED = ((b"cache-control", b"must-revalidate,no-cache,no-store"),)  # as Confluent 8.4 sends it
-_PAST = "past"  # key in the state: the rows of the past that the request reads
-STATE = "registry"  # key in the ASGI scope: the request's decoded target and its answer's offset
+
+
+async def _nothing_to_receive() -> Message:
+    """Be what is received of a request whose body is known."""
+    raise Disconnected
 
 
 class Resource:
-    """The operations of one path, as an ASGI application."""
+    """The operations of one path."""
 
     def __init__(
         self,
@@ -73,39 +76,41 @@ class Resource:
         self._allow = (b"allow", ", ".join(allowed).encode())
         self._handlers = RowHandlers(path, backend, settings, worker_queries, lists)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; errors of the registry become answers in the documented shape."""
-        state = scope[STATE]
-        state["route"] = self.path
+    async def __call__(self, context: RequestContext, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one ASGI request."""
+        await send_answer(await self.answer(context, receive), scope, send, receive=receive)
+
+    def takes(self, method: str) -> bool:
+        """Return true if requests of the fast path with this method may be answered by :meth:`answer`."""
+        operation = self.operations.get(method)
+        return operation is not None and operation.handler is not None and not operation.own
+
+    async def answer(self, context: RequestContext, receive: Receive = _nothing_to_receive) -> Answer:
+        """Return the answer to one request; errors of the registry get the documented shape.
+
+        ``receive`` is asked for the body, unless the context has it.
+        """
+        context.route = self.path
         kind = media_types.PRODUCED[0]
         try:
-            operation = self._operation(scope["method"])
+            operation = self._operation(context.method)
             if operation is None:
                 answer = Answer(headers=(self._allow,))
             else:
-                state[WRITES] = operation.writes
-                headers = Headers(scope=scope)
-                content_type = _bytes(headers.get("content-type"))
-                if operation.needs_json:
-                    media_types.check_json(content_type, has_body=_has_body(headers))
-                if not operation.own:
-                    media_types.check_consumed(content_type)
-                    kind = media_types.negotiate(b",".join(_all(headers, "accept")), plain=operation.plain)
-                plain = kind == media_types.PLAIN
-                kind = media_types.PRODUCED[0] if plain else kind  # errors are JSON
-                answer = await self._answer(operation, scope, headers, receive, plain=plain)
+                context.writes = operation.writes
+                kind, plain = _negotiate(operation, context)
+                answer = await self._answer(operation, context, receive, plain=plain)
                 kind = media_types.JSON if operation.own else kind
         except RegistryError as error:
             allow = (self._allow,) if error.code == METHOD_NOT_ALLOWED.code else ()
-            state[ERROR_CODE] = error.code
+            context.error_code = error.code
             answer = refusal(self._with_code(error), allow)
             if error.code == TIMED_OUT.code:
                 kind, answer = media_types.JSON, answer._replace(headers=_NOT_CACHED)
-        if (past := state.get(_PAST)) is not None and past.applied is not None:
+        if (past := context.past) is not None and past.applied is not None:
             answer = self._of_the_past(answer, past, past.applied)
-        if answer.offset is not None:
-            state["offset"] = answer.offset
-        await send_answer(answer, scope, send, kind, receive)
+        context.offset = answer.offset
+        return answer if answer.media_type is not None else answer._replace(media_type=kind)
 
     def _with_code(self, error: RegistryError) -> RegistryError:
         if error.code != INCOMPATIBLE.code:
@@ -121,24 +126,29 @@ class Resource:
         return operation
 
     async def _answer(
-        self, operation: Operation, scope: Scope, headers: Headers, receive: Receive, *, plain: bool
+        self, operation: Operation, context: RequestContext, receive: Receive, *, plain: bool
     ) -> Answer:
-        sender: Admission = scope[STATE]["admission"]
+        sender, target = context.admission, context.target
+        assert sender is not None
+        assert target is not None
         check_registry(operation.permission, sender.access)
+        args = arguments(operation.parameters, target.query)
+        if operation.request_schema:
+            body = await _read(receive) if context.body is None else context.body
+            context.body = body if self._settings.keep_rule_sets else without_rule_sets(body)
         call = Call(
-            path=scope["path_params"],
-            args=arguments(operation.parameters, scope[STATE]["target"].query),
-            body=await self._body(receive) if operation.request_schema else b"",
+            context=context,
+            path=context.path,
+            args=args,
+            body=context.body or b"",
             settings=self._settings,
             memory=self._worker_queries.memory,
             plain=plain,
             operation=operation.path,
             sender=sender,
-            credentials=scope[STATE]["credentials"],
-            headers=headers,
         )
         if operation.writes:
-            scope[STATE][CALL] = call
+            context.args = args
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
         # Each step has a limit of its own and says more; this one counts if several take long.
@@ -147,18 +157,19 @@ class Resource:
         limit = asyncio.timeout_at(until + min(BACKEND_SPARE_S, timeout_s))
         try:
             async with limit:
-                await self._await_offset(headers)
-                if (moment := moment_of(call.args)) is not None:
-                    call = replace(call, past=PastRows(self._backend, moment, call.path, _asker(call)))
-                    scope[STATE][_PAST] = call.past
-                result = await self._answer_from_rows(operation, call, scope, headers)
+                if not context.plain:
+                    await self._await_offset(context.headers)
+                if (moment := moment_of(args)) is not None:
+                    context.past = PastRows(self._backend, moment, call.path, _asker(call))
+                    call = replace(call, past=context.past)
+                result = await self._answer_from_rows(operation, call)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise TIMED_OUT() from None
         if isinstance(result, Answer):
             return result
-        return await self._write(result, operation, scope, headers, until)
+        return await self._write(result, operation, context, sender, until)
 
     def _of_the_past(self, answer: Answer, past: PastRows, applied: int) -> Answer:
         more = [(AT_OFFSET_HEADER, b"%d" % (applied - 1))]
@@ -166,34 +177,35 @@ class Resource:
             more.append((b"cache-control", b"max-age=%d" % self._settings.cache_max_age_s))
         return answer._replace(offset=applied, headers=(*answer.headers, *more))
 
-    async def _answer_from_rows(
-        self, operation: Operation, call: Call, scope: Scope, headers: Headers
-    ) -> Answer | Write:
+    async def _answer_from_rows(self, operation: Operation, call: Call) -> Answer | Write:
+        context = call.context
         result = await self._handlers.run(operation, call)
         assert not isinstance(result, PendingSearch)
         if isinstance(result, Listing):
-            path = scope.get("raw_path") or scope["path"].encode()
-            query, rows = scope.get("query_string", b""), self._handlers.rows(operation, call)
-            return await self._lists.answer(result, path.partition(b"?")[0], query, rows)
+            rows = self._handlers.rows(operation, call)
+            return await self._lists.answer(result, context.raw_path, context.query, rows)
         if not isinstance(result, Answer):
             return result if isinstance(result, Write) else Write(result, ())
-        scope[STATE][WRITES] = False  # what is registered already is answered from rows
+        context.writes = False  # what is registered already is answered from rows
+        if context.plain or not result.headers:
+            return result
         etag = next((value for name, value in result.headers if name == b"etag"), None)
-        if etag is not None and _matches(headers.get("if-none-match"), etag.decode()):
+        if etag is not None and _matches(context.headers.get("if-none-match"), etag.decode()):
             return result._replace(status=304, body=b"")
         return result
 
     async def _write(
-        self, write: Write, operation: Operation, scope: Scope, headers: Headers, until: float
+        self, write: Write, operation: Operation, context: RequestContext, sender: Admission, until: float
     ) -> Answer:
-        origin = _origin(scope, headers)._replace(checked=write.checked, until=until)
-        access = scope[STATE]["admission"].access
-        answer = await self._submit(write.command, operation.status, origin, access, until)
-        answer = write.finished(answer._replace(headers=(*answer.headers, *write.headers)))
+        origin = _origin(context, sender, write.checked, until)
+        answer = await self._submit(write.command, operation.status, origin, sender.access, until)
+        if write.headers:
+            answer = answer._replace(headers=(*answer.headers, *write.headers))
+        answer = write.finished(answer)
         if operation.location:
-            answer = _with_location(answer, operation.location, scope[STATE])
+            answer = _with_location(answer, operation.location, context)
         if answer.status == MULTI_STATUS:
-            scope[STATE][RESULTS] = answer.body
+            context.results = answer.body
         return self._handlers.with_headers(operation, write.call, answer)
 
     async def _submit(
@@ -231,24 +243,35 @@ class Resource:
             raise BAD_REQUEST("X-Registry-Min-Offset lies beyond the end of the log")
         raise UNAVAILABLE("This server has not reached X-Registry-Min-Offset yet; try again")
 
-    async def _body(self, receive: Receive) -> bytes:
-        body = await _read(receive)
-        return body if self._settings.keep_rule_sets else without_rule_sets(body)
-
 
 def _asker(call: Call) -> str:
     """Return by whom requests that take long have their turns: a principal, or a network of clients."""
     sender = call.sender
     return f"{sender.kind}:{sender.principal.name}" if sender.principal.name else (
-        wide_network(call.credentials().address)
+        wide_network(call.context.address)
     )  # fmt: skip
 
 
-def _origin(scope: Scope, headers: Headers) -> Origin:
-    state = scope[STATE]
-    forwarded = headers.get(FORWARD, "").lower() == "true"
-    sender: Admission = state["admission"]
-    return Origin(state["request_id"], sender.principal, forwarded, kind=sender.kind)
+def _origin(context: RequestContext, sender: Admission, checked: CheckedNames | None, until: float) -> Origin:
+    forwarded = not context.plain and context.headers.get(FORWARD, "").lower() == "true"
+    request_id = context.request_id.decode("latin-1")
+    return Origin(request_id, sender.principal, forwarded, checked=checked, kind=sender.kind, until=until)
+
+
+def _negotiate(operation: Operation, context: RequestContext) -> tuple[bytes, bool]:
+    """Return the media type of answers and errors, and true if plain text is preferred. Raises 406, 415."""
+    if context.media_type is not None and not operation.plain:
+        return context.media_type, False
+    headers = context.headers
+    content_type = _bytes(headers.get("content-type"))
+    if operation.needs_json:
+        media_types.check_json(content_type, has_body=_has_body(headers))
+    if operation.own:
+        return media_types.PRODUCED[0], False
+    media_types.check_consumed(content_type)
+    kind = media_types.negotiate(b",".join(_all(headers, "accept")), plain=operation.plain)
+    plain = kind == media_types.PLAIN
+    return (media_types.PRODUCED[0] if plain else kind), plain  # errors are JSON
 
 
 async def _read(receive: Receive) -> bytes:
@@ -267,10 +290,9 @@ def _has_body(headers: Headers) -> bool:
     return headers.get("content-length", "0").strip("0") != "" or "transfer-encoding" in headers
 
 
-def _with_location(answer: Answer, location: str, state: dict[str, Any]) -> Answer:
+def _with_location(answer: Answer, location: str, context: RequestContext) -> Answer:
     """Add ``Location``; Confluent's answers never have it."""
-    made: str = orjson.loads(answer.body)["id"]
-    state[MADE] = made
+    context.made = made = orjson.loads(answer.body)["id"]
     headers = (*answer.headers, (b"location", f"{location}{made}".encode()))
     return answer._replace(headers=headers)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.errors import (
@@ -174,12 +176,13 @@ class RowHandlers:
         return VisibleRows(partial(_readable, view, access), spans_of(access).key)
 
     def _with_subject(self, call: Call, view: View) -> Call:
-        name = call.path.get("subject")
-        if name is None:
-            return call
-        requested = subject = Subject.parse(name)
-        if self._aliased:
-            subject = scopes.aliased(view, requested)
+        requested = call.context.subject
+        if requested is None:
+            name = call.path.get("subject")
+            if name is None:
+                return call
+            requested = call.context.subject = Subject.parse(name)
+        subject = scopes.aliased(view, requested) if self._aliased else requested
         return replace(call, subject=subject, requested_subject=requested)
 
     def with_headers(self, operation: Operation, call: Call | None, answer: Answer) -> Answer:
@@ -208,7 +211,7 @@ def _stale(result: Result) -> Result:
         return result
     headers = (*result.headers, STALE)
     if isinstance(result, Listing):
-        return replace(result, headers=headers)
+        return dataclasses.replace(result, headers=headers)
     return result._replace(headers=headers)
 
 

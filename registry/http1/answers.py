@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -64,9 +64,13 @@ class LargeAnswers:
             self._sizes[target] = size
 
 
-Answered = Callable[[Answer | None], None]
-# A deferred answer: calls its argument once, with the answer or with ``None``.
+# An answer that the application finds: a coroutine, to be run in a task.
+Running = Coroutine[Any, Any, Answer]
+Answered = Callable[[Answer | Running | None], None]
+# A deferred answer: calls its argument once, with the answer; ``None`` leaves it to the application.
 Later = Callable[[Answered], None]
+# A request's answer, ``None`` to leave it to the application.
+Found = Answer | Later | Running | None
 
 
 def status_line(status: int) -> bytes:

@@ -11,16 +11,17 @@ times a second. A client that has read or sent enough by then gets as much time 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from registry.base.processes.tls_connections import ConnectionCertificate, certificate_of
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
 
-from .answers import LARGE_ANSWER_BYTES, Answer, persistence, printed, refusal, served
+from .answers import LARGE_ANSWER_BYTES, Answer, Running, persistence, printed, refusal, served
 from .exchange import Exchange
 from .inflow import Inflow
 from .output import HeldAnswer, Output
@@ -31,6 +32,7 @@ from .service import Endpoint, Service
 
 HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_log = logging.getLogger(__name__)
 
 
 class Connection(asyncio.Protocol):
@@ -181,26 +183,42 @@ class Connection(asyncio.Protocol):
 
     def _serve(self, request: Request, began: float) -> None:
         answer = self._service.fast_path(request, self.client)
-        if answer is None:
-            self._exchange(request, began)
-        elif isinstance(answer, Answer):
+        if isinstance(answer, Answer):
             self._send(request, answer, began)
+        elif answer is None or isinstance(answer, Coroutine):
+            self._start(request, began, answer)
         else:
             self._begin(answer)
             answer(partial(self._send_deferred, request, began))
 
-    def _exchange(self, request: Request, began: float) -> None:
-        exchange = Exchange(self._service, self, request, began)
-        self._begin(self._service.loop.create_task(exchange.run()))
+    def _start(self, request: Request, began: float, running: Running | None) -> None:
+        """Let the application answer, in a task."""
+        if running is None:
+            work: Coroutine[Any, Any, None] = Exchange(self._service, self, request, began).run()
+        else:
+            work = self._finish(request, began, running)
+        self._begin(self._service.loop.create_task(work))
+
+    async def _finish(self, request: Request, began: float, running: Running) -> None:
+        try:
+            answer = await running
+        except Exception:
+            method, path = request.method.decode(), request.path.decode("latin-1")
+            _log.exception("unexpected error in %s %s", method, path)
+            headers = self._service.common_headers(request.headers)
+            answer = refusal(RegistryError(500, "Internal Server Error"), headers)
+        if self.closed:  # it was served all the same
+            self._service.observe(served(request, self.client.host, answer, time.perf_counter() - began))
+        self._send_deferred(request, began, answer)
 
     def _begin(self, serving: object) -> None:
         self._serving = serving
         self.deadline = math.inf
 
-    def _send_deferred(self, request: Request, began: float, answer: Answer | None) -> None:
-        """Send an answer that was deferred; if there is none, let the application answer."""
-        if answer is None:
-            self._exchange(request, began)
+    def _send_deferred(self, request: Request, began: float, answer: Answer | Running | None) -> None:
+        """Send an answer that was deferred, or let the application answer."""
+        if not isinstance(answer, Answer):
+            self._start(request, began, answer)
             return
         self._serving = None
         if self.closed:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from registry.base.observe.metrics import Served
 from registry.base.processes import tls_connections
 
-from .answers import Answer, LargeAnswers, Later, date_line
+from .answers import Found, LargeAnswers, date_line
 from .inflow import Intake, Turns
 from .output import Unread
 from .request import Client, Header, Limits, Request
@@ -21,7 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 # Answers a request at once or later, or returns ``None`` to leave it to the application.
-FastPath = Callable[[Request, Client], Answer | Later | None]
+FastPath = Callable[[Request, Client], Found]
 # Called with every answer.
 Observe = Callable[[Served], None]
 # What the application knows of a request that it has served: the path's template, request id, principal.

@@ -9,12 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import uvloop
-from starlette.types import ASGIApp
 
 from registry import VERSION
-from registry.api.app import create_app
+from registry.api.app import Gateway, create_app
 from registry.api.backend import ApiSettings
-from registry.api.browsers import PageGuard, ResponseHeaders
+from registry.api.browsers import Cors, PageGuard, ResponseHeaders
 from registry.audit.log import open_audit_log, recorder
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Pulse, Tally
@@ -35,6 +34,7 @@ from registry.host.public_server import (
     start_listening,
 )
 from registry.host.wiring import hand_over, tracing
+from registry.security.client_address import TrustedProxies
 from registry.security.policies_file import PoliciesFile
 from registry.security.watched_file import FileError
 from registry.store.reader import StoreReader
@@ -92,23 +92,26 @@ class Reader:
         self._backend = _backend(settings, endpoint)
         api = api_settings(settings, VERSION, self._policies)
         self._hub = Hub(self._backend, self._gate, api.listeners)
+        app = self._app(settings, api)
         self._server = public_server(
-            self._tracing.app(self._app(settings, api)), api, limits(settings),
+            self._tracing.app(app), api, limits(settings),
             applied=self._backend.applied, observed=self._observed,
-            fast_path=self._tracing.fast_path(self._fast_paths(settings, api)),
+            fast_path=self._tracing.fast_path(self._fast_paths(app, settings, api)),
         )  # fmt: skip
         self._background: list[asyncio.Task[None]] = []
 
-    def _app(self, settings: Settings, api: ApiSettings) -> ASGIApp:
+    def _app(self, settings: Settings, api: ApiSettings) -> Gateway:
         return create_app(
             self._tracing.backend(self._backend), api,
             metrics=self._metrics, gate=self._gate, audit=recorder(self._audit), console=console(settings),
             hub=self._hub, searches=searches(settings),
         )  # fmt: skip
 
-    def _fast_paths(self, settings: Settings, api: ApiSettings) -> FastPaths:
+    def _fast_paths(self, app: Gateway, settings: Settings, api: ApiSettings) -> FastPaths:
         return FastPaths(
             self._backend.undoubted_view,
+            app,
+            seen=self._backend.seen,
             cache_max_age_s=api.cache_max_age_s,
             moment=self._backend.moment,
             barrier=self._backend.barrier if api.cluster else None,
@@ -117,6 +120,8 @@ class Reader:
             guard=PageGuard(api.allowed_hosts, api.cors_origins),
             gate=self._gate,
             extra=ResponseHeaders(api.response_headers),
+            cors=Cors(api.cors_origins),
+            proxies=TrustedProxies(api.trusted_proxies),
         )
 
     async def start(self) -> None:

@@ -63,11 +63,11 @@ def test_a_new_schema_opens_four_views_and_is_parsed_once(tmp_path: Path) -> Non
     assert each_post("StoreReader.view") == 2
     assert each_post("Store.view by BatchWriter._write", "Store.view by LogFold._step_here") == 2
     assert each_post("AvroFormat.parse") == 1
-    # Fast path, handler and decision.
-    assert each_post("Subject.parse") <= 3
+    # In the reader and in the node.
+    assert each_post("Subject.parse") == 2
     # The handler and the decision, each once: the rows may have changed in between.
     assert each_post("_target") <= 2
     # The subject's for both, and that of its context and of all contexts for the decision.
     assert each_post("_config_at") <= 4
-    assert each_post("all") <= 830
-    assert sum(count >= POSTS for name, count in calls.items() if name.startswith("in ")) <= 122
+    assert each_post("all") <= 770
+    assert sum(count >= POSTS for name, count in calls.items() if name.startswith("in ")) <= 114

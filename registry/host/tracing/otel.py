@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Coroutine, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -21,7 +21,7 @@ from registry.api.backend import Backend
 from registry.base.observe.metrics import PROBED
 from registry.domain.commands import Outcome, Submitted
 from registry.domain.pending_command import NO_ORIGIN, Origin, PendingCommand, Submit
-from registry.http1.answers import Answer, Answered, Later
+from registry.http1.answers import Answer, Answered, Found, Later, Running
 from registry.http1.request import Client, Request
 from registry.http1.service import App, FastPath, Message, Receive, Send
 
@@ -74,13 +74,13 @@ class TracedApp:
 
 
 class TracedFastPath:
-    """A fast path with a span for each answer. What it leaves to the application is traced there."""
+    """A fast path with a span for each answer. What it leaves to the ASGI application is traced there."""
 
     def __init__(self, fast_path: FastPath, spans: Spans) -> None:
         self._fast_path = fast_path
         self._spans = spans
 
-    def __call__(self, request: Request, client: Client) -> Answer | Later | None:
+    def __call__(self, request: Request, client: Client) -> Found:
         """Answer a request, as the fast path does."""
         began = time.time_ns()
         answer = self._fast_path(request, client)
@@ -89,15 +89,33 @@ class TracedFastPath:
         if isinstance(answer, Answer):
             self._trace(request, answer, began)
             return answer
+        if isinstance(answer, Coroutine):
+            return self._running(answer, request)
         return self._later(answer, request, began)
+
+    async def _running(self, running: Running, request: Request) -> Answer:
+        """Return an answer that the application finds; its span is the task's current one meanwhile."""
+        method = _method(request.method.decode("latin-1"))
+        span = self._spans.begin(method, requested_context(request.headers), SpanKind.SERVER)
+        route, status, request_id = "", 500, b""
+        try:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                answer = await running
+            route, status, request_id = answer.route, answer.status, answer.request_id
+            return answer
+        finally:
+            span.update_name(_name(method, route))
+            end(span, _attributes(method, route, status, request_id), _failure(status))
 
     def _later(self, later: Later, request: Request, began: int) -> Later:
         def traced(answered: Answered) -> None:
             waited = time.time_ns()
 
-            def on_answer(answer: Answer | None) -> None:
-                if answer is not None:
+            def on_answer(answer: Answer | Running | None) -> None:
+                if isinstance(answer, Answer):
                     self._trace(request, answer, began, waited)
+                elif answer is not None:
+                    answer = self._running(answer, request)
                 answered(answer)
 
             later(on_answer)

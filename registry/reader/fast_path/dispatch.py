@@ -3,6 +3,9 @@
 Plain cases are answered before routing, from stored bytes, with the same headers as by the application; all
 other requests are left to it. In a cluster, data that can change is answered after the read barrier: once the
 store is known to be as new as the log. All requests that wait at the barrier share one query.
+
+A POST of a schema that is no plain case, or none that can be, is handed to the application with all that is
+known of it, past ASGI: registrations of new schemas, lookups and checks of compatibility.
 """
 
 from __future__ import annotations
@@ -14,16 +17,23 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from registry.api.answers import STANDARD_HEADERS
-from registry.api.browsers import FROM_PAGES, HOST, PageGuard, ResponseHeaders
+from registry.api.answers import STANDARD_HEADERS, with_standard
+from registry.api.app import Gateway
+from registry.api.browsers import FROM_PAGES, HOST, Cors, PageGuard, ResponseHeaders
 from registry.api.media_types import PRODUCED, check_consumed, negotiate
+from registry.api.request_context import RequestContext
+from registry.api.request_target import Target, parse, remembered
+from registry.api.resource import Resource
 from registry.api.row_handlers import STALE
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
-from registry.http1.answers import Answer, Answered, Later, lines
+from registry.domain.model import Subject
+from registry.http1.answers import Answer, Answered, Found, Later, Running, lines
 from registry.http1.request import Client, Header, Request
 from registry.reader.read_barrier import ReadBarrier
+from registry.security.client_address import TrustedProxies
 from registry.security.gate import (
+    EVERYONE,
     FULL_ACCESS,
     OPEN_GATE,
     Access,
@@ -35,10 +45,16 @@ from registry.security.gate import (
 from registry.store.views import AppliedView
 
 from .reads import RecentSchemas, Schema, is_latest, latest_version, schema_by_id
-from .register import Bodies, repeated_registration
+from .register import Bodies, Keys, Query, keys_of, repeated_registration
 
 BY_ID = b"/schemas/ids/"
 SUBJECTS = b"/subjects/"
+# Where POSTs have schemas.
+_WITH_SCHEMAS = (SUBJECTS, b"/compatibility/subjects/")
+_REGISTRATIONS = "/subjects/{subject}/versions"
+_PATH_BYTES_MAX = 1024
+_ROUTE_BYTES = 3072  # memory of one path's route, with keys none of which is longer than LMDB allows
+_ROUTES_BYTES_MAX = 32 * 1024 * 1024
 _GZIP_BYTES_MIN = 16 * 1024  # larger bodies are worth compressing, which the application does
 STANDARD_KIND = PRODUCED[0]
 # Headers that only the application understands.
@@ -61,6 +77,27 @@ class _Preferences(NamedTuple):
     authorization: bytes = b""
     principal: str = ""
     access: Access = FULL_ACCESS  # of the principal
+    admission: Admission = EVERYONE
+
+
+class _Route(NamedTuple):
+    """The resource of a path that names a subject."""
+
+    resource: Resource
+    target: Target
+    path: dict[str, str]  # the parameters in it
+    subject: Subject
+    keys: Keys | None  # for registrations that can be plain
+
+
+class _Post(NamedTuple):
+    """A POST that the application can answer past ASGI."""
+
+    request: Request
+    client: Client
+    preferences: _Preferences
+    route: _Route
+    query: Query
 
 
 class _Admitted(NamedTuple):
@@ -79,7 +116,9 @@ class FastPaths:
     def __init__(
         self,
         view: Callable[[], AbstractContextManager[AppliedView]],
+        app: Gateway,
         *,
+        seen: Callable[[], int],
         cache_max_age_s: int,
         moment: Callable[[], int | None] = lambda: None,
         barrier: ReadBarrier | None = None,
@@ -87,19 +126,32 @@ class FastPaths:
         guard: PageGuard | None = None,
         registrations: bool = True,
         extra: ResponseHeaders | None = None,
+        cors: Cors | None = None,
+        proxies: TrustedProxies | None = None,
         gate: Gate = OPEN_GATE,
     ) -> None:
         """``view`` returns the rows at one moment, or raises 503, for instance if the log may not be theirs.
 
-        ``moment`` returns a number of the rows that changes whenever they do, or ``None`` if nothing may be
-        cached. ``barrier``: only in a cluster. ``guard``: refused requests are left to the application.
+        ``app`` answers what is not plain; ``seen`` returns the applied offset of the newest rows that were
+        read. ``moment`` returns a number of the rows that changes whenever they do, or ``None`` if nothing
+        may be cached. ``barrier``: only in a cluster. ``guard``: refused requests are left to the
+        application.
 
-        ``registrations``: answer repeated registrations. ``extra``: headers of every answer. ``gate``:
-        requests whose credentials it does not know are left to the application.
+        ``registrations``: answer repeated registrations. ``extra``, ``cors``: headers of every answer of the
+        application. ``proxies``: see :class:`.RequestContext`. ``gate``: requests whose credentials it does
+        not know are left to the application.
         """
         self._view = view
         self._moment = moment
         self._recent = RecentSchemas()
+        self._app = app
+        self._seen = seen
+        # Requests with an origin are left to the application.
+        self._cors = () if cors is None else cors.headers(())
+        self._proxies = proxies or TrustedProxies()
+        self._routes = remembered(
+            bytes_max=_ROUTES_BYTES_MAX, key_bytes_max=_PATH_BYTES_MAX, value_bytes=_ROUTE_BYTES
+        )(self._find_route)
         self._barrier = barrier
         self._local_reads = local_reads
         self._guard = guard or PageGuard()
@@ -117,7 +169,7 @@ class FastPaths:
         self._identity = str(uuid.uuid4())[:-12].encode()
         self._numbers = itertools.count()
 
-    def __call__(self, request: Request, client: Client) -> Answer | Later | None:
+    def __call__(self, request: Request, client: Client) -> Found:
         """Answer a request if it is a plain one."""
         if not self._extra.constant:
             return None
@@ -127,8 +179,8 @@ class FastPaths:
                 return self._by_id(request, client)
             if target.startswith(SUBJECTS) and is_latest(target):
                 return self._of_latest(request, client)
-        elif request.method == b"POST" and self._registrations and target.startswith(SUBJECTS):
-            return self._register(request, client)
+        elif request.method == b"POST" and target.startswith(_WITH_SCHEMAS):
+            return self._post(request, client)
         return None
 
     def _by_id(self, request: Request, client: Client) -> Answer | None:
@@ -182,29 +234,83 @@ class FastPaths:
         route = "/subjects/{subject}/versions/{version}"
         return self._plain(body, applied, preferences, route, b"" if fresh else _STALE)
 
-    def _register(self, request: Request, client: Client) -> Answer | Later | None:
+    def _post(self, request: Request, client: Client) -> Found:
         preferences = self._preferences_of(request, client)
         if preferences is None:
             return None
-        answer = self._answer_repeated(request, preferences)
-        if answer is None or self._barrier is None:
+        path, _, query = request.target.partition(b"?")
+        try:
+            route, pairs = self._routes(path), _parsed_query(query) if query else ()
+        except RegistryError:
+            return None
+        if route is None:
+            return None
+        post = _Post(request, client, preferences, route, pairs)
+        answer = self._answer_repeated(post, route.keys)
+        if answer is None:
+            return self._hand_over(post)
+        if self._barrier is None:
             return answer
         # If the rows may be stale, the application forwards the registration to the primary.
         return _later(
-            self._barrier, lambda fresh: self._answer_repeated(request, preferences) if fresh else None
+            self._barrier,
+            lambda fresh: (
+                (self._answer_repeated(post, route.keys) if fresh else None) or self._hand_over(post)
+            ),
         )
 
-    def _answer_repeated(self, request: Request, preferences: _Preferences) -> Answer | None:
-        path, _, query = request.target.partition(b"?")
+    def _find_route(self, path: bytes) -> _Route | None:
+        """Return the route of a POST that the application can answer past ASGI. Raises 400."""
+        target = parse(path, b"")
+        found = self._app.find("POST", target.segments)
+        name = None if found is None else found.path.get("subject")
+        if found is None or name is None:
+            return None
+        subject = Subject.parse(name)
+        plain = self._registrations and found.resource.path == _REGISTRATIONS and len(path) <= _PATH_BYTES_MAX
+        return _Route(found.resource, target, found.path, subject, keys_of(subject) if plain else None)
+
+    def _answer_repeated(self, post: _Post, keys: Keys | None) -> Answer | None:
+        """Return the answer to a plain registration of what is registered already."""
+        if keys is None:
+            return None
+        preferences, body = post.preferences, post.request.body
         try:
             with self._view() as view:
-                body = repeated_registration(
-                    view, path, query, request.body, self._bodies, preferences.access
-                )
+                found = repeated_registration(view, keys, post.query, body, self._bodies, preferences.access)
                 applied = view.applied()
         except RegistryError:
             return None
-        return self._plain(body, applied, preferences, "/subjects/{subject}/versions")
+        return self._plain(found, applied, preferences, _REGISTRATIONS)
+
+    def _hand_over(self, post: _Post) -> Running:
+        """Return the application's answer, which begins where the fast path ends."""
+        request, client, preferences, route, query = post
+        path, _, raw_query = request.target.partition(b"?")
+        context = RequestContext(
+            "POST", path, raw_query, request.headers,
+            request_id=preferences.request_id or self._next_id(),
+            peer=Credentials(preferences.authorization, client.certificate, client.host),
+            proxies=self._proxies, target=route.target._replace(query=query), path=route.path,
+            subject=route.subject, admission=preferences.admission, media_type=preferences.media_type,
+            body=request.body, plain=True,
+        )  # fmt: skip
+        return self._answer_by_app(route.resource, context)
+
+    async def _answer_by_app(self, resource: Resource, context: RequestContext) -> Answer:
+        answer = await self._app.answer(resource, context)
+        body, headers, media_type = answer.body, answer.headers, answer.media_type
+        # The rows were read before, or an error needed none.
+        applied = self._seen() if answer.offset is None else answer.offset
+        if headers or self._cors or not (body and media_type):
+            typed = ((b"content-type", media_type),) if body and media_type else ()
+            whole = with_standard((*typed, *headers), context.request_id, applied)
+            printed = lines(self._extra.applied([*whole, *self._cors]))
+        else:
+            printed = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
+                self._head(media_type, lasting=False), context.request_id, applied,
+            )  # fmt: skip
+        return Answer(answer.status, printed, body, context.route, context.request_id, context.principal)
 
     def _plain(
         self, body: bytes | None, applied: int, preferences: _Preferences, route: str, more: bytes = b""
@@ -244,7 +350,7 @@ class FastPaths:
             return None
         if admission is not known:
             principal, access = admission.principal.name, admission.access
-            admitted = preferences._replace(authorization=b"", principal=principal, access=access)
+            admitted = preferences._replace(principal=principal, access=access, admission=admission)
             self._admitted = _Admitted(preferences, certificate, credentials, admission, admitted)
         return admitted
 
@@ -295,7 +401,12 @@ class FastPaths:
         return head
 
 
-def _later(barrier: ReadBarrier, answer: Callable[[bool], Answer | None]) -> Later:
+@remembered(bytes_max=1024 * 1024, key_bytes_max=128, value_bytes=8192)
+def _parsed_query(query: bytes) -> Query:
+    return parse(b"", query).query
+
+
+def _later(barrier: ReadBarrier, answer: Callable[[bool], Answer | Running | None]) -> Later:
     """Defer ``answer`` until it is known if the rows are as new as the log, which it gets as its argument."""
 
     def later(answered: Answered) -> None:

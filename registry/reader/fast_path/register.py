@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from registry.api.bodies import schema_request
-from registry.api.request_target import parse, remembered
+from registry.api.request_target import remembered
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.lru import Lru
@@ -30,10 +30,7 @@ from registry.security.gate import FULL_ACCESS, Access, Permission
 from registry.workers.pool import TEXT_AT_ONCE_MAX
 
 _BODY_BYTES_MAX = TEXT_AT_ONCE_MAX
-_PATH_BYTES_MAX = 1024
-_QUERY_BYTES_MAX = 512
-_KEYS_BYTES = 2048  # memory of one subject's keys, none of which is longer than LMDB allows
-_KEYS_BYTES_MAX = 32 * 1024 * 1024
+Query = tuple[tuple[str, str], ...]  # names and values
 _CACHED_BYTES = 376  # memory that one cached body takes, independent of its size
 
 
@@ -80,16 +77,15 @@ def _content(body: bytes) -> _Content:
 
 
 def repeated_registration(
-    view: View, path: bytes, query: bytes, body: bytes, bodies: Bodies, access: Access = FULL_ACCESS
+    view: View, keys: Keys, query: Query, body: bytes, bodies: Bodies, access: Access = FULL_ACCESS
 ) -> bytes | None:
     """Return the body of the answer, or ``None`` if this is not a plain case.
 
-    ``path`` and ``query`` are raw, as in the request line. The caller has checked that the method is POST,
-    that ``Content-Type`` and ``Accept`` are supported (:mod:`registry.api.media_types`), and that the request
-    has no ``X-Registry-Min-Offset``; ``body`` is complete and within the limit.
+    The caller has checked that this is the request's resource, that ``Content-Type`` and ``Accept`` are
+    supported (:mod:`registry.api.media_types`), and that the request has no ``X-Registry-Min-Offset``;
+    ``body`` is complete and within the limit.
     """
-    keys = _keys(path)
-    if keys is None or (query and not _plain_query(query)) or len(body) > _BODY_BYTES_MAX:
+    if (query and not _is_plain(query)) or len(body) > _BODY_BYTES_MAX:
         return None
     # A config with an alias is not plain, so this is the only subject that has to be permitted.
     if not access.may(Permission.WRITE, keys.subject):
@@ -126,7 +122,7 @@ def _has_rows(view: View, prefix: bytes) -> bool:
 _GENERAL_CONFIGS = tuple(layout.scope_key(layout.CONFIG, scope) for scope in (EVERYWHERE, TOP))
 
 
-class _Keys(NamedTuple):
+class Keys(NamedTuple):
     """A subject, and parts of the keys of its rows."""
 
     subject: Subject
@@ -136,36 +132,20 @@ class _Keys(NamedTuple):
     versions: bytes
 
 
-@remembered(bytes_max=_KEYS_BYTES_MAX, key_bytes_max=_PATH_BYTES_MAX, value_bytes=_KEYS_BYTES)
-def _keys(path: bytes) -> _Keys | None:
-    if len(path) > _PATH_BYTES_MAX:
-        return None
-    try:
-        segments = parse(path, b"").segments
-    except RegistryError:
-        return None
-    if len(segments) != 3 or (segments[0], segments[2]) != ("subjects", "versions"):
-        return None
-    subject = Subject.parse(segments[1])
+def keys_of(subject: Subject) -> Keys | None:
+    """Return the keys of a subject; ``None`` if no registration under it is plain."""
     if subject.is_context or not subject.name.isprintable():
         return None
     context, name = layout.part(subject.context), layout.part(subject.name)
     configs = (layout.CONFIG + context + name, layout.CONFIG + context + layout.part(""), *_GENERAL_CONFIGS)
-    return _Keys(
+    return Keys(
         subject, tuple(dict.fromkeys(configs)), layout.GUID + context, name, layout.VERSION + context + name
     )
 
 
-@remembered(bytes_max=256 * 1024, key_bytes_max=_QUERY_BYTES_MAX)
-def _plain_query(query: bytes) -> bool:
-    if len(query) > _QUERY_BYTES_MAX:
-        return False
-    try:
-        pairs = parse(b"/", query).query
-    except RegistryError:
-        return False
+def _is_plain(query: Query) -> bool:
     # "force" skips a check that is not made for a registered schema.
-    return all(name == "force" or (name == "normalize" and value.lower() != "true") for name, value in pairs)
+    return all(name == "force" or (name == "normalize" and value.lower() != "true") for name, value in query)
 
 
 _decode = msgspec.json.Decoder(Config, strict=False).decode

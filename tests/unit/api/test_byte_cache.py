@@ -10,8 +10,11 @@ import orjson
 import pytest
 
 from registry.api import media_types
+from registry.api.app import create_app
 from registry.api.request_target import remembered
-from registry.reader.fast_path import reads, register
+from registry.reader.fast_path import dispatch, reads, register
+from registry.reader.fast_path.dispatch import FastPaths
+from tests.api.driver import ListBackend
 
 MB = 1024 * 1024
 
@@ -32,12 +35,19 @@ def test_what_was_given_is_remembered_while_there_is_room() -> None:
     assert seen.count(b"a") == 2
 
 
+def routes() -> Callable[[bytes], object]:
+    """Return the cache of routes of a fast path."""
+    backend = ListBackend()
+    fast_paths = FastPaths(backend.view, create_app(backend), seen=lambda: 0, cache_max_age_s=0)  # type: ignore[arg-type]
+    return fast_paths._routes
+
+
 @pytest.mark.parametrize(
     ("ask", "wrap"),
     [
         (register._plain_config, lambda text: orjson.dumps({"alias": text.decode()})),
-        (register._plain_query, lambda text: b"normalize=" + text),
-        (register._keys, lambda text: b"/subjects/" + text + b"/versions"),
+        (dispatch._parsed_query, lambda text: b"normalize=" + text),
+        (routes(), lambda text: b"/subjects/" + text + b"/versions"),
         (reads._keys, lambda text: b"/subjects/" + text + b"/versions/latest"),
         (reads._filter, lambda text: b"subject=" + text),
         (media_types.negotiate, lambda text: b"application/json;x=" + text),

@@ -187,7 +187,8 @@ def test_a_client_that_goes_ends_a_producer_that_does_not_wait_for_it(
             cors=Cors(()),
             guard=PageGuard(),
             extra=ResponseHeaders(),
-            entrance=Entrance(OPEN_GATE, open_paths=True, proxies=TrustedProxies()),
+            entrance=Entrance(OPEN_GATE, open_paths=True),
+            proxies=TrustedProxies(),
             audit=None,
         )
         async with serving(app) as server:
