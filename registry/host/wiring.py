@@ -31,6 +31,7 @@ def defaults(settings: Settings) -> Defaults:
         validate_new_schemas=settings.validate_new_schemas,
         mode_mutability=settings.mode_mutability,
         reject_empty_subject=settings.reject_empty_subject,
+        strict_references=settings.strict_references,
         association_rules=ASSOCIATION_RULES[settings.associations_rules],
     )
 

@@ -452,6 +452,12 @@ class Settings:
     reject_empty_subject: bool = _setting(
         False, SWITCH, "rules", "Reject registrations and associations under an empty subject or `*`"
     )
+    strict_references: bool = _setting(
+        False,
+        SWITCH,
+        "rules",
+        "Refuse schemas that use two versions of one reference's name, directly or not",
+    )
     audit_log: str = _setting(
         "",
         _AUDIT_LOG,

@@ -137,6 +137,7 @@ class _Check:
         self._config = config
         self._fields_checked = validates_fields(config, defaults)
         self._targets = targets
+        self._strict_references = defaults.strict_references
         self._explains = explains
         self._lines = lines
         self._may_read = may_read
@@ -210,7 +211,8 @@ class _Check:
             if entities.schema_type(old.row) != self._content.schema_type:
                 return []
             try:
-                stored, shows = source_of(self._view, old), self._shows(old)
+                stored = source_of(self._view, old, strict=self._strict_references)
+                shows = self._shows(old)
             except InvalidSchema:
                 return []
         found = yield from reports(stored)
@@ -231,7 +233,7 @@ class _Check:
         if self._is_known_to_pass(old):
             return None
         try:
-            stored = source_of(self._view, old)
+            stored = source_of(self._view, old, strict=self._strict_references)
             key = self._digest_parameters + stored.digest
             query = querying.passes(self._source, stored, READERS[self.level], self._policy, key)
             (passes,) = yield from self._ask([query], old)
@@ -271,7 +273,7 @@ class _Check:
             raise errors.UNPROCESSABLE(too_long) from None
 
     def _one_way(self, reader_is: Reader, old: Registered) -> Querying[list[str]]:
-        new, stored = self._source, source_of(self._view, old)
+        new, stored = self._source, source_of(self._view, old, strict=self._strict_references)
         reader, writer = (new, stored) if reader_is == "new" else (stored, new)
         how: dict[str, Any] = {"reader_is": reader_is, "policy": self._policy}
         if not self._explains:

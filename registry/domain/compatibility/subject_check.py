@@ -119,6 +119,12 @@ def _read(
     normalize = normalizes(view, subject, request, config)
     fields = checks_fields(view, subject, config, defaults)
     content = yield from registration.read(
-        view, subject, request, new=new, normalize=normalize, fields=fields
+        view,
+        subject,
+        request,
+        new=new,
+        normalize=normalize,
+        fields=fields,
+        strict=defaults.strict_references,
     )
     return config, content

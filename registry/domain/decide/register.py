@@ -128,7 +128,13 @@ class _Registration(NamedTuple):
         normalize = not self.takes_ids and bool(self.command.normalize or self.config.normalize)
         fields = fields and not self.takes_ids
         return registration.read(
-            self.view, self.subject, self.command, new=new, normalize=normalize, fields=fields
+            self.view,
+            self.subject,
+            self.command,
+            new=new,
+            normalize=normalize,
+            fields=fields,
+            strict=self.defaults.strict_references,
         )
 
     def shortcut(self, wanted: Content | None) -> Querying[bytes | None]:

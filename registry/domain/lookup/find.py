@@ -178,7 +178,13 @@ def lookup_in(
     normalize = normalizes(view, subject, request, config)
     fields = checks_fields(view, subject, config, defaults)
     content = yield from registration.read(
-        view, subject, request, new=False, normalize=normalize, fields=fields
+        view,
+        subject,
+        request,
+        new=False,
+        normalize=normalize,
+        fields=fields,
+        strict=defaults.strict_references,
     )
     found = yield from find(view, memory, subject, content, deleted=deleted)
     if found is None and mode_in_scope(view, subject) not in TAKES_IDS:
@@ -229,7 +235,13 @@ def already_registered(
     normalize = normalizes(view, subject, request, config)
     fields = checks_fields(view, subject, config, defaults)
     content = yield from registration.read(
-        view, subject, request, new=False, normalize=normalize, fields=fields
+        view,
+        subject,
+        request,
+        new=False,
+        normalize=normalize,
+        fields=fields,
+        strict=defaults.strict_references,
     )
     try:
         return (yield from shortcut(view, memory, subject, content, request))

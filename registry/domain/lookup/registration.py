@@ -60,11 +60,13 @@ def read(
     new: bool,
     normalize: bool,
     fields: bool = False,
+    strict: bool = False,
 ) -> Querying[Content]:
     """Return the content of a request whose text is not blank. Raises 42201.
 
     ``new``: validate names, namespaces and defaults, and ignore soft-deleted referenced versions.
-    ``fields``: also validate field names as ``validateFields`` requires.
+    ``fields``: also validate field names as ``validateFields`` requires. ``strict``: refuse two versions of
+    one reference's name.
     """
     schema_type = request.type_name
     if schema_type not in FORMATS:
@@ -72,7 +74,8 @@ def read(
     if request.canonical and not normalize and not request.references and not fields:
         return Content(schema_type, request.schema, [], [], request.metadata, request.rule_set)
     try:
-        listed, dependencies = stored.resolve(view, subject, request.references or (), deleted=not new)
+        used = request.references or ()
+        listed, dependencies = stored.resolve(view, subject, used, deleted=not new, strict=strict)
         source = Source(schema_type, request.schema, tuple(dependencies), new)
         if fields:
             yield from querying.check_fields(source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from registry.domain import errors
-from registry.domain.model import Reference, Subject
+from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.queries import entities, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
@@ -21,14 +21,14 @@ from .schema_queries import Source
 DEPENDENCIES_MAX = 10_000
 
 
-def source_of(view: View, registered: Registered) -> Source:
-    """Return the source of a stored version.
+def source_of(view: View, registered: Registered, *, strict: bool = False) -> Source:
+    """Return the source of a stored version; ``strict`` as for :func:`resolve`.
 
     Raises :class:`InvalidSchema` if a reference no longer exists or its type is not served.
     """
     row = registered.row
     listed = entities.references(row)
-    _, dependencies = resolve(view, registered.subject, listed, deleted=True)
+    _, dependencies = resolve(view, registered.subject, listed, deleted=True, strict=strict)
     source = Source(entities.schema_type(row), entities.text(row), tuple(dependencies))
     if source.schema_type not in FORMATS:
         raise InvalidSchema(f"Invalid schema type {source.schema_type}")
@@ -48,13 +48,13 @@ def formatted(view: View, registered: Registered, wanted: str) -> Querying[Versi
 
 
 def resolve(
-    view: View, subject: Subject, references: Sequence[Reference], *, deleted: bool
+    view: View, subject: Subject, references: Sequence[Reference], *, deleted: bool, strict: bool = False
 ) -> tuple[list[Reference], list[Dependency]]:
     """Return the references with numbers in place of -1, and everything they use, dependencies first.
 
     A subject without a context is in that of the schema that refers to it. Of several schemas with one name
-    the first one reached counts (Confluent 8.x). ``deleted``: include soft-deleted versions.
-    Raises :class:`InvalidSchema` if a reference does not exist.
+    the first one reached counts (Confluent 8.x). ``deleted``: include soft-deleted versions. ``strict``:
+    refuse two versions of one name. Raises :class:`InvalidSchema` if a reference does not exist.
     """
     if not references:
         return [], []
@@ -62,7 +62,7 @@ def resolve(
         Reference(each.name, each.subject, _target(view, subject, each, deleted).version)
         for each in references
     ]
-    return numbered, _closure(view, subject, numbered, deleted)
+    return numbered, _closure(view, subject, numbered, deleted, strict)
 
 
 def _target(view: View, subject: Subject, reference: Reference, deleted: bool) -> Registered:
@@ -75,27 +75,42 @@ def _target(view: View, subject: Subject, reference: Reference, deleted: bool) -
 
 
 def _closure(
-    view: View, subject: Subject, references: Sequence[Reference], deleted: bool
+    view: View, subject: Subject, references: Sequence[Reference], deleted: bool, strict: bool
 ) -> list[Dependency]:
     # An explicit stack: users can make chains of references of any length.
-    seen: set[str] = set()
+    seen: dict[str, int] = {}
     closure: list[Dependency] = []
     stack: list[tuple[Iterator[Reference], Subject, Dependency | None]] = [(iter(references), subject, None)]
     while stack:
         pending, user, dependency = stack[-1]
-        reference = next((each for each in pending if each.name not in seen), None)
+        reference = next(pending, None)
         if reference is None:
             stack.pop()
             if dependency is not None:
                 closure.append(dependency)
             continue
-        seen.add(reference.name)
-        if len(seen) > DEPENDENCIES_MAX:
+        if reference.name in seen:
+            if strict:
+                _check_same(view, user, reference, deleted, seen[reference.name])
+            continue
+        if len(seen) >= DEPENDENCIES_MAX:
             raise _too_many()
         found = _target(view, user, reference, deleted)
+        seen[reference.name] = found.version
         used = Dependency(reference.name, entities.text(found.row))
         stack.append((iter(entities.references(found.row)), found.subject, used))
     return closure
+
+
+def _check_same(view: View, user: Subject, reference: Reference, deleted: bool, first: int) -> None:
+    """Refuse another version than the ``first`` one that was met by the reference's name (Confluent 8.4)."""
+    number = reference.version
+    if number == LATEST:
+        number = _target(view, user, reference, deleted).version
+    if number != first:
+        raise Unreadable(
+            f'Conflicting reference versions for "{reference.name}": version {first} and version {number}'
+        )
 
 
 def _too_many() -> InvalidSchema:

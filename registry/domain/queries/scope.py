@@ -33,6 +33,7 @@ class Defaults:
     validate_new_schemas: bool = True
     mode_mutability: bool = True
     reject_empty_subject: bool = False
+    strict_references: bool = False
     association_rules: AssociationRules = RELEASED
     policies: Policies = NO_POLICIES
     # The sender of the command, whom policies may name.

@@ -97,6 +97,7 @@ _SCHEMAS = (
     same("schema.validate.fields", "validate_fields"),
     same("schema.validate.new.schemas", "validate_new_schemas"),
     same("schema.reject.empty.subject", "reject_empty_subject"),
+    same("schema.providers.reference.versions.strict", "strict_references"),
     same("metadata.encoder.secret", "metadata_encoder_secret"),
     same("metadata.encoder.old.secret", "metadata_encoder_old_secret"),
     same("metadata.encoder.topic", "metadata_encoder_topic"),
