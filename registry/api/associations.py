@@ -134,11 +134,12 @@ def delete(call: Call, view: View) -> Command:
 def get_batch(call: Call, view: View) -> PendingSearch[list[bytes]]:
     """``POST /associations:batchGet``: 207 with the associations of each resource, in order."""
     requests, include_schemas = get_requests(call.body), call.args["includeSchemas"]
+    rules = call.settings.defaults.association_rules
 
     def search(view: View) -> Search[list[bytes]]:
         results = []
         for each in requests:
-            result = yield from _load_entities(call.access, view, each, include_schemas)
+            result = yield from _load_entities(call.access, view, each, include_schemas, rules)
             results.append(msgspec.json.encode(result))
             yield
         return results
@@ -147,7 +148,7 @@ def get_batch(call: Call, view: View) -> PendingSearch[list[bytes]]:
 
 
 def _load_entities(
-    access: Access, view: View, wanted: BatchGetItem, include_schemas: bool
+    access: Access, view: View, wanted: BatchGetItem, include_schemas: bool, rules: AssociationRules
 ) -> Search[dict[str, Any]]:
     resource = wanted.resource
     try:
@@ -168,7 +169,7 @@ def _load_entities(
     infos = []
     for each in found:
         schema = (yield from _latest_schema(view, each)) if include_schemas else None
-        infos.append(entities.info(each, schema))
+        infos.append(entities.info(each, rules, schema))
     return {"result": entities.response(*named, resource.resource_type, infos)}
 
 

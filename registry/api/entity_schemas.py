@@ -162,12 +162,12 @@ _ASSOCIATIONS: dict[str, Json] = {
     "Association": object_of(
         "subject lifecycle",
         subject=TEXT, guid=TEXT, **_RESOURCE, associationType=_ASSOCIATION_TYPE, lifecycle=_LIFECYCLE,
-        frozen={**BOOL, "description": "It can only be deleted, together with its subject"},
+        frozen={**BOOL, "description": "It can only be deleted, with its subject; left out: strong ones are"},
         createTs={**LONG, "description": "ms since the epoch"}, updateTs=LONG,
     ),
     "Associations": list_of(ref("Association")),
     "AssociationInfo": object_of(
-        "subject lifecycle frozen",
+        "subject lifecycle",
         subject=TEXT, associationType=_ASSOCIATION_TYPE, lifecycle=_LIFECYCLE, frozen=BOOL,
         schema=ref("Schema"),
     ),

@@ -32,7 +32,7 @@ def defaults(settings: Settings) -> Defaults:
         mode_mutability=settings.mode_mutability,
         reject_empty_subject=settings.reject_empty_subject,
         strict_references=settings.strict_references,
-        association_rules=ASSOCIATION_RULES[settings.associations_rules],
+        association_rules=ASSOCIATION_RULES[settings.confluent_version],
     )
 
 

@@ -6,16 +6,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from registry.api.backend import ApiSettings
+from registry.domain.queries.associations import ASSOCIATION_RULES
+from registry.domain.queries.scope import Defaults
 from tests.api.driver import Api, Reply, record
 
 STRING, INT = '"string"', '"int"'
 R, R_WIDER, R_OTHER = record("R", "a"), record("R", "a", "b"), '{"type":"record","name":"Q","fields":[]}'
 
 
+# With the rules of 8.3, by which associations change their lifecycle and mix with others.
+FORMER = ApiSettings(defaults=Defaults(association_rules=ASSOCIATION_RULES["8.3"]))
+
+
 @contextmanager
-def two_subjects() -> Iterator[Api]:
+def two_subjects(settings: ApiSettings | None = None) -> Iterator[Api]:
     """Return a registry with the subjects ``s`` and ``t``."""
-    with Api() as found:
+    with Api(settings=settings) as found:
         found.register("s", STRING)
         found.register("t", INT)
         yield found

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.api.associating import (
+    FORMER,
     R_OTHER,
     R_WIDER,
     invalid,
@@ -45,7 +46,7 @@ class TestDryRun:
         post(api, strong())
         written = len(api.backend.log)
         for wanted, options, code in (
-            (weak("none"), {"name": "m"}, 40903),
+            (weak("none"), {"name": "m"}, 42212),
             (weak("none"), {"name": "m", "resourceId": None}, 40907),
         ):
             assert refused(api, partial(post, api, wanted, query="?dryRun=true", **options))[0] == code
@@ -58,16 +59,27 @@ class TestDryRun:
     def test_of_resources_that_share_a_name_the_newest_counts(self, api: Api) -> None:
         post(api, weak("t"), weak("s", "key"), resourceId="older")
         post(api, weak("s"), resourceId="newer")
-        assert post(api, weak("s"), weak("s", "key"), query="?dryRun=true", resourceId=None).status == 200
+        assert post(api, weak("s"), weak("t", "key"), query="?dryRun=true", resourceId=None).status == 200
         assert post(api, weak("t"), query="?dryRun=true", resourceId=None).error[1] == 40903
 
 
 class TestBatches:
-    def test_an_operation_is_all_or_nothing(self, api: Api) -> None:
+    def test_an_operation_is_all_or_nothing(self) -> None:
+        ops = [{"opType": "CREATE", **strong()}, {"opType": "CREATE", **strong("{", "key")}]
+        with two_subjects(FORMER) as former:
+            (result,) = mutate(former, resource(*ops))
+            assert (result["error"]["error_code"], of(former)) == (
+                42212,
+                [("value", ":.ns:n-value", "STRONG")],
+            )
+            assert former.get("/subjects").json == [":.ns:n-value", "s", "t"]
+            assert former.register("u", '"long"') == 3
+
+    def test_adjacent_operations_of_one_kind_are_all_or_nothing(self, api: Api) -> None:
         ops = [{"opType": "CREATE", **strong()}, {"opType": "CREATE", **strong("{", "key")}]
         (result,) = mutate(api, resource(*ops))
-        assert (result["error"]["error_code"], of(api)) == (42212, [("value", ":.ns:n-value", "STRONG")])
-        assert api.get("/subjects").json == [":.ns:n-value", "s", "t"]
+        assert (result["error"]["error_code"], of(api)) == (42212, [])
+        assert api.get("/subjects").json == ["s", "t"]
         assert api.register("u", '"long"') == 3
 
     @pytest.mark.parametrize(("path", "most"), [("batchGet", 1000), ("batchMutate", 200)])
@@ -88,7 +100,8 @@ class TestBatches:
         ops = [{"opType": "CREATE", **weak()}] * 401
         ask = partial(api.post, "/associations:batchMutate", {"requests": [resource(*ops)]})
         assert refused(api, ask) == invalid("associations", "cannot be more than 400 in a batch")
-        assert "result" in mutate(api, resource(*ops[:400]))[0]
+        with two_subjects(FORMER) as former:
+            assert "result" in mutate(former, resource(*ops[:400]))[0]
 
     def test_they_are_got_with_their_latest_schemas(self, api: Api) -> None:
         post(api, strong())

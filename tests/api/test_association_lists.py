@@ -71,7 +71,7 @@ class TestLists:
         (found,) = api.get("/associations/resources/3").json
         assert list(found) == [
             "subject", "guid", "resourceName", "resourceNamespace", "resourceId", "resourceType",
-            "associationType", "lifecycle", "frozen", "createTs", "updateTs",
+            "associationType", "lifecycle", "createTs", "updateTs",
         ]  # fmt: skip
         assert found["createTs"] == found["updateTs"] == FIRST_TS + len(api.backend.log) - 1
 

@@ -12,7 +12,7 @@ from registry.api.backend import ApiSettings
 from registry.domain.commands import Command, Dissociate, Outcome, PutConfig, Register
 from registry.domain.model import Reference
 from registry.domain.pending_command import NO_ORIGIN, Origin
-from tests.api.associating import resource, strong, weak
+from tests.api.associating import FORMER, resource, strong, weak
 from tests.api.driver import ListBackend, Reply, record
 from tests.api.permitting import PermittingApi, rule
 
@@ -47,7 +47,8 @@ def api() -> Iterator[PermittingApi]:
         + rule("bob", "developer", "*")
         + rule("writer", "write", "a-*")
     )
-    with PermittingApi(rules, backend=RacingBackend()) as found:
+    # By the rules of 8.3, an association without a schema can be strong.
+    with PermittingApi(rules, FORMER, RacingBackend(FORMER)) as found:
         found.register("secret-f", SECRET)
         found.register("a-own", SCHEMA["schema"])
         assert found.put("/config/a-alias", {"alias": "secret-f"}).status == 200

@@ -14,6 +14,7 @@ from registry.domain.commands import Command, Outcome, Refused
 from registry.domain.compatibility.results import HIDDEN, SUBJECTS_MAX
 from registry.domain.parsing import stored
 from registry.domain.pending_command import NO_ORIGIN, Origin
+from tests.api.associating import FORMER
 from tests.api.driver import ListBackend, Reply
 from tests.api.permitting import PermittingApi, rule
 
@@ -74,7 +75,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def api(kind: str) -> Iterator[PermittingApi]:
-    with PermittingApi(RULES) as found:
+    # By the rules of 8.3, an association that becomes strong can bring a schema.
+    with PermittingApi(RULES, FORMER) as found:
         for scope in ("/config", "/config/:.n:"):
             found.request("PUT", scope, {"compatibility": "FULL_TRANSITIVE"})
         for subject, body in zip(("secret-pay", "shop-mid", "shop-order"), FORMATS[kind], strict=False):

@@ -18,6 +18,7 @@ from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.security.authorization.rules import ROLES
 from tests.api import naming
+from tests.api.associating import FORMER
 from tests.api.driver import Reply
 from tests.api.naming import ALIASES, DEEP, HELD, OTHER, OTHER_ID, OTHER_VERSION, Case, Found, Request
 from tests.api.permitting import PermittingApi, rule
@@ -100,7 +101,9 @@ def filled() -> tuple[tuple[Record, ...], Found]:
 def api() -> Iterator[PermittingApi]:
     own = ("own-*", ":.ns-own:*")
     rules = [rule(role, role, *own) for role in ROLES]
-    with PermittingApi("".join([*rules, rule("writer", "write", *own), rule(WRITER, "write", "*")])) as found:
+    rules += [rule("writer", "write", *own), rule(WRITER, "write", "*")]
+    # The rules of 8.4 refuse most associations before their schemas are looked at.
+    with PermittingApi("".join(rules), FORMER) as found:
         yield found
 
 

@@ -479,12 +479,11 @@ class Settings:
     policies: str = _file(
         "TOML file of policies: subject creation, lint rules, limits; reloaded when it changes", "rules"
     )
-    associations_rules: str = _setting(
-        "8.3",
-        choice("8.3", "next"),
+    confluent_version: str = _setting(
+        "8.4",
+        choice("8.4", "8.3"),
         "rules",
-        "Rules for associations: 8.3 as in Confluent 8.2.2 to 8.3.1, next for the stricter rules of later "
-        "releases",
+        "Version of Confluent's server whose rules for associations apply: 8.3 as in 8.2.2 to 8.3.1",
     )
 
     metadata_encoder_secret: str = _setting(

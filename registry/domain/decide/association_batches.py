@@ -76,7 +76,9 @@ def _associate(draft: Draft, command: Associate) -> Querying[dict[str, Any]]:
     request = msgspec.structs.replace(command.request, associations=wanted)
     request = checked(request, command.context, draft.defaults.association_rules, dry_run=command.dry_run)
     written = yield from put(draft, request)
-    infos = [entities.info(step.association, step.schema) for step in written]
+    infos = [
+        entities.info(step.association, draft.defaults.association_rules, step.schema) for step in written
+    ]
     return _response(request, [] if command.dry_run else infos)
 
 
@@ -105,8 +107,8 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
     if request.error is not None:
         return _error(request.error.code, request.error.message)
     schemas: _Schemas = {}
+    rules = draft.defaults.association_rules
     try:
-        rules = draft.defaults.association_rules
         request = checked(request, command.context, rules, dry_run=command.dry_run)
         if rules.batch_in_runs:
             check_types(request.associations)
@@ -125,7 +127,9 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
     if command.dry_run:
         return {"result": _response(request, [])}
     left = associations.of_resource_id(draft.view, request.resource_id or "")
-    return {"result": _response(request, [entities.info(each, schemas.get(each.key)) for each in left])}
+    return {
+        "result": _response(request, [entities.info(each, rules, schemas.get(each.key)) for each in left])
+    }
 
 
 def _error(code: int, message: str, passages: list[Passage] | None = None) -> dict[str, Any]:

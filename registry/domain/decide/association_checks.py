@@ -1,4 +1,4 @@
-"""Checks of requests about associations, first without stored data, then against it (Confluent 8.3.1)."""
+"""Checks of requests about associations, first without stored data, then against it (Confluent 8.4)."""
 
 from __future__ import annotations
 
@@ -57,9 +57,8 @@ def check_types(associations: Iterable[AssociationRequest]) -> None:
     seen: set[str | None] = set()
     for each in associations:
         if each.association_type in seen:
-            raise ASSOCIATION_INVALID(
-                "associationType", f"Duplicate association type: {each.association_type}"
-            )
+            detail = f"may only appear once per request, but '{each.association_type}' appears more than once"
+            raise ASSOCIATION_INVALID("associationType", detail)
         seen.add(each.association_type)
 
 
@@ -90,20 +89,20 @@ def check_lifecycle(wanted: AssociationRequest, rules: AssociationRules) -> None
     """Refuse what contradicts the lifecycle."""
     if wanted.lifecycle == WEAK and wanted.schema is not None:
         raise weak_with_schema()
-    if wanted.lifecycle == WEAK and wanted.frozen:
-        raise ASSOCIATION_INVALID("frozen", "association with lifecycle of WEAK cannot be frozen")
-    if rules.strong_is_frozen and wanted.lifecycle == STRONG and wanted.frozen is False:
-        raise unfrozen()
+    check_frozen(wanted.lifecycle, wanted.frozen, rules)
+
+
+def check_frozen(lifecycle: str | None, frozen: bool | None, rules: AssociationRules) -> None:
+    """Refuse a weak association that is frozen, and a strong one that is not, if the rules say so."""
+    wrong = lifecycle == WEAK and frozen
+    if wrong or (rules.strong_is_frozen and lifecycle == STRONG and frozen is False):
+        detail = f"association with lifecycle of {lifecycle} cannot be frozen={str(frozen).lower()}"
+        raise ASSOCIATION_INVALID("frozen", detail)
 
 
 def weak_with_schema() -> RegistryError:
     """Return the error for a weak association with a schema."""
     return ASSOCIATION_INVALID("lifecycle", "cannot be WEAK when schema is provided")
-
-
-def unfrozen() -> RegistryError:
-    """Return the error for a strong association that is not frozen."""
-    return ASSOCIATION_INVALID("frozen", "association with lifecycle of STRONG cannot be frozen=false")
 
 
 def _check_name(name: str | None, member: str) -> None:
@@ -154,7 +153,7 @@ def _complete(wanted: AssociationRequest, rules: AssociationRules) -> Associatio
         if wanted.lifecycle == WEAK:
             raise weak_with_schema()
         if wanted.frozen is False:
-            raise ASSOCIATION_INVALID("frozen", "cannot be false when schema is provided for create")
+            raise ASSOCIATION_INVALID("frozen", "cannot be false when a schema is provided")
         return replace(wanted, lifecycle=STRONG, frozen=True)
     lifecycle = wanted.lifecycle or WEAK
     frozen = implied_frozen(lifecycle, rules) if wanted.frozen is None else wanted.frozen
@@ -173,7 +172,7 @@ def check_not_strong(view: View, subject: Subject, references: Sequence[Referenc
     for each in references:
         target = Subject.within(subject.context, each.subject)
         if any(found.strong for found in some_of_subject(view, target)):
-            refusal = f"Subject '{target.qualified}' has a strong association and cannot be referenced"
+            refusal = f"Subject '{each.subject}' has a strong association and cannot be referenced"
             raise errors.NOT_PERMITTED(refusal)
 
 
@@ -245,7 +244,7 @@ def check_unreferenced(view: View, step: Step) -> None:
     subject = step.subject
     prefix = layout.REFERRER + layout.part(subject.context) + layout.part(subject.name)
     referrers = (versions.at(view, layout.VERSION + key[len(prefix) + 4 :]) for key, _ in scan(view, prefix))
-    if step.association.strong and any(referrers):
+    if step.writes and step.association.strong and any(referrers):
         raise errors.SUBJECT_REFERENCED(step.association.subject)
 
 
@@ -263,7 +262,7 @@ def check_can_freeze(draft: Draft, wanted: AssociationRequest, subject: Subject)
             raise errors.NO_ACTIVE_VERSION(subject.qualified)
     elif latest is None:
         return
-    elif not draft.defaults.association_rules.frozen_needs_empty_subject:
+    else:
         found = yield from find.lookup_in(draft.view, draft.memory, subject, wanted.schema, draft.defaults)
         if latest.version == 1 and found is not None:
             return

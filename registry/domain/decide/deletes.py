@@ -31,15 +31,13 @@ from .ids import Ids, shown_context
 
 
 def delete_version(view: View, subject: Subject, command: DeleteVersion) -> Decision:
-    """Delete one version. Raises 40406, 40401, 40402, 42205, 40904, 40907, 42206, 40407, in this order."""
+    """Delete one version. Raises 40406, 40401, 40402, 42205, 40907, 42206, 40407, in this order."""
     found = _version(view, subject, command.version)
     version, row = found.version, found.row
     if row.deleted and not command.permanent:
         raise errors.VERSION_SOFT_DELETED(subject.qualified, version)
     check_writable(view, subject, subject.qualified)
-    if command.permanent:
-        check_no_associations(view, subject)
-    else:
+    if not command.permanent:
         check_stays_active(view, subject, version)
     if next(referrers(view, subject, version, deleted=command.permanent), None) is not None:
         raise errors.REFERENCE_EXISTS(subject.qualified, version)

@@ -1,4 +1,4 @@
-"""Decisions on associations of one resource and their schemas, all or none (in Confluent 8.3.1's order)."""
+"""Decisions on associations of one resource and their schemas, all or none (in Confluent 8.4's order)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from registry.domain.compatibility.results import Incompatible
 from registry.domain.errors import ASSOCIATION_INVALID
 from registry.domain.fold.versions import tombstones
 from registry.domain.log_format import subject_values
-from registry.domain.lookup import find, registration
+from registry.domain.lookup import find
 from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying, together
 from registry.domain.queries import associations, versions
@@ -28,6 +28,7 @@ from .association_checks import (
     check_active,
     check_alone,
     check_can_freeze,
+    check_frozen,
     check_lifecycle,
     check_placed,
     check_types,
@@ -37,12 +38,19 @@ from .association_checks import (
     filled,
     implied_frozen,
     imports,
-    unfrozen,
     weak_with_schema,
 )
 from .decision import Draft, check_checked, check_subject
 from .deletes import delete_subject
 from .register import register
+
+_SCHEMA_IN_UPSERT = (
+    "cannot be provided when adding an association to an existing topic; "
+    "an association with a schema must be created with the topic"
+)
+_STRONG_IN_UPSERT = (
+    "cannot be STRONG when creating an association; STRONG associations must be created with the topic"
+)
 
 
 def created(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> Querying[Step]:
@@ -84,7 +92,7 @@ def _fill_upsert(draft: Draft, request: ResourceRequest, wanted: AssociationRequ
     rules = draft.defaults.association_rules
     lifecycle = wanted.lifecycle or (WEAK if wanted.schema is None else STRONG)
     if wanted.schema is not None and rules.upsert_creates_weak:
-        raise ASSOCIATION_INVALID("schema", "cannot be provided when an upsert creates the association")
+        raise ASSOCIATION_INVALID("schema", _SCHEMA_IN_UPSERT)
     if wanted.schema is not None and wanted.frozen:
         raise ASSOCIATION_INVALID("frozen", "cannot be true when creating via upsert; use create instead")
     frozen = implied_frozen(lifecycle, rules) if wanted.frozen is None else wanted.frozen
@@ -94,12 +102,16 @@ def _fill_upsert(draft: Draft, request: ResourceRequest, wanted: AssociationRequ
     check_placed(request, wanted)
     strong = lifecycle == STRONG
     if strong and rules.upsert_creates_weak and not imports(draft.view, Subject.parse(wanted.subject or "")):
-        raise ASSOCIATION_INVALID("lifecycle", "cannot be STRONG when an upsert creates the association")
+        raise ASSOCIATION_INVALID("lifecycle", _STRONG_IN_UPSERT)
     return wanted
 
 
-def repeated(draft: Draft, wanted: AssociationRequest, old: Association) -> Querying[Step]:
-    """Return the step for an association that is already stored; raises 40903 if it differs."""
+def repeated(
+    draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association
+) -> Querying[Step]:
+    """Return the step for an association that is already stored. Raises 42212, and 40903 if it differs."""
+    if draft.defaults.association_rules.strong_is_frozen:
+        _check_frozen_subject(request, wanted, old)
     same = _equivalent(wanted, old)
     if same and wanted.schema is not None:
         subject = Subject.parse(old.subject)
@@ -119,8 +131,10 @@ def changed(draft: Draft, request: ResourceRequest, wanted: AssociationRequest, 
     own = default_subject(request, wanted.association_type)
     if lifecycle == WEAK and subject == own:
         raise ASSOCIATION_INVALID("subject", f"WEAK associations cannot use subject '{own}'")
-    if old.is_frozen and subject != own:
-        raise ASSOCIATION_INVALID("subject", f"frozen associations must use subject '{own}'")
+    frozen = old.is_frozen if wanted.frozen is None else wanted.frozen
+    if draft.defaults.association_rules.strong_is_frozen:
+        check_frozen(lifecycle, frozen, draft.defaults.association_rules)
+    _check_frozen_subject(request, wanted, old)
     if _equivalent(wanted, old):
         return Step(wanted, old, old, writes=False)
     if wanted.lifecycle is None and wanted.schema is None:
@@ -132,9 +146,13 @@ def changed(draft: Draft, request: ResourceRequest, wanted: AssociationRequest, 
         raise ASSOCIATION_INVALID("frozen", "frozen attribute of association cannot be changed")
     if old.is_frozen:
         raise errors.ASSOCIATION_FROZEN(wanted.association_type, old.subject)
-    if draft.defaults.association_rules.strong_is_frozen and lifecycle == STRONG:
-        raise unfrozen()
     return Step(wanted, replace(old, lifecycle=lifecycle), old, writes=True)
+
+
+def _check_frozen_subject(request: ResourceRequest, wanted: AssociationRequest, old: Association) -> None:
+    own = default_subject(request, wanted.association_type)
+    if old.is_frozen and (wanted.subject or old.subject) != own:
+        raise ASSOCIATION_INVALID("subject", f"frozen associations must use subject '{own}'")
 
 
 def _equivalent(wanted: AssociationRequest, old: Association) -> bool:
@@ -154,14 +172,9 @@ _SCHEMA = ("version", "id", "guid", "schemaType", "references", "metadata", "sch
 
 
 def register_schema(draft: Draft, step: Step) -> Querying[None]:
-    """Register the schema that comes with an association; in IMPORT mode only parse it."""
-    schema = step.wanted.schema
-    if schema is None:
-        return
-    if not imports(draft.view, step.subject):
-        step.schema = yield from _register_schema(draft, step.subject, schema)
-    elif schema.schema.strip():
-        yield from registration.read(draft.view, step.subject, schema, new=False, normalize=False)
+    """Register the schema that comes with an association, or find it."""
+    if step.wanted.schema is not None:
+        step.schema = yield from _register_schema(draft, step.subject, step.wanted.schema)
 
 
 def _register_schema(draft: Draft, subject: Subject, schema: Register) -> Querying[bytes]:
@@ -198,10 +211,13 @@ def put(draft: Draft, request: ResourceRequest) -> Querying[list[Step]]:
         check_active(draft.view, step)
     for step in steps:
         check_alone(draft.view, step)
-        if rules.strong_excludes_references and step.writes:
+        if rules.strong_excludes_references:
             check_unreferenced(draft.view, step)
     for step in steps:
         yield from register_schema(draft, step)
+    if rules.strong_excludes_references and len(steps) > 1:
+        for step in steps:  # the schema of one may refer to the subject of another
+            check_unreferenced(draft.view, step)
     written = [step for step in steps if step.writes]
     draft.add(step.association.entry() for step in written)
     return written
@@ -250,10 +266,15 @@ def _stored_associations(view: View, request: ResourceRequest) -> dict[str | Non
 def _step(
     draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association | None
 ) -> Querying[Step]:
+    own = default_subject(request, wanted.association_type) if old is None else old.subject
+    subject = Subject.parse(wanted.subject or own)
+    if wanted.schema is not None and imports(draft.view, subject):
+        detail = f"cannot be provided while subject '{subject.qualified}' is in IMPORT mode"
+        raise ASSOCIATION_INVALID("schema", detail)
     if old is None:
         return (yield from created(draft, request, wanted))
     if wanted.op == CREATE:
-        return (yield from repeated(draft, wanted, old))
+        return (yield from repeated(draft, request, wanted, old))
     return changed(draft, request, wanted, old)
 
 
@@ -261,7 +282,8 @@ def _check_uniform(found: dict[str | None, Association], steps: list[Step]) -> N
     """Refuse different lifecycles among the associations of one resource (42212)."""
     after = {**found, **{step.association.association_type: step.association for step in steps}}
     if any(step.writes for step in steps) and len({each.strong for each in after.values()}) > 1:
-        detail = "all associations for a resource must have the same lifecycle"
+        named = ", ".join(f"{kind}={STRONG if each.strong else WEAK}" for kind, each in after.items())
+        detail = f"all associations for a resource must have the same lifecycle, but got {named}"
         raise ASSOCIATION_INVALID("lifecycle", detail)
 
 

@@ -2,7 +2,7 @@
 
 A resource (a Kafka topic) uses a subject for its keys or its values. A *strong* association owns its subject:
 it is the subject's only association, and deleting it can delete the subject. A *weak* one shares an existing
-subject. A *frozen* association cannot be changed, only deleted with its subject (Confluent 8.2.2 to 8.3.1).
+subject. A *frozen* association cannot be changed, only deleted with its subject (Confluent 8.4).
 """
 
 from __future__ import annotations
@@ -36,33 +36,28 @@ class AssociationRules:
     # An upsert creates only weak associations, without a schema (42212); strong ones need a subject in IMPORT
     # mode.
     upsert_creates_weak: bool = False
-    # A frozen association needs a subject without versions. Otherwise a subject is also accepted if its
-    # latest version is 1 and equals the given schema.
-    frozen_needs_empty_subject: bool = False
     # Versions must not refer to a subject with a strong association (42205, 42206).
     strong_excludes_references: bool = False
     # Adjacent operations of one kind in a batch are decided together, and a request may name each type only
     # once. Otherwise each operation is decided on its own.
     batch_in_runs: bool = False
-    # Lists of associations omit `frozen` if it follows from the lifecycle.
+    # Answers omit `frozen` if it follows from the lifecycle.
     omits_implied_frozen: bool = False
 
 
-# By the values of the setting `associations_rules`. "8.3" covers 8.2.2 to 8.3.1; "next" covers the branches
-# of 8.2.4 and 8.3.2 as of November 2026, before their release.
+# By the values of the setting `confluent_version`. "8.3" covers 8.2.2 to 8.3.1.
 ASSOCIATION_RULES = {
-    "8.3": AssociationRules(),
-    "next": AssociationRules(
+    "8.4": AssociationRules(
         strong_is_frozen=True,
         one_lifecycle=True,
         upsert_creates_weak=True,
-        frozen_needs_empty_subject=True,
         strong_excludes_references=True,
         batch_in_runs=True,
         omits_implied_frozen=True,
     ),
+    "8.3": AssociationRules(),
 }
-RELEASED = ASSOCIATION_RULES["8.3"]
+RELEASED = ASSOCIATION_RULES["8.4"]
 
 
 # Lifecycles; ``NONE`` only in filters, for subjects without associations.
@@ -249,16 +244,15 @@ def of_resource_id(view: View, resource_id: str) -> list[Association]:
 
 
 def newest_of_resource(view: View, name: str, namespace: str) -> list[Association]:
-    """Return the associations of all resources with this name: of each type the one changed last.
+    """Return the associations of the resource with this name that changed last (Confluent 8.4).
 
     Several resources share a name if a topic was deleted and created again.
     """
-    newest: dict[str | None, Association] = {}
-    for each in _led_to(view, layout.resource_name_prefix(name, namespace)):
-        other = newest.get(each.association_type)
-        if other is None or each.update_ts >= other.update_ts:
-            newest[each.association_type] = each
-    return list(newest.values())
+    found = list(_led_to(view, layout.resource_name_prefix(name, namespace)))
+    newest = max(found, key=lambda each: (each.update_ts, each.created, each.resource_id or ""), default=None)
+    if newest is None:
+        return []
+    return sorted((each for each in found if each.resource_id == newest.resource_id), key=sort_key)
 
 
 def list_of_subject(

@@ -21,14 +21,18 @@ from .scope import Config
 
 def entity(found: Association, rules: AssociationRules) -> dict[str, Any]:
     """Return the ``Association`` as the API shows it."""
-    implied = rules.omits_implied_frozen and found.is_frozen == found.strong
     shown = msgspec.structs.replace(
         found,
         lifecycle=STRONG if found.strong else WEAK,
-        frozen=None if implied else found.is_frozen,
+        frozen=_shown_frozen(found, rules),
         create_ts=found.created,
     )
     return {"subject": shown.subject, **msgspec.to_builtins(shown)}
+
+
+def _shown_frozen(found: Association, rules: AssociationRules) -> bool | None:
+    implied = rules.omits_implied_frozen and found.is_frozen == found.strong
+    return None if implied else found.is_frozen
 
 
 def tail_of(found: list[Association], rules: AssociationRules) -> bytes:
@@ -36,13 +40,13 @@ def tail_of(found: list[Association], rules: AssociationRules) -> bytes:
     return b',"associations":' + dumps([entity(each, rules) for each in found]) if found else b""
 
 
-def info(found: Association, schema: bytes | None = None) -> dict[str, Any]:
+def info(found: Association, rules: AssociationRules, schema: bytes | None = None) -> dict[str, Any]:
     """Return an association as the answer about its resource has it; ``schema``: JSON of its ``Schema``."""
     members = {
         "subject": found.subject,
         "associationType": found.association_type,
         "lifecycle": STRONG if found.strong else WEAK,
-        "frozen": found.is_frozen,
+        "frozen": _shown_frozen(found, rules),
         "schema": None if schema is None else msgspec.Raw(schema),
     }
     return {name: value for name, value in members.items() if value is not None}

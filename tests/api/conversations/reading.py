@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
 _STATUS = re.compile(r"(\d{3})(?: (.*))?")
 _ERROR = re.compile(r"(\d{3,5}) (.+)")
+_OF_VERSION = re.compile(r"(.+) \((\d+\.\d+)\)")
 
 Headers = list[tuple[str, str]]
 # Settings by name, one value each.
@@ -51,6 +53,20 @@ class Conversation:
     # The conversation runs once with each of them.
     settings: list[Choice]
     exchanges: list[Exchange] = field(default_factory=list)
+
+
+def of_version(body: Any, version: str) -> Any:
+    """Return an expected body with those of its members that answers have with this ``confluent_version``."""
+    if isinstance(body, list):
+        return [of_version(each, version) for each in body]
+    if not isinstance(body, dict):
+        return body
+    found = {}
+    for name, value in body.items():
+        match = _OF_VERSION.fullmatch(name)
+        if match is None or match[2] == version:
+            found[name if match is None else match[1]] = of_version(value, version)
+    return found
 
 
 def conversations(path: Path) -> Iterator[Conversation]:

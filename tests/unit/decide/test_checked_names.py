@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, get_args
 
 import msgspec
@@ -31,6 +32,7 @@ from registry.domain.decide import repeated
 from registry.domain.model import LATEST, Reference
 from registry.domain.parsing.parser import Parser
 from registry.domain.principal import CheckedNames
+from registry.domain.queries.associations import ASSOCIATION_RULES
 from registry.domain.queries.scope import Defaults
 from registry.security.gate import Permission
 from tests.unit.small_registry import STRING, SmallRegistry, properties, record
@@ -64,10 +66,14 @@ COMMANDS: list[tuple[Any, str, str]] = [
 NAMELESS = {ReleaseIds, RequestSnapshot, *get_args(WebhookCommand)}
 
 
+# By these rules, an association without a schema can be strong.
+FORMER = Defaults(association_rules=ASSOCIATION_RULES["8.3"])
+
+
 @pytest.fixture
 def small() -> SmallRegistry:
     """The subjects ``s`` and ``t``, both with a config and a mode; ``t`` has a strong association."""
-    found = SmallRegistry()
+    found = SmallRegistry(FORMER)
     for name in ("s", "t"):
         found.register(name)
         found.submit(PutConfig(name, {"validateFields": True}))
@@ -79,7 +85,7 @@ def small() -> SmallRegistry:
 
 
 def limited(small: SmallRegistry, checked: CheckedNames) -> None:
-    small.defaults = Defaults(checked=checked)
+    small.defaults = dataclasses.replace(FORMER, checked=checked)
 
 
 def test_every_command_that_names_something_is_held() -> None:

@@ -400,13 +400,13 @@ class TestReferences:
         small.register("s", record("R"))
         assert small.place("s", self.USES, references=[reference("s")]) == (2, 2)
 
-    def test_a_strong_association_forbids_references_by_the_next_rules_alone(self) -> None:
+    def test_a_strong_association_forbids_references_unless_the_rules_are_former(self) -> None:
         key = AssociationKey(Subject.parse("r"), "n", "ns", "topic", "value")
-        free = SmallRegistry()
+        free = SmallRegistry(Defaults(association_rules=ASSOCIATION_RULES["8.3"]))
         free.register("r", record("R"))
         free.append(association_key(key), b'{"lifecycle":"STRONG"}')
         assert free.register("u", self.USES, references=[reference("r")])["id"] == 2
-        small = SmallRegistry(Defaults(association_rules=ASSOCIATION_RULES["next"]))
+        small = SmallRegistry()
         small.register("r", record("R"))
         small.append(association_key(key), b'{"lifecycle":"STRONG"}')
         assert small.refusal(Register("u", self.USES, references=[reference("r")])) == (

@@ -19,7 +19,7 @@ from tests.support.counting_view import CountingView
 from tests.support.running import ROOT
 from tests.unit.small_registry import SmallRegistry, record
 
-(SETTING,) = (setting for setting in table() if setting.name == "associations_rules")
+(SETTING,) = (setting for setting in table() if setting.name == "confluent_version")
 
 
 def test_the_setting_has_the_names_of_the_table_and_released_rules_by_default() -> None:
@@ -29,7 +29,7 @@ def test_the_setting_has_the_names_of_the_table_and_released_rules_by_default() 
 
 @pytest.mark.parametrize("name", ASSOCIATION_RULES)
 def test_the_setting_chooses_a_row(name: str) -> None:
-    settings = dataclasses.replace(Settings(), associations_rules=SETTING.kind.read(name))
+    settings = dataclasses.replace(Settings(), confluent_version=SETTING.kind.read(name))
     assert defaults(settings).association_rules is ASSOCIATION_RULES[name]
 
 

@@ -89,7 +89,7 @@ function Associations({ subject }) {
               { id: "resource", title: "Resource", cell: (row) => html`<span class="name">${row.resourceName ?? row.resourceId}</span>` },
               { id: "namespace", title: "Namespace", cell: (row) => html`<span class="name">${row.resourceNamespace ?? ""}</span>`, wide: true },
               { id: "type", title: "Type", cell: (row) => `${row.resourceType ?? ""} ${row.associationType ?? ""}` },
-              { id: "lifecycle", title: "Lifecycle", cell: (row) => `${row.lifecycle ?? ""}${row.frozen ? ", frozen" : ""}` },
+              { id: "lifecycle", title: "Lifecycle", cell: (row) => `${row.lifecycle ?? ""}${row.frozen ?? row.lifecycle === "STRONG" ? ", frozen" : ""}` },
             ]} />`
           : html`<p class="quiet">No resource is associated with it.</p>`)}
       <//>
