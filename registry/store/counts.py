@@ -8,7 +8,7 @@ blocks as not counted would leave all of them so under steady writes, and make e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import sub
 from typing import Any
 
@@ -36,6 +36,11 @@ SUBJECTS_MAX = 1000
 
 _HIGHEST = b"\xff" * 5  # greater than every version's number
 _CLEAR_ALL = scope_key(CLEAR, Subject(DEFAULT_CONTEXT, ""))
+
+
+def drops_counts(changed: Iterable[bytes]) -> bool:
+    """Return true if a commit of rows with these keys drops all counts, because it touches many subjects."""
+    return len({key[:-4] for key in changed if key.startswith(VERSION)}) > SUBJECTS_MAX
 
 
 class CountIndex:

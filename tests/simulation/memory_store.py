@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from registry.domain.history.entries import Slice
@@ -48,20 +48,21 @@ class MemoryStore:
     def view(self) -> MemoryView:
         return self._rows
 
-    def commit(
+    def commit_folded(
         self,
-        changes: dict[bytes, bytes | None] | Iterable[Change],
+        new: Sequence[tuple[bytes, bytes]],
+        changed: Sequence[Change],
         applied: int,
         lineage: Lineage = NOTHING,
         history: Slice | None = None,
     ) -> None:
         assert applied >= self.applied, f"the applied offset went back from {self.applied} to {applied}"
-        changed = dict(changes)
-        for key, value in changed.items():
+        changes: dict[bytes, bytes | None] = dict([*new, *changed])
+        for key, value in changes.items():
             self.digest = digest.changed(self.digest, key, self._rows.get(key), value)
         if self._rows.blocks:
             self._rows = MemoryView(self._rows.rows(), applied)
-        self._rows.commit(changed.items())
+        self._rows.commit(changes.items())
         self._rows.moment = applied
         self.lineage = lineage
         known = self._witness.setdefault(applied, self.digest)

@@ -14,7 +14,7 @@ from hashlib import md5
 from typing import NamedTuple
 
 from registry.domain.log_format.jackson import dumps
-from registry.domain.log_format.values import decode_schema
+from registry.domain.log_format.values import SchemaValue, decode_schema
 from registry.domain.model import DEFAULT_CONTEXT, DEFAULT_TYPE
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.layout import number
@@ -74,15 +74,16 @@ def plain_schema(value: bytes) -> PlainSchema | None:
         parsed = decode_schema(value)
     except (ValueError, RecursionError):
         return None
-    further = (
-        parsed.references
-        or parsed.md5 is not None
-        or parsed.metadata is not None
-        or parsed.ruleSet is not None
-    )
-    if further:
+    if has_further_members(parsed):
         return None
     return parsed.id, KINDS[parsed.schemaType or DEFAULT_TYPE], parsed.schema, parsed.deleted or False
+
+
+def has_further_members(value: SchemaValue) -> bool:
+    """Return true if a value holds more than the members of a plain version."""
+    return bool(
+        value.references or value.md5 is not None or value.metadata is not None or value.ruleSet is not None
+    )
 
 
 def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change] | None:

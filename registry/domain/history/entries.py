@@ -7,6 +7,7 @@ The cluster's own records have none, because each delivery of a webhook would le
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -16,8 +17,9 @@ from msgspec.structs import replace
 from xxhash import xxh3_64_digest
 
 from registry.domain.events import Event, Kind, event_about
-from registry.domain.fold.fast_path import CONTEXT, plain_key
+from registry.domain.fold.fast_path import CONTEXT, PlainKey, has_further_members, plain_key
 from registry.domain.fold.fold import owner_of
+from registry.domain.log_format.headers import unpack_principal
 from registry.domain.log_format.records import (
     NoopKey,
     Record,
@@ -26,7 +28,8 @@ from registry.domain.log_format.records import (
     canonical_key,
     decode_key,
 )
-from registry.domain.model import DEFAULT_CONTEXT, Subject
+from registry.domain.log_format.values import decode_schema
+from registry.domain.model import DEFAULT_CONTEXT, DEFAULT_TYPE, Subject
 from registry.domain.rows.layout import part
 from registry.domain.rows.view import Span
 
@@ -46,7 +49,11 @@ _KINDS = (
     Kind.EPOCH_STARTED, Kind.SNAPSHOT_REQUESTED, Kind.LOG_RESEEDED, Kind.QUARANTINED,
 )  # fmt: skip
 _CODES = {kind: code for code, kind in enumerate(_KINDS)}
+_REGISTERED, _SOFT_DELETED = _CODES[Kind.VERSION_REGISTERED], _CODES[Kind.VERSION_SOFT_DELETED]
+# Between the members of versions and the principal.
+_NOT_OF_VERSIONS = (None,) * (_MEMBERS.index("principal") - _MEMBERS.index("level"))
 _members = attrgetter(*_MEMBERS)
+_offset = struct.Struct(">Q").pack  # like entry_key, but faster
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Any]).decode
 
@@ -86,6 +93,9 @@ def _pack(record: Record) -> tuple[bytes, bytes] | None:
     plain = plain_key(raw)
     if plain is not None:
         # Nearly all records: their keys are canonical, and need not be parsed.
+        packed = _pack_plain(plain, raw, record)
+        if packed is not None:
+            return packed
         version = SchemaKey(Subject(DEFAULT_CONTEXT, plain.name.decode()), int(plain.digits))
         return _entry(CONTEXT + plain.name + b"\0", raw, event_about(version, record))
     try:
@@ -95,6 +105,25 @@ def _pack(record: Record) -> tuple[bytes, bytes] | None:
     if isinstance(key, NoopKey):
         return None
     return _entry(owner_of(key), canonical_key(key), event_about(key, record))
+
+
+def _pack_plain(key: PlainKey, raw: bytes, record: Record) -> tuple[bytes, bytes] | None:
+    """Return the entry of a plain version without making its event; ``None`` if its value is not plain."""
+    offset, ts, _, value, principal = record
+    try:
+        parsed = decode_schema(value or b"")
+    except (ValueError, RecursionError):
+        return None
+    if has_further_members(parsed):
+        return None
+    kind = _SOFT_DELETED if parsed.deleted else _REGISTERED
+    members: list[Any] = [kind, ts, int(key.digits), parsed.id, parsed.schemaType or DEFAULT_TYPE]
+    if principal:
+        members += [*_NOT_OF_VERSIONS, unpack_principal(principal)]
+    return (
+        b"%b%b\0%b" % (CONTEXT, key.name, _offset(offset)),
+        xxh3_64_digest(raw)[:_HASH_BYTES] + _encode(members),
+    )
 
 
 def _entry(owner: bytes, canonical: bytes, event: Event | None) -> tuple[bytes, bytes] | None:

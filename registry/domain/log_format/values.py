@@ -144,7 +144,9 @@ def read_object(raw: bytes) -> dict[str, Any]:
     return fields
 
 
-class _SchemaValue(msgspec.Struct):
+class SchemaValue(msgspec.Struct):
+    """A ``SCHEMA`` value as it is read."""
+
     schema: str
     id: Annotated[int, msgspec.Meta(ge=0, le=ID_MAX)]
     md5: str | None = None
@@ -156,7 +158,7 @@ class _SchemaValue(msgspec.Struct):
 
 
 # Reads a ``SCHEMA`` value. Raises :class:`ValueError` or :class:`RecursionError`.
-decode_schema = msgspec.json.Decoder(_SchemaValue).decode
+decode_schema = msgspec.json.Decoder(SchemaValue).decode
 
 
 def read_schema(raw: bytes) -> SchemaContent:
@@ -177,7 +179,7 @@ def read_schema_head(raw: bytes) -> SchemaHead:
     return SchemaHead(value.id, value.schemaType or DEFAULT_TYPE, value.deleted or False)
 
 
-def _decode(raw: bytes) -> _SchemaValue:
+def _decode(raw: bytes) -> SchemaValue:
     try:
         return decode_schema(raw)
     except (ValueError, RecursionError) as error:
@@ -185,7 +187,7 @@ def _decode(raw: bytes) -> _SchemaValue:
 
 
 def _members(
-    value: _SchemaValue,
+    value: SchemaValue,
 ) -> tuple[list[Reference], Metadata | None, RuleSet | None, bytes | None]:
     """Return the members that most versions lack; the md5 only if it is stored."""
     references, metadata, rule_set = value.references or [], None, None

@@ -7,20 +7,21 @@ offset. If the store is far behind, folding and committing run at the same time 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
-from registry.domain.fold.fold import apply
+from registry.domain.fold.fold import apply_all
 from registry.domain.history.entries import Slice, slice_of
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Record
 from registry.domain.rows.memory_views import OverlayView
-from registry.domain.rows.view import Rows
+from registry.domain.rows.view import Change, Rows
 from registry.log.contract import Fetched
+from registry.store.counts import drops_counts
 from registry.store.layout import StoreError
 from registry.store.lmdb import Store
 
-from .parallel_fold import FoldingEnded, FoldingProcess
+from .parallel_fold import FoldingEnded, FoldingProcess, split_new
 
 # Records of one step: enough for many rows to share a page, few enough to keep their copies under 100 MB.
 RECORDS_MAX = 4_000
@@ -49,14 +50,18 @@ class FoldedRows(Rows, Protocol):
         """Lineage of the log up to ``applied``."""
         ...
 
-    def commit(
+    def commit_folded(
         self,
-        changes: dict[bytes, bytes | None],
+        new: Sequence[tuple[bytes, bytes]],
+        changed: Sequence[Change],
         applied: int,
         lineage: Lineage = NOTHING,
         history: Slice | None = None,
     ) -> None:
-        """Write changes, the applied offset, the lineage up to it and the history in one transaction."""
+        """Write changes, the applied offset, the lineage up to it and the history in one transaction.
+
+        ``new`` are rows that had none before; both are in ascending order of keys.
+        """
         ...
 
 
@@ -138,12 +143,13 @@ class LogFold:
             return []
         changes: dict[bytes, bytes | None] = {}
         with self._store.view() as view:
-            overlay = OverlayView(view, changes)
-            for record in fetched.records:
-                changes.update(apply(overlay, record))
+            known: Collection[bytes] = apply_all(OverlayView(view, changes), fetched.records, changes)
+        if not drops_counts(changes):
+            # Rows that are committed as new are not counted.
+            known = changes.keys()
         lineage = self._store.lineage.extended(fetched.records, fetched.epoch, fetched.epoch_end)
         history = slice_of(begin, fetched.records, fetched.next) if self._history else None
-        self._store.commit(changes, fetched.next, lineage, history)
+        self._store.commit_folded(*split_new(changes, known), fetched.next, lineage, history)
         return fetched.records
 
     def _read(self, offset: int, records_max: int, bytes_max: int) -> Fetched:

@@ -12,7 +12,7 @@ import gc
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, NamedTuple, cast
@@ -155,13 +155,16 @@ def _fold(store: StoreReader, batch: Batch, pending: deque[tuple[int, Changes]])
         overlay = OverlayView(seen if pending else view, changes)
         known = apply_all(overlay, batch.records, changes)
     pending.append((batch.next, changes))
+    return Folded(*split_new(changes, known), batch.next)
+
+
+def split_new(changes: Changes, known: Collection[bytes]) -> tuple[list[tuple[bytes, bytes]], list[Change]]:
+    """Return the new rows among ``changes``, and the changes of ``known`` keys, both in order of keys."""
     rows = sorted(changes.items(), key=itemgetter(0))
-    if known:
-        new = [(key, value) for key, value in rows if key not in known and value is not None]
-        changed = [row for row in rows if row[0] in known]
-    else:
-        new, changed = cast("list[tuple[bytes, bytes]]", rows), []
-    return Folded(new, changed, batch.next)
+    if not known:
+        return cast("list[tuple[bytes, bytes]]", rows), []
+    new = [(key, value) for key, value in rows if key not in known and value is not None]
+    return new, [row for row in rows if row[0] in known]
 
 
 if __name__ == "__main__":

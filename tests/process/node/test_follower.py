@@ -89,6 +89,30 @@ def test_the_store_becomes_the_fold_of_the_log(
     follower.close()
 
 
+def test_a_step_over_many_subjects_puts_new_rows_and_replaces_known_ones(
+    log: EmbeddedLog, store: Store
+) -> None:
+    follower = Follower(log, store, far_behind=None, history=True)
+    for subjects in (2500, 3500):
+        log.append(history(3000, subjects))
+        assert follower.step() == 3000
+    assert stored_rows(store) == plain_rows(log)
+    while not store.verify_step():
+        pass
+
+
+def test_a_step_over_few_subjects_keeps_the_counts(log: EmbeddedLog, store: Store) -> None:
+    follower = Follower(log, store, far_behind=None)
+    while not store.count_step():
+        pass
+    log.append(history(1500, subjects=100))
+    assert follower.step() == 1500
+    assert store.count_step(), "nothing is left to count"
+    log.append(history(3000, subjects=2500))
+    assert follower.step() == 3000
+    assert not store.count_step(), "many subjects are counted once, when the store has caught up"
+
+
 def test_a_batch_sees_what_the_one_before_it_changed(log: EmbeddedLog, store: Store) -> None:
     """The second process is a batch ahead of the commits; here all batches write the same few versions."""
     log.append(history(3000, subjects=2))

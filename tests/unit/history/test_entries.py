@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import given
 
 from registry.domain.events import Event, Kind, event_of
+from registry.domain.fold.fast_path import plain_key
 from registry.domain.history import entries
 from registry.domain.history.entries import OFFSET_BYTES, event_for, packed_owner, slice_of, unpacked
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Record, position_key, schema_key
@@ -59,6 +60,18 @@ def test_an_entry_has_these_bytes() -> None:
     assert part.span == Span(5, 5, 6)
     assert key == b".\x00orders\x00" + bytes(7) + b"\x05"
     assert value.hex() == "970b5f52906f" + "9500cf0000018bcfe568000307a44156524f"
+
+
+def test_what_registrations_write_is_packed_without_its_event() -> None:
+    key = schema_key(Subject(".", "orders"), 3)
+    for value, short in (
+        (schema_value(Subject(".", "orders"), 3, 7, '"int"'), True),
+        (b'{"id":7,"schema":"x","md5":"?"}', False),
+        (b"null", False),
+    ):
+        plain = plain_key(key)
+        assert plain is not None
+        assert (entries._pack_plain(plain, key, Record(5, 1, key, value)) is not None) == short
 
 
 def test_an_entry_with_a_principal_has_these_bytes() -> None:
