@@ -19,7 +19,7 @@ from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Processes, Pulse
 from registry.domain.commands import PrimaryQuery, RequestSnapshot
 from registry.domain.log_format.records import Record
-from registry.domain.pending_command import PendingCommand
+from registry.domain.pending_command import PendingCommand, Submit
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.sensitive_metadata import NOT_CONFIGURED, has_encoded
 from registry.host import stop_budget
@@ -45,6 +45,7 @@ from .snapshots.coordinator import SnapshotCoordinator
 from .startup.progress import StartProgress
 from .threads import Callbacks, Threads
 from .webhooks.sender import WebhookSender
+from .write.loop import LoneWrites
 from .write.queue import Workers
 from .write.writer import Writer, Writing
 
@@ -90,7 +91,7 @@ class Node:
         self.follower = Follower(
             self.log, self.store, history=settings.history,
             barrier=self._barrier_applied, memory=self._memory,
-            seen=_nothing_seen if cipher is None else cipher.seen, on_applied=self.feed.applied,
+            seen=_nothing_seen if cipher is None else cipher.seen, on_applied=self._on_applied,
         )  # fmt: skip
         self.following = FollowLoop(
             self.log, self.store, self.follower,
@@ -129,6 +130,11 @@ class Node:
             follower=self.follower, following=self.following, writer=self.writer, standalone=self.standalone,
             claimed=self._on_claim, role_changed=callbacks.role_changed,
         )  # fmt: skip
+        self._submit: Submit = self.writer.submit
+        if self.standalone:
+            self._submit = LoneWrites(
+                self.writer, self.candidate.write_loop.write_in_place, guarded=self._threads.run_guarded
+            ).submit
         self.maintenance = Maintenance(self.log, self.store, self.following, settings, self.files)
         self.snapshots = SnapshotCoordinator(
             settings, self.store, self.log.identity,
@@ -139,6 +145,7 @@ class Node:
             settings, self.log, self.store, identity=self.log.identity, destinations=destinations(settings),
             situation=self, submit=self.writer.submit, soon=callbacks.soon, now=now_ms,
         )  # fmt: skip
+        self.when_started(self.webhooks.wake)
         self.when_role_changes(self.webhooks.wake)
         bases = SnapshotRows(self.log, self.snapshots.entries.ours, lambda: manifest_keys(settings))
         self.past = PastThread(PastReader(self.log, self.store, bases, now_ms), callbacks.soon)
@@ -260,7 +267,7 @@ class Node:
         elif isinstance(pending.command, PrimaryQuery):
             self.webhooks.request(pending)
         else:
-            self.writer.submit(pending)
+            self._submit(pending)
 
     async def reach_async(self, offset: int, timeout_s: float) -> bool:
         """Wait until the store holds the log up to ``offset``; return false on a timeout."""
@@ -295,7 +302,10 @@ class Node:
 
     def _on_advance(self) -> None:
         self.read_barrier.advanced()
-        self.webhooks.wake()
+
+    def _on_applied(self, records: list[Record] | None, end: int) -> None:
+        self.feed.applied(records, end)
+        self.webhooks.applied(records)
 
     def _on_stuck(self) -> None:
         self.read_barrier.stop_waiting()

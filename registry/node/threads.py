@@ -27,7 +27,7 @@ class Threads:
 
     def start(self, name: str, run: Callable[[], None]) -> None:
         """Start a thread that runs ``run``; it does not keep the process from ending."""
-        thread = threading.Thread(target=self._run_guarded, args=(name, run), name=name, daemon=True)
+        thread = threading.Thread(target=self.run_guarded, args=(name, run), name=name, daemon=True)
         self._threads.append(thread)
         thread.start()
 
@@ -38,7 +38,8 @@ class Threads:
             if thread.name in names:
                 thread.join(max(0.0, until - time.monotonic()))
 
-    def _run_guarded(self, name: str, run: Callable[[], None]) -> None:
+    def run_guarded(self, name: str, run: Callable[[], None]) -> None:
+        """Run ``run`` in the calling thread, and report if it fails."""
         try:
             run()
         except (LogError, StoreError) as error:
@@ -55,6 +56,7 @@ class Callbacks:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._on_started: list[Callable[[], None]] = []
         self._on_role: list[Callable[[], None]] = []
         self._role_pending = False
@@ -62,11 +64,17 @@ class Callbacks:
     def soon(self, call: Callable[..., object], *args: Any) -> None:
         """Call ``call`` on the event loop."""
         with suppress(RuntimeError):  # The loop is closed, so nothing waits for the call.
-            self._loop.call_soon_threadsafe(call, *args)
+            if threading.get_ident() == self._thread:
+                self._loop.call_soon(call, *args)  # need not be woken
+            else:
+                self._loop.call_soon_threadsafe(call, *args)
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
         """Call ``call`` on the event loop after some seconds."""
-        self.soon(self._loop.call_later, seconds, call)
+        if threading.get_ident() == self._thread:
+            self._loop.call_later(seconds, call)
+        else:
+            self.soon(self._loop.call_later, seconds, call)
 
     def deliver(self, replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
         """Reply to commands, all in one iteration of the event loop."""

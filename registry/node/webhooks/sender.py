@@ -10,7 +10,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -18,6 +18,14 @@ from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Sample
 from registry.domain.commands import Command, NotPrimary, Outcome
 from registry.domain.events import Event
+from registry.domain.log_format.records import (
+    POSITION,
+    WEBHOOK,
+    NoopKey,
+    Record,
+    UnreadableKey,
+    decode_key,
+)
 from registry.domain.log_format.webhook_values import Webhook
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
 from registry.domain.queries import webhooks as stored
@@ -31,6 +39,8 @@ from .post import Answers, Post
 # Pause after each look at the rows, so that records that come together are looked at together.
 LOOK_S = 0.02
 _DECIDE_S = 30.0
+# How the keys of versions begin, which are nearly all records.
+_VERSION = b'{"keytype":"SCHEMA"'
 _log = logging.getLogger(__name__)
 
 
@@ -80,6 +90,8 @@ class WebhookSender:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
         self._woken = False
+        # True if there may be webhooks to deliver.
+        self._delivers = True
 
     # --- from any thread
 
@@ -90,6 +102,11 @@ class WebhookSender:
             self._woken = True
             with suppress(RuntimeError):  # The loop is closed: the node is stopping.
                 loop.call_soon_threadsafe(self._changed.set)
+
+    def applied(self, records: Sequence[Record] | None) -> None:
+        """Look at the rows after a step with these records, if they matter; ``None``: they are not known."""
+        if self._delivers or records is None or any(map(_is_of_webhook, records)):
+            self.wake()
 
     def request(self, pending: PendingCommand) -> None:
         """Answer a :data:`PrimaryQuery`, if this node is primary."""
@@ -157,6 +174,7 @@ class WebhookSender:
             with self._store.view() as view:
                 wanted = {each.name: (each, stored.position(view, each)) for each in stored.webhooks(view)}
         self._deliveries.follow(wanted)
+        self._delivers = bool(wanted)
 
     # --- what deliveries need
 
@@ -188,3 +206,13 @@ class WebhookSender:
 
     def _reply(self, pending: PendingCommand, outcome: Outcome) -> None:
         self._soon(lambda: pending.reply(outcome))
+
+
+def _is_of_webhook(record: Record) -> bool:
+    if record.key is None or record.key.startswith(_VERSION):
+        return False
+    try:
+        key = decode_key(record.key)
+    except UnreadableKey:
+        return False
+    return isinstance(key, NoopKey) and key.registrar in (WEBHOOK, POSITION)

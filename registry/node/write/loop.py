@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
 
+from registry.domain.admission import is_large
+from registry.domain.pending_command import PendingCommand
 from registry.log.contract import Fenced, Fencing, LogError, OutcomeUnknown, Unreachable
 from registry.node.leadership.role import RoleHolder, Task
 from registry.store.layout import DamagedStore, StoreError
@@ -21,6 +25,8 @@ _AGAIN_S = 0.05
 _LOOK_S = 10.0
 # Seconds for which a node that was denied the claim leaves it to others.
 _DENIED_S = 10.0
+# A write that keeps the event loop this long leaves the next ones to the write thread, for that long.
+SLOW_S, SLOW_PAUSE_S = 0.05, 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -84,30 +90,55 @@ class WriteLoop:
                     self._last_error = ""
                     self._role_holder.wait(role)
 
+    def write_in_place(self) -> bool:
+        """Write the only command that waits, in the calling thread.
+
+        Returns false if there are more, or if the write thread is busy. Raises what ends the node.
+        """
+        with self._writer.in_place() as alone:
+            if alone:
+                # After an error that passes the command waits again, and the write thread meets the error.
+                self._attempt(self._step)
+        return alone
+
     def _write(self) -> None:
+        if error := self._attempt(self._write_or_renew):
+            self._pause(error, _RETRY_S)
+
+    def _write_or_renew(self) -> None:
         """Write one batch, or renew the fence if it is due and no command is queued."""
-        writer = self._writer
+        writer, renew_s = self._writer, self._renewal_s()
+        # Bounded, because the interval that the log asks for may change.
+        if writer.wait(None if renew_s is None else min(_LOOK_S, max(0.0, renew_s - writer.idle_s()))):
+            self._step()
+        elif renew_s is not None and (writer.idle_s() >= renew_s or self._fencing().unsafe):
+            writer.renew()
+
+    def _step(self) -> None:
+        self._writer.step()
+        self._last_error = ""
+        self._wrote()
+
+    def _attempt(self, work: Callable[[], None]) -> str:
+        """Do ``work``; return the error after which another attempt is worth while in some time.
+
+        Raises what ends the node.
+        """
         try:
-            renew_s = self._renewal_s()
-            # Bounded, because the interval that the log asks for may change.
-            if writer.wait(None if renew_s is None else min(_LOOK_S, max(0.0, renew_s - writer.idle_s()))):
-                writer.step()
-                self._last_error = ""
-                self._wrote()
-            elif renew_s is not None and (writer.idle_s() >= renew_s or self._fencing().unsafe):
-                writer.renew()
+            work()
         except (Fenced, OutcomeUnknown) as error:
             if self._renew_s is None:
                 raise
             self._role_holder.deposed(str(error))
         except Unreachable as error:
-            self._pause(str(error), _RETRY_S)
+            return str(error)
         except LogError as error:
             self._role_holder.deposed(str(error))
         except DamagedStore:
             raise
         except StoreError as error:
-            self._pause(str(error), _RETRY_S)
+            return str(error)
+        return ""
 
     def _renewal_s(self) -> float | None:
         needed_s = self._fencing().renew_s
@@ -153,3 +184,47 @@ class WriteLoop:
         self._writer.close()
         self._role_holder.close()
         self._started.set()
+
+
+class LoneWrites:
+    """Submits the commands of a standalone node, and writes those that come alone; used on its event loop.
+
+    To hand a command to the write thread and its reply back takes four switches between threads, which cost
+    more than the sync of the log. So the event loop itself writes a small command that arrives while nothing
+    else waits. As soon as there are more, or writes take long, the write thread writes them in batches.
+    ``guarded`` runs a function and ends the node if it fails.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        write_in_place: Callable[[], bool],
+        *,
+        guarded: Callable[[str, Callable[[], None]], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._writer = writer
+        self._write_in_place = write_in_place
+        self._guarded = guarded
+        self._clock = clock
+        self._scheduled = False
+        # Until then the write thread writes, because a write took too long.
+        self._slow_until = -math.inf
+
+    def submit(self, pending: PendingCommand) -> None:
+        """Queue a command; see :meth:`.writer.Writer.submit`."""
+        if is_large(pending.size) or self._clock() < self._slow_until:
+            self._writer.submit(pending)
+        elif self._writer.add(pending) and not self._scheduled:
+            # Not at once: what has arrived together is written together.
+            self._scheduled = True
+            self._loop.call_soon(self._guarded, "write", self._write)
+
+    def _write(self) -> None:
+        self._scheduled = False
+        began = self._clock()
+        if not self._write_in_place():
+            self._writer.wake()
+        elif (ended := self._clock()) - began > SLOW_S:
+            self._slow_until = ended + SLOW_PAUSE_S

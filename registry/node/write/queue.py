@@ -8,7 +8,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from registry.domain.admission import Room, is_large
@@ -62,6 +63,10 @@ class Queue:
         self._open = self._closed = False
         self._call_later = call_later
         self._looking = False
+        # True while the writer waits for commands: it takes the next one at once.
+        self._idle = False
+        # True while another thread writes in its place.
+        self._displaced = False
         # Why the log cannot be reached; empty if it can.
         self._reason = ""
 
@@ -91,6 +96,11 @@ class Queue:
 
     def submit(self, pending: PendingCommand) -> None:
         """Queue a command, or refuse it if the queue is full."""
+        if self.add(pending):
+            self.wake()
+
+    def add(self, pending: PendingCommand) -> bool:
+        """Do the same, but return true if the writer waits: the caller wakes it, or writes in its place."""
         outcome: Outcome = NotPrimary()
         with self._changed:
             if self._closed or not self._room.fits(pending.size):
@@ -99,11 +109,34 @@ class Queue:
                 pending.deadline = min(pending.deadline, self._clock() + self._timeout_s)
                 self._lane_of(pending).append(pending)
                 self._room.add(pending.size)
-                if len(self) == 1:
-                    self._changed.notify_all()
+                waits = self._idle and not self._displaced
+                if not waits:
                     self._look_later()
-                return
+                return waits
         self.reply([pending], [outcome])
+        return False
+
+    def wake(self) -> None:
+        """Wake the writer, if it waits."""
+        with self._changed:
+            self._changed.notify_all()
+
+    @contextmanager
+    def in_place_of_writer(self) -> Iterator[bool]:
+        """Let the calling thread take and write what waits, while the writer goes on waiting.
+
+        Yields false, and changes nothing, unless the writer waits and exactly one command does.
+        """
+        with self._changed:
+            taken = self._displaced = self._idle and not self._displaced and self._open and len(self) == 1
+        try:
+            yield taken
+        finally:
+            if taken:
+                with self._changed:
+                    self._displaced = False
+                    if self._is_due():
+                        self._changed.notify_all()
 
     def _look_later(self) -> None:
         if self._call_later is not None and not self._looking:
@@ -134,8 +167,16 @@ class Queue:
     def wait(self, timeout_s: float | None) -> bool:
         """Wait for commands; return ``False`` if none arrived in time, or the queue was shut or closed."""
         with self._changed:
-            self._changed.wait_for(lambda: len(self) or self._closed or not self._open, timeout_s)
-            return bool(len(self))
+            if not len(self):
+                self._idle = True
+                try:
+                    self._changed.wait_for(self._is_due, timeout_s)
+                finally:
+                    self._idle = False
+            return bool(len(self)) and not self._displaced
+
+    def _is_due(self) -> bool:
+        return not self._displaced and bool(len(self) or self._closed or not self._open)
 
     def take(self, count: int, bytes_max: float) -> list[PendingCommand]:
         """Take the next batch: at most ``count`` commands, until their sizes add up to ``bytes_max``.
@@ -151,6 +192,8 @@ class Queue:
             while lane and len(taken) < count and size < bytes_max:
                 taken.append(self._taken_from(lane))
                 size += taken[-1].size
+            if len(self):
+                self._look_later()
         return self._in_time(taken, "", 0.0)
 
     def _taken_from(self, lane: deque[PendingCommand]) -> PendingCommand:

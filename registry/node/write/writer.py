@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from registry.base.observe.logs import Throttled
@@ -67,7 +68,7 @@ class WriterStat(NamedTuple):
 
 
 class Writer:
-    """Writes commands to the log. Any thread may submit to, open and shut it; one thread makes the steps.
+    """Writes commands to the log. Any thread may submit to, open and shut it; one at a time makes the steps.
 
     ``follow`` returns once the store holds the log up to an offset. ``deliver`` is called with replies, from
     any of these threads. ``now`` is the wall clock, in ms since the epoch; ``clock`` is the clock of the
@@ -131,6 +132,18 @@ class Writer:
         :class:`Forgotten` for a command with an idempotency key.
         """
         self._queue.submit(pending)
+
+    def add(self, pending: PendingCommand) -> bool:
+        """Queue a command without waking the writer, see :meth:`.queue.Queue.add`."""
+        return self._queue.add(pending)
+
+    def wake(self) -> None:
+        """Wake the thread in :meth:`wait`."""
+        self._queue.wake()
+
+    def in_place(self) -> AbstractContextManager[bool]:
+        """Let the calling thread make a step, see :meth:`.queue.Queue.in_place_of_writer`."""
+        return self._queue.in_place_of_writer()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for commands; return ``False`` if none arrived in time, or the writer was shut or closed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import NotPrimary, Outcome, Refused, Register, refused
@@ -10,6 +11,7 @@ from registry.domain.errors import FORWARD_FAILED, TOO_MANY_WRITES, UNAVAILABLE
 from registry.domain.pending_command import PendingCommand
 from registry.node.write.queue import Queue
 from tests.support.pending import pending
+from tests.support.running import until
 
 LARGE = 2 * LARGE_BYTES
 
@@ -132,3 +134,61 @@ def test_a_refusal_says_that_the_log_cannot_be_reached_until_it_can() -> None:
         refusal = trial.replies.pop()
         assert isinstance(refusal, Refused)
         assert (refusal.code, refusal.message.endswith(reason or "try again")) == (code, True)
+
+
+def test_a_writer_that_waits_gets_no_timer_with_a_command_and_wakes_up() -> None:
+    trial = Trial()
+    taken: list[list[str]] = []
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(lambda: trial.queue.wait(None) and taken.append(trial.take(LARGE)))
+        until(lambda: trial.queue.add(pending(Register("first", ""))), 10, "the writer to wait")
+        trial.queue.wake()
+        waiting.result()
+    assert taken[0][-1] == "first"
+
+
+def test_another_thread_writes_in_place_of_a_writer_that_waits() -> None:
+    trial = Trial()
+    with ThreadPoolExecutor(1) as threads:
+        with trial.queue.in_place_of_writer() as alone:
+            assert not alone, "no writer waits"
+        waiting = threads.submit(trial.queue.wait, None)
+        until(lambda: trial.queue._idle, 10, "the writer to wait")
+        assert trial.queue.add(pending(Register("first", "")))
+        with trial.queue.in_place_of_writer() as alone:
+            assert alone
+            assert trial.take(LARGE) == ["first"]
+            trial.submit("second")
+            assert len(trial.timers) == 1, "a command behind it may wait for long"
+            trial.queue.wake()
+            with trial.queue.in_place_of_writer() as twice:
+                assert not twice
+        assert waiting.result() is True, "woken for the second"
+        assert trial.take(LARGE) == ["second"]
+
+
+def test_several_commands_are_left_to_the_writer() -> None:
+    trial = Trial()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(trial.queue.wait, None)
+        until(lambda: trial.queue._idle, 10, "the writer to wait")
+        assert trial.queue.add(pending(Register("first", "")))
+        assert trial.queue.add(pending(Register("second", "")))
+        with trial.queue.in_place_of_writer() as alone:
+            assert not alone
+        trial.queue.wake()
+        assert waiting.result() is True
+    assert trial.take(LARGE) == ["first", "second"]
+
+
+def test_a_queue_that_closes_while_another_thread_writes_lets_its_writer_go_afterwards() -> None:
+    trial = Trial()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(trial.queue.wait, None)
+        until(lambda: trial.queue._idle, 10, "the writer to wait")
+        assert trial.queue.add(pending(Register("first", "")))
+        with trial.queue.in_place_of_writer():
+            trial.queue.close()
+            assert trial.take(LARGE) == ["first"]
+            assert not waiting.done()
+        assert waiting.result() is False
