@@ -1,4 +1,4 @@
-"""Associations of resources with subjects (Confluent 8.3.1)."""
+"""Associations of resources with subjects (Confluent 8.4)."""
 
 from __future__ import annotations
 

@@ -95,8 +95,8 @@ def _dissociate(draft: Draft, command: Dissociate) -> Decision:
 def _change(draft: Draft, command: ChangeAssociations) -> Querying[dict[str, Any]]:
     """Change the associations of several resources; raises 42212 if there are none.
 
-    Each operation is decided by itself; one that is refused ends its request, and what was done before it
-    stands (Confluent 8.3.1).
+    Adjacent operations of one kind are decided together, or each by itself, as the rules say. One that is
+    refused ends its request, and what was done before it stands (Confluent 8.4).
     """
     if not command.requests:
         raise ASSOCIATION_INVALID("requests", "cannot be null or empty")

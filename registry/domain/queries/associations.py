@@ -98,7 +98,7 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
     @property
     def is_frozen(self) -> bool:
-        """True if it must not be changed; without the member it may (Confluent 8.3.1)."""
+        """True if it must not be changed; without the member it may (Confluent 8.4)."""
         return bool(self.frozen)
 
     @property
