@@ -31,7 +31,8 @@ TESTS   ?=
 # For "make test" and "make coverage": groups of tests/__main__.py; all of them if empty.
 GROUP   ?=
 # The tests of "make coverage", if neither GROUP nor TESTS is given.
-COVERED = tests/unit tests/contract tests/api
+COVERED  = tests/unit tests/contract tests/api
+COVERING = pytest -q --hypothesis-profile few
 # For "make release": publish nothing; the prefix of images and chart (ghcr.io/owner); the repository's address.
 DRY_RUN     ?=
 IMAGES      ?=
@@ -54,7 +55,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 .PHONY: docs site
 .PHONY: bench bench-ab bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 .PHONY: kerberos kerberos-client node-and-npm
-.PHONY: coverage workflows release release-login system-packages
+.PHONY: coverage sabotage workflows release release-login system-packages
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]  set up and serve'
@@ -65,6 +66,7 @@ help:
 	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                      tests of the log and of faults on older Kafka brokers'
 	@echo 'make lint                                                ruff and mypy'
 	@echo 'make coverage [TESTS="tests/unit" | GROUP="computing clusters"]  which branches the tests take'
+	@echo 'make sabotage [ARGS="id-granted-twice"]                   break guarantees one by one: which test notices?'
 	@echo 'make workflows                                           check .github/workflows'
 	@echo 'make release DRY_RUN=1                                   build all files of a release into dist/'
 	@echo 'make bench                                               measure (needs wrk and nginx)'
@@ -134,10 +136,14 @@ test-ages: tools $(VENV)/dev.stamp
 coverage: tools prepared
 	@$(BIN)/python -m deploy.local.jars
 	@rm -rf .cache/coverage
-	$(BIN)/python -m coverage run -m $(if $(GROUP),tests --group $(GROUP),pytest -q $(or $(TESTS),$(COVERED)))
+	$(BIN)/python -m coverage run -m $(if $(GROUP),tests --group $(GROUP),$(COVERING) $(or $(TESTS),$(COVERED)))
 	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage html --quiet --fail-under=0
 	$(BIN)/python -m coverage report $(if $(GROUP)$(TESTS),--fail-under=0)
+
+# Break one guarantee after another (tests/sabotage), and see which test notices.
+sabotage: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.sabotage $(ARGS)
 
 # Random faults on a real cluster, simulated histories, and load without faults: nothing lost, no false alarm.
 soak: tools $(VENV)/dev.stamp

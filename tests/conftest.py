@@ -27,6 +27,8 @@ sys.dont_write_bytecode = False
 # The same examples in every run, however busy the machine is; "--hypothesis-profile wide" looks for new ones.
 # More of the same would find nothing in the next run that they did not find in the last.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
+# For make coverage: what a property reaches, it reaches with a few examples.
+hypothesis.settings.register_profile("few", derandomize=True, deadline=None, max_examples=5)
 hypothesis.settings.register_profile("wide", deadline=None, max_examples=1000, print_blob=True)
 hypothesis.settings.load_profile("repeatable")
 

@@ -10,7 +10,6 @@ import io
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tarfile
@@ -79,7 +78,7 @@ def build_chart(root: Path, output: Path, epoch: int, images: Mapping[str, Image
     target = output / f"{name}-{version}.tgz"
     # Helm reads the description of the chart first.
     paths = sorted(texts, key=lambda path: (path.name != "Chart.yaml", path))
-    _write(target, {f"{name}/{path.as_posix()}": (texts[path], False) for path in paths}, epoch)
+    _write(target, {f"{name}/{path.as_posix()}": texts[path] for path in paths}, epoch)
     return target
 
 
@@ -88,7 +87,6 @@ def _copy(root: Path, checkout: Path) -> None:
         target = checkout / path
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / path, target)
-        target.chmod(0o755 if _is_executable(root / path) else 0o644)
 
 
 def _build(kind: str, source: Path, into: Path, epoch: int, project_url: str) -> Path:
@@ -112,7 +110,7 @@ def _rewrite(archive: Path, target: Path, epoch: int) -> None:
     """Write an archive again without what differs between machines."""
     with tarfile.open(archive) as source:
         members = sorted((each for each in source if each.isfile()), key=lambda each: each.name)
-        files = {each.name: (_content(source, each), bool(each.mode & stat.S_IXUSR)) for each in members}
+        files = {each.name: _content(source, each) for each in members}
     _write(target, files, epoch)
 
 
@@ -122,17 +120,17 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     return file.read()
 
 
-def _write(target: Path, files: Mapping[str, tuple[bytes, bool]], epoch: int) -> None:
-    """Write contents, and if they are executable, by their names, in the order given."""
+def _write(target: Path, files: Mapping[str, bytes], epoch: int) -> None:
+    """Write contents by their names, in the order given. No file of the product is executable."""
     with (
         target.open("wb") as raw,
         gzip.GzipFile("", "wb", mtime=epoch, fileobj=raw) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for name, (content, is_executable) in files.items():
+        for name, content in files.items():
             member = tarfile.TarInfo(name)
             member.size, member.mtime = len(content), epoch
-            member.mode = 0o755 if is_executable else 0o644
+            member.mode = 0o644
             archive.addfile(member, io.BytesIO(content))
 
 
@@ -146,7 +144,3 @@ def _with_images(values: str, images: Mapping[str, Image]) -> str:
         values, count = re.subn(line, replacement, values, flags=re.MULTILINE)
         assert count == 1, f"values.yaml has no line {line}"
     return values
-
-
-def _is_executable(path: Path) -> bool:
-    return bool(path.stat().st_mode & stat.S_IXUSR)
