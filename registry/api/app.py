@@ -36,7 +36,7 @@ from .browsers import Cors, PageGuard, ResponseHeaders
 from .list_slices import Lists
 from .media_types import PRODUCED
 from .request_context import STATE, RequestContext
-from .resource import Resource
+from .resource import OnResults, Resource
 from .routes import operations
 from .worker_queries import WorkerQueries
 
@@ -55,12 +55,13 @@ def create_app(
     console: Console | None = None,
     hub: Hub | None = None,
     searches: Searches | None = None,
+    on_results: OnResults | None = None,
 ) -> Gateway:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
     ``gate`` admits requests. ``audit`` takes the entries of writes and refusals. ``console`` is served at
     ``/ui``. ``hub`` serves the listeners of the change feed; by default it is one of its own. ``searches``
-    finds duplicates.
+    finds duplicates. ``on_results`` counts the results of batches.
     """
     settings = settings or ApiSettings()
     hub = hub or Hub(backend, gate, settings.listeners)
@@ -69,7 +70,7 @@ def create_app(
     cors = Cors(settings.cors_origins)
     lists = Lists(backend, settings.slicing)
     resources = [
-        Resource(path, each, backend, settings, worker_queries, lists)
+        Resource(path, each, backend, settings, worker_queries, lists, on_results)
         for path, each in groupby(table, lambda each: each.path)
     ]
     guard = PageGuard(settings.allowed_hosts, settings.cors_origins)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import orjson
 from msgspec.structs import replace
@@ -54,6 +54,11 @@ async def _nothing_to_receive() -> Message:
     raise Disconnected
 
 
+# The batches whose results are counted, by path. The counter gets the batch, its successes and its failures.
+_BATCHES = {"/associations:batchGet": "get", "/associations:batchMutate": "mutate"}
+OnResults = Callable[[str, int, int], None]
+
+
 class Resource:
     """The operations of one path."""
 
@@ -65,6 +70,7 @@ class Resource:
         settings: ApiSettings,
         worker_queries: WorkerQueries,
         lists: Lists,
+        on_results: OnResults | None = None,
     ) -> None:
         self.path = path
         self.operations = {operation.method: operation for operation in operations}
@@ -74,6 +80,8 @@ class Resource:
         self._lists = lists
         allowed = sorted({*self.operations, "OPTIONS", *(["HEAD"] if "GET" in self.operations else [])})
         self._allow = (b"allow", ", ".join(allowed).encode())
+        self._batch = _BATCHES.get(path) if on_results is not None else None
+        self._on_results = on_results
         self._handlers = RowHandlers(path, backend, settings, worker_queries, lists)
 
     async def __call__(self, context: RequestContext, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,6 +118,10 @@ class Resource:
         if (past := context.past) is not None and past.applied is not None:
             answer = self._of_the_past(answer, past, past.applied)
         context.offset = answer.offset
+        if self._batch is not None and self._on_results is not None and answer.status == MULTI_STATUS:
+            results = orjson.loads(answer.body)["results"]
+            failed = sum("error" in each for each in results)
+            self._on_results(self._batch, len(results) - failed, failed)
         return answer if answer.media_type is not None else answer._replace(media_type=kind)
 
     def _with_code(self, error: RegistryError) -> RegistryError:

@@ -107,6 +107,7 @@ def _aliases(node: Node, total: Tally) -> Iterator[Sample]:
             "node_count": node.known_nodes(),
             "api_success_count": sum(each.count for each in total.requests) - failed,
             "api_failure_count": failed,
+            **{f"association_batch_{name}_count": count for name, count in total.results.items()},
         }
     )
 

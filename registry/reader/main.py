@@ -16,7 +16,7 @@ from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors, PageGuard, ResponseHeaders
 from registry.audit.log import open_audit_log, recorder
 from registry.base.config.settings import Settings
-from registry.base.observe.metrics import Pulse, Tally
+from registry.base.observe.metrics import BatchResults, Pulse, Tally
 from registry.base.processes.child_process import REFUSED, Parent, started_by_parent
 from registry.base.processes.sockets import ListenError, listen_on_all
 from registry.encoder import reader_cipher
@@ -88,6 +88,7 @@ class Reader:
         self._audit = open_audit_log(settings)
         self._listeners = listen_on_all(settings.addresses, shared=True)
         self._observed, self._pulse = observing(settings), Pulse()
+        self._batch_results = BatchResults()
         self._tracing = tracing(settings, "reader")
         self._backend = _backend(settings, endpoint)
         api = api_settings(settings, VERSION, self._policies)
@@ -104,7 +105,7 @@ class Reader:
         return create_app(
             self._tracing.backend(self._backend), api,
             metrics=self._metrics, gate=self._gate, audit=recorder(self._audit), console=console(settings),
-            hub=self._hub, searches=searches(settings),
+            hub=self._hub, searches=searches(settings), on_results=self._batch_results.add,
         )  # fmt: skip
 
     def _fast_paths(self, app: Gateway, settings: Settings, api: ApiSettings) -> FastPaths:
@@ -157,6 +158,7 @@ class Reader:
             0 if self._audit is None else self._audit.lost,
             listeners=self._hub.listeners,
             dropped=self._hub.dropped,
+            results=self._batch_results.counts,
         )
 
     async def _metrics(self) -> bytes:

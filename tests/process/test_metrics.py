@@ -136,8 +136,14 @@ def test_all_processes_are_measured(registry: Registry) -> None:
 
 def test_api_requests_are_counted_for_dashboards_of_others(registry: Registry) -> None:
     httpx.get(f"{registry.url}/schemas/ids/7", timeout=PATIENT)
-    until(lambda: samples(registry)["kafka_schema_registry_api_failure_count"] >= 1, 60, "the failure")
+    batch = {"requests": [{"resourceId": "none"}, {"resourceId": "none"}, {}]}
+    httpx.post(f"{registry.url}/associations:batchGet", json=batch, timeout=PATIENT).raise_for_status()
+    batches = "kafka_schema_registry_association_batch_"
+    until(lambda: samples(registry)[f"{batches}get_failure_count"] == 1, 60, "the failure in the batch")
     found = samples(registry)
+    assert found["kafka_schema_registry_api_failure_count"] >= 1
+    assert found[f"{batches}get_success_count"] == 2
+    assert found[f"{batches}mutate_success_count"] == found[f"{batches}mutate_failure_count"] == 0
     assert found["kafka_schema_registry_api_success_count"] > 0
     assert found["karapace_http_requests_total GET /schemas/ids/{id} 404"] == 1
 

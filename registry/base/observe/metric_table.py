@@ -145,6 +145,17 @@ _ALIASES = (
     Metric("kafka_schema_registry_api_success_count", GAUGE, f"{_CONFLUENT} requests answered below 400"),
     Metric("kafka_schema_registry_api_failure_count", GAUGE, f"{_CONFLUENT} the other requests"),
     *(
+        Metric(
+            f"kafka_schema_registry_association_batch_{name}_count",
+            GAUGE,
+            f"{_CONFLUENT} {text} within batches of associations",
+        )
+        for name, text in (
+            ("get_success", "resources read"), ("get_failure", "resources not read"),
+            ("mutate_success", "requests done"), ("mutate_failure", "requests refused"),
+        )
+    ),
+    *(
         Metric(f"kafka_schema_registry_{name}_schemas_{state}", GAUGE, f"{_CONFLUENT} {text} versions{which}")
         for name, text in CONFLUENT_TYPES.items()
         for state, which in (("created", ""), ("deleted", ", soft-deleted"))

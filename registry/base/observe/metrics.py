@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -19,6 +20,7 @@ import msgspec
 from .logs import log_request
 
 BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+BATCH_RESULTS = ("get_success", "get_failure", "mutate_success", "mutate_failure")
 _OTHER = "other"
 _SERIES_MAX = 2000
 # Routes whose queries are not logged: issuers send codes for tokens back to the console.
@@ -53,6 +55,8 @@ class Tally(msgspec.Struct, array_like=True):
     # Listeners of the change feed, and those that were dropped because they read too slowly.
     listeners: int = 0
     dropped: int = 0
+    # Results within batches of associations, by the names of :class:`BatchResults`.
+    results: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class Requests:
@@ -82,6 +86,18 @@ class Requests:
         return list(self._series.values())
 
 
+class BatchResults:
+    """Counts one process's results within batches, by what the batch does and whether they succeeded."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(BATCH_RESULTS, 0)
+
+    def add(self, batch: str, succeeded: int, failed: int) -> None:
+        """Count the results of one batch, which is ``get`` or ``mutate``."""
+        self.counts[f"{batch}_success"] += succeeded
+        self.counts[f"{batch}_failure"] += failed
+
+
 class Answered(NamedTuple):
     """Sums over all requests."""
 
@@ -97,6 +113,7 @@ class Processes:
         self._living: dict[int, Tally] = {}
         self._ended: dict[tuple[str, str, int], Series] = {}
         self._ended_audit_lost = self._ended_dropped = 0
+        self._ended_results = Counter[str]()
 
     def report(self, process: int, tally: Tally) -> None:
         """Store the newest tally of a process, under a number of its own."""
@@ -109,6 +126,7 @@ class Processes:
             add_up(self._ended, tally.requests)
             self._ended_audit_lost += tally.audit_lost
             self._ended_dropped += tally.dropped
+            self._ended_results.update(tally.results)
 
     def answered(self) -> Answered:
         """Return the sums over all requests of all processes."""
@@ -126,6 +144,7 @@ class Processes:
         for tally in self._living.values():
             add_up(sums, tally.requests)
         living = self._living.values()
+        results = sum((Counter(tally.results) for tally in living), self._ended_results)
         lag_s = max((tally.lag_s for tally in living), default=0.0)
         return Tally(
             list(sums.values()),
@@ -134,6 +153,7 @@ class Processes:
             self._ended_audit_lost + sum(tally.audit_lost for tally in living),
             sum(tally.listeners for tally in living),
             self._ended_dropped + sum(tally.dropped for tally in living),
+            {name: results[name] for name in BATCH_RESULTS},
         )
 
 
@@ -225,9 +245,11 @@ class Observed:
         *,
         listeners: int = 0,
         dropped: int = 0,
+        results: dict[str, int] | None = None,
     ) -> Tally:
         """Return the counts so far."""
-        return Tally(self._requests.tally(), connections, lag_s, audit_lost, listeners, dropped)
+        counts = self._requests.tally()
+        return Tally(counts, connections, lag_s, audit_lost, listeners, dropped, results or {})
 
 
 # Seconds for which a pause is reported, at least; twice as long at most.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.base.observe.metrics import Processes, Requests, Tally
+from registry.base.observe.metrics import BatchResults, Processes, Requests, Tally
 
 
 def test_probes_that_fail_on_purpose_are_no_failed_requests() -> None:
@@ -14,3 +14,15 @@ def test_probes_that_fail_on_purpose_are_no_failed_requests() -> None:
     processes = Processes()
     processes.report(1, Tally(requests.tally()))
     assert processes.answered() == (5, 1, 5.0)
+
+
+def test_results_of_batches_are_summed_up_over_processes_also_ended_ones() -> None:
+    results, processes = BatchResults(), Processes()
+    results.add("get", 3, 1)
+    results.add("mutate", 0, 2)
+    for process in (1, 2):
+        processes.report(process, Tally([], results=results.counts))
+    processes.ended(1)
+    assert processes.total().results == {
+        "get_success": 6, "get_failure": 2, "mutate_success": 0, "mutate_failure": 4
+    }  # fmt: skip
