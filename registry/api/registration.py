@@ -161,23 +161,31 @@ def _next_context(call: Call, after: str | None, view: View) -> Search[str]:
 def register(call: Call, view: View) -> Querying[Answer | Write]:
     """``POST /subjects/{subject}/versions``: answered here if the schema is registered already."""
     defaults = call.settings.defaults
-    request = _request(call, force=call.args["force"])
-    request = limit_import(call.access, request, call.subject.context)
-    tidy_rules(request.rule_set)
+    access, request = call.access, _request(call, force=call.args["force"])
+    if request.schema_id >= 0:
+        request = limit_import(access, request, call.subject.context)
+    if request.rule_set is not None:
+        tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
-    require_uses(call.access, view, call.subject, request)
+    require_uses(access, view, call.subject, request)
     finished = partial(_readable, call.sender.access, call.subject)
     if request.changes_tags:
-        command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
-        return Write(command, (), finished, call)
+        return Write(_as_requested(call, request), (), finished, call)
     request = yield from _parse_request(request)
     if call.confirmed:
         reply = yield from find.already_registered(view, call.memory, call.subject, request, defaults)
         if reply is not None:
             return _readable(call.sender.access, call.subject, Answer(reply))
-    command = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
+    command = _as_requested(call, request)
     warnings = yield from _warnings(call, view, request)
     return Write(command, warnings, finished, call)
+
+
+def _as_requested(call: Call, request: Register) -> Register:
+    """Return the command of a request, which names the subject as the client did: it may be an alias."""
+    if call.requested_subject == call.subject:
+        return request
+    return msgspec.structs.replace(request, subject=call.requested_subject.qualified)
 
 
 def _readable(access: Access, subject: Subject, answer: Answer) -> Answer:

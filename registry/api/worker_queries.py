@@ -58,17 +58,25 @@ class WorkerQueries:
                 result = work(view)
                 return self.attempt(result, known) if isinstance(result, Generator) else result
 
+        lacking: Unanswered | None = None
+        if not large:  # mostly all that there is to do
+            result = attempt()
+            if not isinstance(result, Unanswered):
+                return result
+            lacking = result
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
+                    if lacking is not None:
+                        answered = await self._ask(lacking, spent_s, until)
+                        found = facts(lacking.query, answered.known)
+                        known.update(found)
+                        self._parser.learn(found)
+                        spent_s += answered.took_s
                     result = await self._in_turn(attempt) if large else attempt()
                     if not isinstance(result, Unanswered):
                         return result
-                    answered = await self._ask(result, spent_s, until)
-                    found = facts(result.query, answered.known)
-                    known.update(found)
-                    self._parser.learn(found)
-                    spent_s += answered.took_s
+                    lacking = result
         except TimeoutError:
             raise UNAVAILABLE(SLOW) from None
 

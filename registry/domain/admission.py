@@ -35,7 +35,7 @@ def size_of(command: Submitted, checked: CheckedNames | None = None) -> int:
         if isinstance(value, str):
             size += len(value) if value.isascii() else 4 * len(value)
         elif isinstance(value, msgspec.Struct):
-            rest += [getattr(value, name) for name in value.__struct_fields__]
+            rest += msgspec.structs.astuple(value)
         elif isinstance(value, dict):
             rest += value
             rest += value.values()
@@ -65,19 +65,19 @@ class Room:
 
     def fits(self, size: int) -> bool:
         """Return true if a command of ``size`` bytes may wait, too; the only one always may."""
-        large = is_large(size)
+        large = size > LARGE_BYTES
         fits = not self._bytes[large] or self._bytes[large] + size <= self._bytes_max[large]
         return fits and self._count < self._count_max
 
     def add(self, size: int) -> None:
         """Add a command to the count."""
         self._count += 1
-        self._bytes[is_large(size)] += size
+        self._bytes[size > LARGE_BYTES] += size
 
     def remove(self, size: int) -> None:
         """Remove a command from the count."""
         self._count -= 1
-        self._bytes[is_large(size)] -= size
+        self._bytes[size > LARGE_BYTES] -= size
 
 
 class FairQueue(Generic[T]):

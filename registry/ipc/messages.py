@@ -127,7 +127,10 @@ Packed = Callable[[], bytes | None]
 
 def frames(messages: Iterable[bytes]) -> bytes:
     """Return packed messages as frames for the socket."""
-    return b"".join(part for each in messages for part in (_header(len(each)), each))
+    parts: list[bytes] = []
+    for each in messages:
+        parts += (len(each).to_bytes(_LENGTH_BYTES, "big"), each)
+    return b"".join(parts)
 
 
 def _header(length: int) -> bytes:
@@ -184,11 +187,15 @@ class Framed(asyncio.Protocol, ABC):
         """Send messages, unless the connection is closing."""
         if self.transport.is_closing():
             return
-        packed = [encode(each) for each in messages]
-        self.transport.write(frames(each for each in packed if len(each) <= PIECE_BYTES))
-        for each in packed:
-            if len(each) > PIECE_BYTES:
-                self.send_large(partial(bytes, each))
+        small: list[bytes] = []
+        for message in messages:
+            packed = encode(message)
+            if len(packed) <= PIECE_BYTES:
+                small.append(packed)
+            else:
+                self.send_large(partial(bytes, packed))
+        if small:
+            self.transport.write(frames(small))
 
     def send_large(self, packed: Packed) -> None:
         """Send a message in pieces, after the large messages queued before it."""

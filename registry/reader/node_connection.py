@@ -33,7 +33,8 @@ class NodeConnection(Framed):
         self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._calls: dict[int, tuple[asyncio.Future[Any], float]] = {}
-        self._outbox: list[tuple[int, msgspec.Struct]] = []
+        # By number.
+        self._outbox: dict[int, msgspec.Struct] = {}
         self._large_calls: dict[int, Packed] = {}
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
@@ -46,7 +47,7 @@ class NodeConnection(Framed):
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._calls[number] = (answer, deadline)
-        self._outbox.append((number, message))
+        self._outbox[number] = message
         if len(self._outbox) == 1:
             self._loop.call_soon(self._send)
         return answer
@@ -80,8 +81,8 @@ class NodeConnection(Framed):
 
     def _send(self) -> None:
         if not self.transport.is_closing():  # otherwise they are failed as not sent
-            outbox, self._outbox = self._outbox, []
-            self.send(*(message for _, message in outbox))
+            outbox, self._outbox = self._outbox, {}
+            self.send(*outbox.values())
 
     def on_message(self, message: bytes) -> None:
         """Handle a reply, or the node's state."""
@@ -99,7 +100,7 @@ class NodeConnection(Framed):
         self._lost()
         calls, self._calls = self._calls, {}
         unsent = {number for number, packed in self._large_calls.items() if self.is_unsent(packed)}
-        unsent.update(number for number, _ in self._outbox)
+        unsent.update(self._outbox)
         for number, (waiting, _) in calls.items():
             _fail(waiting, NotSent() if number in unsent else NodeLost(OUTCOME_UNKNOWN.code, _LOST))
         if not self.ended.done():

@@ -29,6 +29,7 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import formatted
+from registry.domain.policies import Policy
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
     READ_ONLY,
@@ -145,13 +146,12 @@ class _Registration(NamedTuple):
 
     def check_mode(self) -> None:
         """Refuse what the mode does not permit (42205)."""
-        subject, text = self.subject, self.subject.qualified
         if self.mode in READ_ONLY:
-            raise not_permitted(subject, text, "read-only")
+            raise not_permitted(self.subject, self.subject.qualified, "read-only")
         if self.command.schema_id >= 0 and not self.takes_ids:
-            raise not_permitted(subject, text, "import")
+            raise not_permitted(self.subject, self.subject.qualified, "import")
         if self.command.schema_id < 0 and self.takes_ids:
-            raise not_permitted(subject, text, "read-write")
+            raise not_permitted(self.subject, self.subject.qualified, "read-write")
 
     def complete(self, wanted: Content | None) -> Querying[Content]:
         """Return the content with what it inherits from the latest version and the config. Raises 42201."""
@@ -188,8 +188,10 @@ class _Registration(NamedTuple):
         if found is not None:
             row = yield from formatted(self.view, found, self.command.format)
             return Decision([], entities.registered(row, found.version))
-        yield from self._check_policy(content)
-        yield from self._check_compatible(content)
+        if not self.takes_ids:  # imports have no policy, and nothing is compared
+            policy = self.defaults.policies.policy(self.subject, self.defaults.principal, self.defaults.kind)
+            yield from self._check_policy(content, policy)
+            yield from self._check_compatible(content, policy)
         version = self._version()
         grant = self._grant(content, ids, schema_id)
         new = version_records.version_entries(self.view, self.subject, content, own, grant.schema_id, version)
@@ -224,22 +226,19 @@ class _Registration(NamedTuple):
                 return each
         return None
 
-    def _check_policy(self, content: Content) -> Querying[None]:
-        """Refuse what the subject's policy forbids (40380, 40381, 42280, 42281); imports have none."""
-        if self.takes_ids:
-            return
-        text, principal = self.subject.qualified, self.defaults.principal
-        policy = self.defaults.policies.policy(self.subject, principal, self.defaults.kind)
+    def _check_policy(self, content: Content, policy: Policy) -> Querying[None]:
+        """Refuse what the subject's policy forbids (40380, 40381, 42280, 42281)."""
+        subject, principal = self.subject, self.defaults.principal
         if not policy.may_register:
-            raise errors.REGISTRATION_DENIED(text, principal)
+            raise errors.REGISTRATION_DENIED(subject.qualified, principal)
         if not policy.may_create and self.newest is None:
-            raise errors.CREATION_DENIED(text, principal)
+            raise errors.CREATION_DENIED(subject.qualified, principal)
         if policy.versions_max and self._has_versions(policy.versions_max):
-            raise errors.VERSIONS_LIMIT(text, policy.versions_max)
+            raise errors.VERSIONS_LIMIT(subject.qualified, policy.versions_max)
         if policy.lint_errors:
             findings = yield from querying.lint(content.source, policy.lint_errors)
             if findings:
-                raise errors.LINT_BROKEN(text, "; ".join(map(str, findings)))
+                raise errors.LINT_BROKEN(subject.qualified, "; ".join(map(str, findings)))
 
     def _has_versions(self, most: int) -> bool:
         """Return true if the subject has ``most`` versions that are not deleted, or more."""
@@ -248,11 +247,14 @@ class _Registration(NamedTuple):
         live = versions.versions(self.view, self.subject)
         return next(islice(live, most - 1, None), None) is not None
 
-    def _check_compatible(self, content: Content) -> Querying[None]:
-        if self.takes_ids or self.command.force:
+    def _check_compatible(self, content: Content, policy: Policy) -> Querying[None]:
+        targets = policy.targets
+        if self.command.force:
             return
-        policies, principal = self.defaults.policies, self.defaults.principal
-        targets = policies.policy(self.subject, principal, self.defaults.kind).targets
+        if self.newest is None and not (
+            targets or self.config.compatibility_policy or validates_fields(self.config, self.defaults)
+        ):
+            return  # there is nothing to compare it with
         earlier: Iterable[Registered] = ()
         if self.newest is not None:
             passes = checks.known_to_pass(self.memory, content, self.config, self.defaults, targets)

@@ -119,9 +119,11 @@ class Lineage(NamedTuple):
 
     def pack(self) -> bytes:
         """Return the lineage as bytes."""
-        raw = _HEAD.pack(self.epoch, self.epoch_end) + b"".join(
+        parts = [_HEAD.pack(self.epoch, self.epoch_end)]
+        parts += [
             _TRACE.pack(offset, key, content.to_bytes(16, "big")) for offset, key, content in self.traces
-        )
+        ]
+        raw = b"".join(parts)
         return raw + crc32(raw).to_bytes(_CHECKSUM_BYTES, "big")
 
     @classmethod

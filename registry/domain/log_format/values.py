@@ -130,7 +130,8 @@ def reservation_value(upto: int) -> bytes:
 
 def subject_member(subject: Subject) -> dict[str, Any]:
     """Return the first member of a value; none for the default of all subjects."""
-    return {"subject": subject.qualified} if subject.qualified else {}
+    name = subject.qualified
+    return {"subject": name} if name else {}
 
 
 def read_object(raw: bytes) -> dict[str, Any]:

@@ -65,14 +65,18 @@ class Parser:
     def read(self, source: Source) -> Schema:
         """Return the schema of a source. Raises :class:`InvalidSchema`, also if its type is not served."""
         schema = self.kept(source)
-        if schema is None:
-            served = FORMATS.get(source.schema_type)
-            if served is None:
-                raise InvalidSchema(f"Invalid schema type {source.schema_type}")
-            schema = served.parse(source.text, source.dependencies, new=source.new)
-            self._keep(source[:3], schema, source.new)
-            if schema.canonical != source.text:
-                self._keep((source.schema_type, schema.canonical, source.dependencies), schema, source.new)
+        return self.parse(source) if schema is None else schema
+
+    def parse(self, source: Source) -> Schema:
+        """Return the schema of a source that is not :meth:`kept`. Raises as :meth:`read`."""
+        schema_type, text, dependencies, new = source
+        served = FORMATS.get(schema_type)
+        if served is None:
+            raise InvalidSchema(f"Invalid schema type {schema_type}")
+        schema = served.parse(text, dependencies, new=new)
+        self._keep((schema_type, text, dependencies), schema, new)
+        if (canonical := schema.canonical) != text:
+            self._keep((schema_type, canonical, dependencies), schema, new)
         return schema
 
     def kept(self, source: Source) -> Schema | None:
@@ -81,7 +85,9 @@ class Parser:
         return found[0] if found is not None and (found[1] or not source.new) else None
 
     def _keep(self, key: _Key, schema: Schema, new: bool) -> None:
-        characters = len(key[1]) + sum(len(each.text) for each in key[2])
+        characters = len(key[1])
+        if key[2]:
+            characters += sum(len(each.text) for each in key[2])
         self._schemas.put(key, (schema, new), 1000 + characters * _BYTES_PER_CHARACTER)
 
     def known(self, query: SchemaQuery) -> SchemaAnswer | None:
@@ -186,7 +192,7 @@ class _Attempt:
             if self._characters < cost:
                 return None
             self._characters -= cost
-            schema = self._parser.read(source)
+            schema = self._parser.parse(source)
         return schema
 
     def _first(self, row: Iterator[Querying[T | None]]) -> T | Unanswered | None:

@@ -62,7 +62,8 @@ class Source(NamedTuple):
     @property
     def characters(self) -> int:
         """Number of characters to parse."""
-        return len(self.text) + sum(len(each.text) for each in self.dependencies)
+        own = len(self.text)
+        return own + sum(len(each.text) for each in self.dependencies) if self.dependencies else own
 
 
 class SchemaQuery(NamedTuple):

@@ -129,6 +129,12 @@ def find_named(view: View, subject: Subject, number: int) -> Search[Registered |
 
 def newest(view: View, subject: Subject) -> Registered | None:
     """Return the highest version, soft-deleted or not; the next one gets the number above it."""
+    prefix = layout.scope_key(layout.VERSION, subject)
+    row = view.seek_back(layout.after(prefix))
+    if row is None or not row[0].startswith(prefix):
+        return None
+    if not version_row.is_deleted(row[1]):
+        return Registered(subject, layout.unnumber(row[0][-4:]), VersionRow.unpack(row[1]))
     return next(versions(view, subject, deleted=True, newest_first=True), None)
 
 

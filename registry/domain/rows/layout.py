@@ -40,7 +40,7 @@ import hashlib
 
 import orjson
 
-from registry.domain.model import Subject
+from registry.domain.model import DEFAULT_CONTEXT, Subject
 
 PART_MAX = 120
 PART_CUT = 84  # how many bytes of a longer part are kept
@@ -97,6 +97,9 @@ def part(text: str) -> bytes:
     return raw + b"\0"
 
 
+_DEFAULT_PART = part(DEFAULT_CONTEXT)
+
+
 def part_prefix(text: str) -> bytes:
     """Return a common prefix of the parts of all texts that begin with ``text``; others may share it."""
     return part(text)[:-1][:PART_CUT]
@@ -126,7 +129,8 @@ def unnumber(raw: bytes) -> int:
 
 def scope_key(table: bytes, subject: Subject) -> bytes:
     """Return the key of a row unique to a subject or context (tables C, D, F, M), or a prefix (A, V)."""
-    return table + part(subject.context) + part(subject.name)
+    context, name = subject
+    return table + (_DEFAULT_PART if context == DEFAULT_CONTEXT else part(context)) + part(name)
 
 
 def context_key(table: bytes, context: str) -> bytes:

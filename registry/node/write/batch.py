@@ -320,4 +320,5 @@ def _brief_bytes_max(bytes_max: int) -> int:
 
 
 def _bytes_of(entry: Entry) -> int:
-    return sum(len(each) for each in entry if each)
+    key, value, principal = entry
+    return len(key) + len(value or b"") + len(principal)

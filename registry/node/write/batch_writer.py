@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 
 from registry.base.observe.logs import Throttled
 from registry.domain.commands import Outcome, refused
@@ -32,6 +33,8 @@ from .queue import Queue
 ASK_S = 5.0
 # The same timeout for a log that was just unreachable.
 LOOK_S = 0.25
+_DEADLINE = attrgetter("deadline")
+_VERSION_KEY = b'{"keytype":"SCHEMA"'
 _log = logging.getLogger(__name__)
 _failures = Throttled(_log)
 
@@ -115,7 +118,7 @@ class BatchWriter:
         with self._store.view() as view:
             with _log_errors_refuse():
                 batch = self._decide(view, commands, base)
-            if batch.entries and any(each.deadline < self._clock() for each in commands):
+            if batch.entries and min(map(_DEADLINE, commands)) < self._clock():
                 # Nothing is appended for a client that would learn that the outcome is unknown.
                 return None
             try:
@@ -219,7 +222,9 @@ class BatchWriter:
         self._appended_at = self._clock()
         self._decider.rates.pay()
         self.records += landed.end - landed.first
-        self.versions += sum(map(_is_version, batch.entries))
+        for key, value, _ in batch.entries:
+            if value is not None and key.startswith(_VERSION_KEY):
+                self.versions += 1
         plans = landed.plans
         try:
             self._follow(landed.end)
@@ -256,7 +261,3 @@ def _log_errors_refuse() -> Iterator[None]:
         raise
     except LogError as error:
         raise outcomes.kind_of(error)(str(error)) from error
-
-
-def _is_version(entry: Entry) -> bool:
-    return entry.value is not None and entry.key.startswith(b'{"keytype":"SCHEMA"')

@@ -233,8 +233,13 @@ class Queue:
         self, commands: Sequence[PendingCommand], reason: str, spare_s: float
     ) -> list[PendingCommand]:
         now = self._clock() + spare_s
-        self._refuse([each for each in commands if each.deadline < now], reason)
-        return [each for each in commands if each.deadline >= now]
+        kept: list[PendingCommand] = []
+        late: list[PendingCommand] = []
+        for each in commands:
+            (late if each.deadline < now else kept).append(each)
+        if late:
+            self._refuse(late, reason)
+        return kept
 
     def _refuse(self, late: Sequence[PendingCommand], reason: str) -> None:
         """Refuse commands of which nothing was written: 50003 if the log is the ``reason``, else 503."""
