@@ -98,7 +98,7 @@ class Client:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         assert self._reader is not None
         kind = b"content-type: application/vnd.schemaregistry.v1+json\r\n" if body else b""
-        head = b"%s %s HTTP/1.1\r\nhost: x\r\n%scontent-length: %d\r\n\r\n"
+        head = b"%s %s HTTP/1.1\r\nhost: 127.0.0.1\r\n%scontent-length: %d\r\n\r\n"
         self._writer.write(head % (method.encode(), target.encode(), kind, len(body)) + body)
         answer = await self._reader.readuntil(b"\r\n\r\n")
         length = int(answer.lower().partition(b"content-length:")[2].split(b"\r\n")[0])

@@ -41,7 +41,7 @@ from tests.support.running import PATIENT, Registry  # noqa: E402
 LARGE_BYTES = 2_400_000
 LARGE_COUNT = 40
 SETTLE_S = 2.0
-_CHUNKED = b"POST /subjects/a/versions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+_CHUNKED = b"POST /subjects/a/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Target(NamedTuple):
