@@ -29,13 +29,13 @@ def schema(name: str) -> str:
 class Load:
     """Clients that register one new schema after another until they are stopped."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, writers: int) -> None:
         self.registry = registry
         self.acknowledged: list[tuple[str, int]] = []
         self.orders: list[list[int]] = []
         self.wrong: list[str] = []
         self._stopping = threading.Event()
-        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(WRITERS)]
+        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(writers)]
 
     def start(self) -> None:
         for thread in self._threads:
@@ -82,15 +82,17 @@ def victims(registry: Registry, what: str) -> list[int]:
 
 
 # In make test, both are killed at once.
-EITHER = [pytest.param(each, marks=pytest.mark.long) for each in ("node", "reader")]
+EITHER = [pytest.param(each, WRITERS, marks=pytest.mark.long) for each in ("node", "reader")]
+# The node's event loop makes the writes of one client, and mostly its write thread those of several.
+LONE = pytest.param("node", 1, id="node-lone")
 
 
 @pytest.mark.logs_errors(r"ended \(SIGKILL\)")
-@pytest.mark.parametrize("what", [*EITHER, "both", "all"])
-def test_acknowledged_writes_outlive_kills(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(("what", "writers"), [*EITHER, LONE, ("both", WRITERS), ("all", WRITERS)])
+def test_acknowledged_writes_outlive_kills(tmp_path: Path, what: str, writers: int) -> None:
     chance = random.Random(what)
     registry = Registry(tmp_path / "data", *FLAGS).wait()
-    load = Load(registry)
+    load = Load(registry, writers)
     load.start()
     try:
         for _ in range(KILLS):

@@ -109,12 +109,16 @@ class Queue:
                 pending.deadline = min(pending.deadline, self._clock() + self._timeout_s)
                 self._lane_of(pending).append(pending)
                 self._room.add(pending.size)
-                waits = self._idle and not self._displaced
-                if not waits:
+                if not self.writer_waits:
                     self._look_later()
-                return waits
+                return self.writer_waits
         self.reply([pending], [outcome])
         return False
+
+    @property
+    def writer_waits(self) -> bool:
+        """True while the writer waits, and no other thread writes in its place."""
+        return self._idle and not self._displaced
 
     def wake(self) -> None:
         """Wake the writer, if it waits."""
@@ -128,7 +132,7 @@ class Queue:
         Yields false, and changes nothing, unless the writer waits and exactly one command does.
         """
         with self._changed:
-            taken = self._displaced = self._idle and not self._displaced and self._open and len(self) == 1
+            taken = self._displaced = self.writer_waits and self._open and len(self) == 1
         try:
             yield taken
         finally:

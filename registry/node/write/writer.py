@@ -137,6 +137,11 @@ class Writer:
         """Queue a command without waking the writer, see :meth:`.queue.Queue.add`."""
         return self._queue.add(pending)
 
+    @property
+    def waits(self) -> bool:
+        """True while a thread is in :meth:`wait`, and no other writes in its place."""
+        return self._queue.writer_waits
+
     def wake(self) -> None:
         """Wake the thread in :meth:`wait`."""
         self._queue.wake()

@@ -41,12 +41,13 @@ class Station:
         policies: Policies = NO_POLICIES,
         record_principals: bool = True,
         remembers: bool = False,
+        history: bool = False,
     ) -> None:
         self.name = path.name
         self.log = log
         self.store, _ = open_store(path, log.identity, 1 << 62, map_bytes=MAP)
         memory = DedupCache(self.store.applied) if remembers else None
-        self.follower = Follower(log, self.store, memory=memory)
+        self.follower = Follower(log, self.store, memory=memory, history=history)
         self.now = 0.0
         self.outcomes: list[Outcome] = []
         # Calls that the writer has scheduled, with their delays in seconds: the test makes them.

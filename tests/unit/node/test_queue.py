@@ -153,7 +153,7 @@ def test_another_thread_writes_in_place_of_a_writer_that_waits() -> None:
         with trial.queue.in_place_of_writer() as alone:
             assert not alone, "no writer waits"
         waiting = threads.submit(trial.queue.wait, None)
-        until(lambda: trial.queue._idle, 10, "the writer to wait")
+        until(lambda: trial.queue.writer_waits, 10, "the writer to wait")
         assert trial.queue.add(pending(Register("first", "")))
         with trial.queue.in_place_of_writer() as alone:
             assert alone
@@ -171,7 +171,7 @@ def test_several_commands_are_left_to_the_writer() -> None:
     trial = Trial()
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(trial.queue.wait, None)
-        until(lambda: trial.queue._idle, 10, "the writer to wait")
+        until(lambda: trial.queue.writer_waits, 10, "the writer to wait")
         assert trial.queue.add(pending(Register("first", "")))
         assert trial.queue.add(pending(Register("second", "")))
         with trial.queue.in_place_of_writer() as alone:
@@ -185,7 +185,7 @@ def test_a_queue_that_closes_while_another_thread_writes_lets_its_writer_go_afte
     trial = Trial()
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(trial.queue.wait, None)
-        until(lambda: trial.queue._idle, 10, "the writer to wait")
+        until(lambda: trial.queue.writer_waits, 10, "the writer to wait")
         assert trial.queue.add(pending(Register("first", "")))
         with trial.queue.in_place_of_writer():
             trial.queue.close()

@@ -1,0 +1,176 @@
+"""Lone writes of a standalone node: made by its event loop, while its write thread waits."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import re
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from registry.domain.admission import LARGE_BYTES
+from registry.domain.commands import Done, Outcome, Register, Unknown
+from registry.domain.log_format.records import Entry
+from registry.log.contract import NO_HEADERS, Fencing, LogError, OutcomeUnknown
+from registry.log.embedded.log import EmbeddedLog
+from registry.node.leadership.role import RoleHolder
+from registry.node.write.loop import SLOW_PAUSE_S, SLOW_S, LoneWrites, WriteLoop
+from tests.process.node.stations import MAP, Station
+from tests.support.pending import pending
+from tests.support.running import until_async
+
+pytestmark = pytest.mark.anyio
+
+# Pages of the log and the store, and the page of each that names the newest commit.
+PAGES_MAX = 14
+VERSIONS = 300
+
+
+class FailingLog(EmbeddedLog):
+    """A log that may fail while it appends, so that nobody knows if it did."""
+
+    failing = False
+
+    def append(
+        self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
+    ) -> int:
+        if self.failing:
+            raise OutcomeUnknown("the disk failed")
+        return super().append(entries, cuts, headers)
+
+
+class Trial:
+    """A writer over real files with a write thread, and the lone writes of the running event loop."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = FailingLog(folder / "log", map_bytes=MAP)
+        self.station = Station(folder / "store", self.log, history=True)
+        self.writer = self.station.writer
+        self.outcomes: list[Outcome] = []
+        # For each outcome, true if the event loop's thread wrote.
+        self.by_loop: list[bool] = []
+        self.failures: list[str] = []
+        self.time = 0.0
+        # How long each write of the event loop seems to take.
+        self.takes_s = 0.0
+        self._loop_thread = threading.get_ident()
+        holder = RoleHolder(switched=lambda role: self.writer.open(None), changed=lambda: None)
+        started = threading.Event()
+        started.set()
+        self.write_loop = WriteLoop(
+            self.writer, holder, started=started, confirm=lambda: True, claim=lambda: 0,
+            fencing=Fencing, renew_s=None,
+        )  # fmt: skip
+        self.lone = LoneWrites(self.writer, self._write_in_place, guarded=self._guarded, clock=self._clock)
+        holder.standalone()
+        self.thread = threading.Thread(target=self.write_loop.run)
+
+    def _write_in_place(self) -> bool:
+        self.time += self.takes_s
+        return self.write_loop.write_in_place()
+
+    def _guarded(self, name: str, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except LogError as error:
+            self.failures.append(f"{name}: {error}")
+
+    def _clock(self) -> float:
+        return self.time
+
+    async def idle(self) -> None:
+        """Return when the write thread waits for commands."""
+        await until_async(lambda: self.writer.waits, "the write thread to wait")
+
+    def submit(self, subject: str, size: int = 0) -> None:
+        self.lone.submit(pending(Register(subject, f'{{"type":"string","doc":"{"x" * size}"}}'), self._reply))
+
+    def _reply(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        self.by_loop.append(threading.get_ident() == self._loop_thread)
+
+    async def write(self, *subjects: str, size: int = 0) -> list[bool]:
+        """Write to these subjects at the same time; return for each if the event loop's thread did it."""
+        await self.idle()
+        begin = len(self.outcomes)
+        for each in subjects:
+            self.submit(each, size)
+        await until_async(lambda: len(self.outcomes) == begin + len(subjects), "the outcomes")
+        assert all(isinstance(each, Done) for each in self.outcomes[begin:])
+        return self.by_loop[begin:]
+
+
+@asynccontextmanager
+async def trial(folder: Path) -> AsyncIterator[Trial]:
+    made = Trial(folder)
+    made.thread.start()
+    try:
+        yield made
+    finally:
+        made.write_loop.stop()
+        await asyncio.to_thread(made.thread.join)
+        made.station.close()
+
+
+def pages_written() -> float:
+    """Return how many pages this process has written so far."""
+    found = re.search(r"wchar: (\d+)", Path("/proc/self/io").read_text())
+    assert found is not None
+    return int(found[1]) / mmap.PAGESIZE
+
+
+async def test_what_comes_alone_is_written_by_the_event_loop_in_few_pages(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await node.write(*(f"subject{number}" for number in range(VERSIONS)))
+        before, batches = pages_written(), node.writer.stat().batches
+        for number in range(20):
+            assert await node.write(f"lone{number}") == [True]
+        assert (pages_written() - before) / 20 <= PAGES_MAX
+        assert node.writer.stat().batches - batches == 20
+
+
+async def test_what_comes_together_is_written_by_the_write_thread_as_one_batch(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        assert await node.write("first", "second", "third") == [False] * 3
+        assert node.writer.stat().batches == 1
+        assert await node.write("fourth") == [True]
+
+
+async def test_large_commands_are_left_to_the_write_thread(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        assert await node.write("large", size=LARGE_BYTES) == [False]
+
+
+async def test_after_a_long_write_the_write_thread_writes_for_a_while(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        node.takes_s = 2 * SLOW_S
+        assert await node.write("slow") == [True]
+        node.takes_s = 0.0
+        assert await node.write("next") == [False]
+        node.time += SLOW_PAUSE_S
+        assert await node.write("later") == [True]
+
+
+async def test_what_arrives_during_a_lone_write_is_written_by_the_write_thread(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await node.idle()
+        node.station.before_following = lambda offset: (
+            None if node.outcomes or node.writer.stat().waiting else node.submit("meanwhile")
+        )
+        node.submit("lone")
+        await until_async(lambda: len(node.outcomes) == 2, "both outcomes")
+        assert node.by_loop == [True, False]
+
+
+async def test_a_failure_that_ends_the_node_is_reported(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await node.idle()
+        node.log.failing = True
+        node.submit("s")
+        await until_async(lambda: node.failures, "the failure")
+        assert node.failures == ["write: the disk failed"]
+        assert isinstance(node.outcomes[-1], Unknown)
