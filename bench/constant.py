@@ -18,7 +18,7 @@ import uvloop
 
 from registry.base.observe.metrics import Observed
 from registry.base.processes.sockets import listen
-from registry.http1.answers import Answer
+from registry.http1.messages import Answer
 from registry.http1.server import Server
 from registry.http1.service import App, Receive, Send
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from registry import VERSION
-from registry.api.openapi import document
-from registry.api.routes import operations
+from registry.api.routes import document, operations
 
 Json = dict[str, Any]
 

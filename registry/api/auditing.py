@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from registry.audit.entry import RequestEntry
+from registry.audit.log import RequestEntry
 from registry.domain.errors import RegistryError
 from registry.domain.principal import ANONYMOUS
 

@@ -19,7 +19,7 @@ from registry.domain.schemas import describe_formats
 from registry.duplicates.contract import Searches
 from registry.duplicates.search_process import SearchProcesses
 from registry.feed.contract import Bounds
-from registry.http1.request import Header, Limits
+from registry.http1.messages import Header, Limits
 from registry.http1.server import Server
 from registry.http1.service import App, FastPath, Tls
 from registry.security.client_address import TrustedProxies

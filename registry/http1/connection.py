@@ -21,13 +21,22 @@ from typing import Any, cast
 from registry.base.processes.tls_connections import ConnectionCertificate, certificate_of
 from registry.domain.errors import BAD_REQUEST, BODY_TIMEOUT, UNAVAILABLE, ErrorKind, RegistryError
 
-from .answers import LARGE_ANSWER_BYTES, Answer, Running, persistence, printed, refusal, served
 from .exchange import Exchange
 from .inflow import Inflow
+from .messages import (
+    LARGE_ANSWER_BYTES,
+    Answer,
+    Client,
+    Request,
+    Running,
+    persistence,
+    printed,
+    refusal,
+    served,
+)
 from .output import HeldAnswer, Output
 from .parsing import BROKEN, Stage
 from .reading import RequestReader
-from .request import Client, Request
 from .service import Endpoint, Service
 
 HEADER_TIMEOUT = ErrorKind(408, "The request's headers did not arrive in time")

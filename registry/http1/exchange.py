@@ -28,9 +28,12 @@ from urllib.parse import unquote_to_bytes
 from registry.base.observe.metrics import Served
 from registry.domain.errors import RegistryError
 
-from .answers import (
+from .messages import (
     LARGE_ANSWER_BYTES,
     Answer,
+    Client,
+    Header,
+    Request,
     lines,
     persistence,
     printed_head,
@@ -39,7 +42,6 @@ from .answers import (
     status_line,
 )
 from .output import HeldAnswer, Output
-from .request import Client, Header, Request
 from .service import Endpoint, Message, Service
 
 _BODILESS_STATUS = {204, 304}

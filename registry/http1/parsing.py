@@ -17,8 +17,7 @@ from registry.domain.errors import (
     RegistryError,
 )
 
-from .answers import lines
-from .request import Header, Limits, Request, relative
+from .messages import Header, Limits, Request, lines, relative
 
 BROKEN = "HTTP 400 Bad Request: the request is not valid HTTP"
 CODING_UNKNOWN = ErrorKind(501, "HTTP 501 Not Implemented: the only transfer coding served is chunked")

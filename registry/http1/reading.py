@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from registry.domain.errors import RegistryError
 
+from .messages import Header, Limits, Request
 from .parsing import RequestParser, Stage
-from .request import Header, Limits, Request
 
 _BLOCKS_BYTES_MAX = 4096  # Of all blocks of a connection; one with a bearer token may take most of it.
 _BLOCKS_MAX = 4  # Per connection: a client's headers differ by the length of its bodies.

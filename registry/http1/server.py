@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from registry.base.processes.tls_connections import CertifiedConnections, Handshakes
 
 from .connection import Connection
-from .request import Limits
+from .messages import Limits
 from .service import App, CommonHeaders, Details, Endpoint, FastPath, Observe, Service, Tls
 
 _TICK_S = 0.25

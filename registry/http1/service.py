@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, Protocol
 from registry.base.observe.metrics import Served
 from registry.base.processes import tls_connections
 
-from .answers import Found, LargeAnswers, date_line
 from .inflow import Intake, Turns
+from .messages import Client, Found, Header, LargeAnswers, Limits, Request, date_line
 from .output import Unread
-from .request import Client, Header, Limits, Request
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

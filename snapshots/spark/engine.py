@@ -28,7 +28,7 @@ from snapshots.spark.tasks.chunks import BadChunk
 from snapshots.spark.tasks.folding import fold_bundles
 from snapshots.spark.tasks.summaries import SummaryMessage, WrongPart, decode, loads
 
-from . import records
+from . import reading
 from .failures import reason
 from .ranges import places_for, plan_ranges
 from .reading import tasks_for
@@ -61,7 +61,7 @@ def build(task: Task, progress: Progress) -> Manifest:
     with ThreadPoolExecutor(1, "owners") as thread:
         few = task.base and task.log_size().records < FEW
         owners = (
-            thread.submit(records.find_owners_here, task.source.log, task.start, task.end) if few else None
+            thread.submit(reading.find_owners_here, task.source.log, task.start, task.end) if few else None
         )
         progress(STARTING, 0, 1)
         with (
@@ -95,13 +95,13 @@ class _Job:
     def _run(self) -> Manifest:
         task = self._task
         places = places_for(self._partitions)
-        bundles = records.bundled(self._session, task, self._broadcast(places))
+        bundles = reading.bundled(self._session, task, self._broadcast(places))
         if task.base:
             owners = self._owners()
             if len(owners) > OWNERS_MAX:
                 return _Job(self._session, replace(task, base=None, size=None), self._progress).run()
             bundles = bundles.unionByName(self._base_rows(owners, task.base, places))
-        with self._fold(records.ordered(bundles, self._partitions)) as (folded, found):
+        with self._fold(reading.ordered(bundles, self._partitions)) as (folded, found):
             written = self._write(folded, self._plan(found), found)
         self._verify(written)
         # Asking for the end proves that the log is still the one that was opened.
@@ -144,7 +144,7 @@ class _Job:
         with self._report_step(FINDING):
             if self._found:
                 return self._found.result()
-            return records.find_owners_by_spark(self._session, self._task, self._partitions, OWNERS_MAX)
+            return reading.find_owners_by_spark(self._session, self._task, self._partitions, OWNERS_MAX)
 
     def _base_rows(self, owners: list[bytes], base: Manifest, places: list[int]) -> DataFrame:
         """Return bundles of the base's rows that folding the owners' records may read."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from registry.api.backend import ApiSettings
-from registry.audit.entry import RequestEntry
+from registry.audit.log import RequestEntry
 from registry.webhooks.message import Signer
 from tests.api.driver import Api, ListBackend
 from tests.api.test_admission import PasswordGate

@@ -12,9 +12,8 @@ import pytest
 
 from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors, ResponseHeaders
-from registry.audit.entry import RequestEntry
-from registry.http1.answers import Answer
-from registry.http1.request import Client, Request
+from registry.audit.log import RequestEntry
+from registry.http1.messages import Answer, Client, Request
 from registry.reader.fast_path.dispatch import FastPaths
 from tests.api.driver import Api, record
 

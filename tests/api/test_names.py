@@ -11,8 +11,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import orjson
 import pytest
 
-from registry.api.openapi import document
-from registry.api.routes import operations
+from registry.api.routes import document, operations
 from registry.domain.decide.ids import Ids
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from registry.api.openapi import document
 from registry.api.operations import Operation
-from registry.api.routes import operations
+from registry.api.routes import document, operations
 from registry.security.authorization.rules import ROLES
 from tests.api.driver import Reply, record
 from tests.api.permitting import PermittingApi, rule

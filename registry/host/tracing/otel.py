@@ -21,8 +21,7 @@ from registry.api.backend import Backend
 from registry.base.observe.metrics import PROBED
 from registry.domain.commands import Outcome, Submitted
 from registry.domain.pending_command import NO_ORIGIN, Origin, PendingCommand, Submit
-from registry.http1.answers import Answer, Answered, Found, Later, Running
-from registry.http1.request import Client, Request
+from registry.http1.messages import Answer, Answered, Client, Found, Later, Request, Running
 from registry.http1.service import App, FastPath, Message, Receive, Send
 
 from .contract import Ask, Tracing

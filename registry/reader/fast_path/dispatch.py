@@ -28,9 +28,8 @@ from registry.api.row_handlers import STALE
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
 from registry.domain.model import Subject
-from registry.http1.answers import Answer, Answered, Found, Later, Running, lines
-from registry.http1.request import Client, Header, Request
-from registry.reader.read_barrier import ReadBarrier
+from registry.http1.messages import Answer, Answered, Client, Found, Header, Later, Request, Running, lines
+from registry.reader.backend import ReadBarrier
 from registry.security.client_address import TrustedProxies
 from registry.security.gate import (
     EVERYONE,

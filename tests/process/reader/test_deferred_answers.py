@@ -10,8 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from registry.base.processes.sockets import listen
-from registry.http1.answers import Answer, Answered, Later
-from registry.http1.request import Client, Request
+from registry.http1.messages import Answer, Answered, Client, Later, Request
 from registry.http1.server import Server
 from tests.support.running import until_async
 

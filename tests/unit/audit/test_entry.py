@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from registry.audit.entry import TEXT_MAX, FileEntry, RequestEntry, line
+from registry.audit.log import TEXT_MAX, FileEntry, RequestEntry, line
 
 MOMENT = datetime(2026, 1, 31, 12, 0, 0, 123_456, tzinfo=UTC)
 WRITE = RequestEntry(

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.audit.entry import RequestEntry
-from registry.audit.log import AuditLog, FileChanges
+from registry.audit.log import AuditLog, FileChanges, RequestEntry
 from registry.base.config.loading import Settings
 from registry.node.process import Governance
 from tests.support.running import until_async

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from registry.audit.entry import RequestEntry
-from registry.audit.log import ADDRESSES_MAX, EVERY_S, OTHERS, Refusals
+from registry.audit.log import ADDRESSES_MAX, EVERY_S, OTHERS, Refusals, RequestEntry
 
 
 class Timers:

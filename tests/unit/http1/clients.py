@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from registry.http1.connection import Connection
-from registry.http1.request import Limits
+from registry.http1.messages import Limits
 from registry.http1.server import Server
 from registry.http1.service import App, FastPath
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from registry.http1.connection import Connection
-from registry.http1.request import Limits
+from registry.http1.messages import Limits
 from registry.http1.server import Server
 from tests.support.running import until_async
 from tests.unit.http1.clients import Run, asking, behind, head, loops, serving

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from registry.http1.answers import Answer
 from registry.http1.inflow import Turns
-from registry.http1.request import Client, Limits, Request
+from registry.http1.messages import Answer, Client, Limits, Request
 from tests.support.running import until_async
 from tests.unit.http1.clients import Run, asking, head, loops, serving
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from registry.http1.messages import Request
 from registry.http1.reading import HeaderCache
-from registry.http1.request import Request
 
 
 def remember(cache: HeaderCache, token: str) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from registry.http1.messages import Limits
 from registry.http1.output import HeldAnswer
-from registry.http1.request import Limits
 from tests.support.running import until_async
 from tests.unit.http1.clients import Run, asking, head, loops, serving
 

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from registry.base.processes.tls_connections import Verified
-from registry.http1.answers import Answer
-from registry.http1.request import Client, Limits, Request
+from registry.http1.messages import Answer, Client, Limits, Request
 from registry.http1.server import Server
 from registry.http1.service import Message, Receive, Send
 from tests.support.certificates import Authority

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from registry.reader.read_barrier import ReadBarrier
+from registry.reader.backend import ReadBarrier
 from tests.support.running import until_async
 
 

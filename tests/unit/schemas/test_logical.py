@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from registry.domain.schemas import FORMATS, Budget, Exhausted
-from registry.domain.schemas.logical import comparing, logical_reports, validity
+from registry.domain.schemas.logical import comparing, logical_reports
 from registry.domain.schemas.logical.engines import FLINK, ICEBERG_V2, ICEBERG_V3, Engine
 from registry.domain.schemas.logical.reading import NotLogical
 from registry.domain.schemas.logical.types import Array, Field, Kind, Leaf, Map, Shape, Struct, Type
@@ -43,7 +43,7 @@ def x(type: Type) -> Type:
 
 
 def rules(old: Type, new: Type, engine: Engine) -> list[str]:
-    return [f"{each.rule} {each.path}" for each in comparing.findings(old, new, engine, Budget())]
+    return [f"{each.rule} {each.path}" for each in comparing.change_findings(old, new, engine, Budget())]
 
 
 UNSUPPORTED, MISMATCH = ["UNSUPPORTED_TYPE_CHANGE x"], ["TYPE_MISMATCH x"]
@@ -164,7 +164,7 @@ def test_format_version_3_of_iceberg_stores_defaults() -> None:
     ],
 )
 def test_refused_types_come_with_the_reason(old: Type, new: Type, text: str) -> None:
-    [found] = comparing.findings(x(old), x(new), FLINK, Budget())
+    [found] = comparing.change_findings(x(old), x(new), FLINK, Budget())
     assert str(found) == f"UNSUPPORTED_TYPE_CHANGE at 'x': type changed from {old} to {new} {text}"
 
 
@@ -185,8 +185,8 @@ def test_refused_types_come_with_the_reason(old: Type, new: Type, text: str) -> 
 def test_types_that_an_engine_cannot_hold_are_invalid(
     type: Type, flink: list[str], iceberg: list[str]
 ) -> None:
-    assert [each.rule for each in validity.findings(type, FLINK, Budget())] == flink
-    assert [each.rule for each in validity.findings(type, ICEBERG_V2, Budget())] == iceberg
+    assert [each.rule for each in comparing.limit_findings(type, FLINK, Budget())] == flink
+    assert [each.rule for each in comparing.limit_findings(type, ICEBERG_V2, Budget())] == iceberg
 
 
 def avro(*fields: dict[str, Any]) -> str:
@@ -380,6 +380,6 @@ def test_messages_used_twice_at_each_level_are_compared_once() -> None:
     old, new = (read("PROTOBUF", text % kind) for kind in ("int32", "string"))
     budget = Budget(10_000)
     assert rules(old, new, FLINK) == ["UNSUPPORTED_TYPE_CHANGE " + ".".join(["a"] * 60 + ["v"])]
-    assert validity.findings(new, ICEBERG_V2, budget) == []
+    assert comparing.limit_findings(new, ICEBERG_V2, budget) == []
     with pytest.raises(Exhausted):
-        comparing.findings(old, new, FLINK, Budget(10))
+        comparing.change_findings(old, new, FLINK, Budget(10))

@@ -13,7 +13,7 @@ from typing import Any, Final
 from registry.domain.schemas.contract import STRICT, Budget, Difference
 from registry.domain.schemas.trampoline import Walk, run
 
-from . import arrays, objects, scalars
+from . import containers, scalars
 from .change_set import ChangeSet
 from .changes import difference, harmless_under
 from .model import MISSING, Array, Combined, Node, Not, Number, Object, Reference, String, Values
@@ -123,9 +123,9 @@ class Comparison:
             inner: ChangeSet = yield self.compare(new.inner, old.inner)
             found.add("NOT_TYPE_NARROWED" if inner.compatible else "NOT_TYPE_EXTENDED", "not")
         elif isinstance(old, Object) and isinstance(new, Object):
-            yield objects.compare(self, old, new, found)
+            yield containers.compare_objects(self, old, new, found)
         elif isinstance(old, Array) and isinstance(new, Array):
-            yield arrays.compare(self, old, new, found)
+            yield containers.compare_arrays(self, old, new, found)
         return found
 
     def _into_branch(self, old: Node, new: Combined) -> Walk[ChangeSet | None]:

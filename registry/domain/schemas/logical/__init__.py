@@ -7,7 +7,7 @@ from typing import Final
 
 from registry.domain.schemas.contract import Budget
 
-from . import comparing, validity
+from . import comparing
 from .engines import LOGICAL_ENGINES, TARGETS
 from .findings import Direction, Report
 from .types import Type
@@ -22,11 +22,13 @@ def logical_reports(new: Type, old: Type | None, readers: Collection[str], budge
     ``readers``: which of the two have to read the other's rows. Raises :class:`.contract.Exhausted`.
     """
     if old is None:
-        found = (Report(each.name, "", validity.findings(new, each, budget)) for each in LOGICAL_ENGINES)
+        found = (
+            Report(each.name, "", comparing.limit_findings(new, each, budget)) for each in LOGICAL_ENGINES
+        )
         return [each for each in found if each.findings]
     pairs = {"new": (old, new), "old": (new, old)}
     found = (
-        Report(engine.name, direction, comparing.findings(*pairs[reader_is], engine, budget))
+        Report(engine.name, direction, comparing.change_findings(*pairs[reader_is], engine, budget))
         for reader_is, direction in _DIRECTIONS.items()
         if reader_is in readers
         for engine in LOGICAL_ENGINES
@@ -43,8 +45,8 @@ def target_reports(new: Type, old: Type | None, targets: Iterable[str], budget: 
     reports: list[Report] = []
     for name in targets:
         if old is None:
-            found = validity.findings(new, TARGETS[name], budget)
+            found = comparing.limit_findings(new, TARGETS[name], budget)
         else:
-            found = comparing.findings(old, new, TARGETS[name], budget)
+            found = comparing.change_findings(old, new, TARGETS[name], budget)
         reports.append(Report(name, "" if old is None else "backward", found, is_target=True))
     return [each for each in reports if each.findings]

@@ -1,4 +1,4 @@
-"""The imports that every schema may use without a reference (Confluent 8.x)."""
+"""The imports that every schema may use without a reference (Confluent 8.x), and those of a text."""
 
 from __future__ import annotations
 
@@ -38,11 +38,14 @@ from google.type import (
     timeofday_pb2,
 )
 
+from registry.domain.schemas.contract import Links, Use
+
 from .from_descriptor import file_of
 from .meta import DECIMAL, META, VARIANT
 from .model import File
 from .names import Names
 from .parser import parse
+from .source import tokens
 from .to_descriptor import bare_descriptor
 
 _MODULES: Final[tuple[ModuleType, ...]] = (
@@ -100,3 +103,18 @@ NAMES: Final = Names(parse(""), FILES.items())
 PROTOS: Final[dict[str, descriptor_pb2.FileDescriptorProto]] = _GOOGLE | {
     path: bare_descriptor(FILES[path], NAMES, path) for path in _TEXTS
 }
+
+
+def links(text: str) -> Links:
+    """Return the imports of a text, without the files that every registry has."""
+    words, depth = tokens(text), 0
+    paths: dict[str, None] = {}
+    for place, word in enumerate(words):
+        depth += (word == "{") - (word == "}")
+        if word != "import" or depth:
+            continue
+        at = place + 1 + (words[place + 1] in ("public", "weak"))
+        if at < len(words) and words[at][:1] in ("'", '"'):
+            paths[words[at][1:-1]] = None
+    uses = tuple(Use(path, ()) for path in paths if path not in FILES)
+    return Links("", (), uses, by="path")

@@ -54,7 +54,7 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
 
     def links(self, text: str) -> Links:
         """Return the imports of the text."""
-        from .links import links  # noqa: PLC0415 (registrations do without)
+        from .bundled import links  # noqa: PLC0415 (registrations do without)
 
         return links(text)
 

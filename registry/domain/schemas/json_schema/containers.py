@@ -1,4 +1,4 @@
-"""Changes to the properties of an object; they depend on whether it is open, partly open or closed."""
+"""Changes to the properties of an object and to the items of an array; they depend on how open it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import re2
 from registry.domain.schemas.trampoline import Walk
 
 from .change_set import ChangeSet, NodeComparison
-from .model import MISSING, Node, Object
+from .model import MISSING, Array, Node, Object
 from .scalars import limit
 
 _PATTERN_MAX: Final = 10_000
@@ -22,7 +22,7 @@ _NESTED: Final = re.compile(r"\)[*+{]")
 _REPEAT: Final = re.compile(r"[*+]|\{\d+,")
 
 
-def compare(comparison: NodeComparison, old: Object, new: Object, found: ChangeSet) -> Walk[None]:
+def compare_objects(comparison: NodeComparison, old: Object, new: Object, found: ChangeSet) -> Walk[None]:
     """Compare two objects in Confluent's order: properties of the old schema first, then new ones."""
     comparison.budget.spend(len(old.properties) + len(new.properties))
     _compare_required(old, new, found)
@@ -30,8 +30,8 @@ def compare(comparison: NodeComparison, old: Object, new: Object, found: ChangeS
         yield _property(comparison, old, new, name, found)
     _dependent_names(old, new, found)
     yield _dependent_schemas(comparison, old, new, found)
-    yield _additional(comparison, old, new, found)
-    yield unevaluated(
+    yield _additional(comparison, old, new, "ADDITIONAL_PROPERTIES", "additionalProperties", found)
+    yield _compare_unevaluated(
         comparison, old.unevaluated, new.unevaluated, "UNEVALUATED_PROPERTIES", "unevaluatedProperties", found
     )
     limit(found, old.max_properties, new.max_properties, "MAX_PROPERTIES", "maxProperties")
@@ -55,21 +55,21 @@ def _property(
 ) -> Walk[None]:
     before, after, path = old.properties.get(name), new.properties.get(name), f"properties/{name}"
     if before is None:
-        yield _compare_added(comparison, old, new, name, found)
+        yield _compare_added_property(comparison, old, new, name, found)
     elif after is None:
-        yield _compare_removed(comparison, before, new, name, found)
+        yield _compare_removed_property(comparison, before, new, name, found)
     else:
         found.include((yield comparison.compare(before, after)), path)
 
 
-def _compare_removed(
+def _compare_removed_property(
     comparison: NodeComparison, before: Node, new: Object, name: str, found: ChangeSet
 ) -> Walk[None]:
     path = f"properties/{name}"
-    if _is_open(new):
+    if not new.patterns and _is_open(new):
         found.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
         return
-    covering = _covering(comparison, new, name)
+    covering = _covering_property(comparison, new, name)
     if covering is not None:
         inner: ChangeSet = yield comparison.compare(before, covering)
         found.include_covered(inner, "PROPERTY_REMOVED", path)
@@ -79,17 +79,17 @@ def _compare_removed(
         found.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _compare_added(
+def _compare_added_property(
     comparison: NodeComparison, old: Object, new: Object, name: str, found: ChangeSet
 ) -> Walk[None]:
     path, after = f"properties/{name}", new.properties[name]
     kind = _addition(new, name)
-    if _is_open(old):
+    if not old.patterns and _is_open(old):
         is_empty = after.kind == "empty"
         change = "PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO" if is_empty else f"{kind}_ADDED_TO"
         found.add(f"{change}_OPEN_CONTENT_MODEL", path)
         return
-    covering = _covering(comparison, old, name)
+    covering = _covering_property(comparison, old, name)
     if covering is not None:
         inner: ChangeSet = yield comparison.compare(covering, after)
         found.include_covered(inner, "PROPERTY_ADDED", path)
@@ -103,26 +103,13 @@ def _addition(new: Object, name: str) -> str:
     return "REQUIRED_PROPERTY_WITH_DEFAULT" if has_default else "REQUIRED_PROPERTY"
 
 
-def _is_open(node: Object) -> bool:
-    """Return true if properties may have any name and value."""
-    return (
-        node.permits_additional
-        and node.additional is None
-        and not node.patterns
-        and (node.unevaluated is None or node.unevaluated.kind == "empty")
-    )
-
-
-def _covering(comparison: NodeComparison, node: Object, name: str) -> Node | None:
+def _covering_property(comparison: NodeComparison, node: Object, name: str) -> Node | None:
     """Return the schema of properties that are not listed; None if there is none, as in a closed object."""
     comparison.budget.spend(5 * len(node.patterns))  # patterns may have to be compiled first
     for pattern, schema in node.patterns.items():
         if is_found(pattern, name):
             return schema
-    if node.additional is not None or not node.permits_additional:
-        return node.additional
-    rest = node.unevaluated
-    return None if rest is None or rest.kind in ("empty", "false") else rest
+    return _covering_rest(node)
 
 
 def _dependent_names(old: Object, new: Object, found: ChangeSet) -> None:
@@ -156,20 +143,42 @@ def _dependent_schemas(comparison: NodeComparison, old: Object, new: Object, fou
             found.include((yield comparison.compare(before, after)), path)
 
 
-def _additional(comparison: NodeComparison, old: Object, new: Object, found: ChangeSet) -> Walk[None]:
-    path = "additionalProperties"
+def _is_open(node: Object | Array) -> bool:
+    """Return true if what is not listed may have any value."""
+    return (
+        node.permits_additional
+        and node.additional is None
+        and (node.unevaluated is None or node.unevaluated.kind == "empty")
+    )
+
+
+def _covering_rest(node: Object | Array) -> Node | None:
+    """Return the schema of what is not listed; None if there is none, as in a closed object or array."""
+    if node.additional is not None or not node.permits_additional:
+        return node.additional
+    rest = node.unevaluated
+    return None if rest is None or rest.kind in ("empty", "false") else rest
+
+
+def _additional(
+    comparison: NodeComparison,
+    old: Object | Array,
+    new: Object | Array,
+    name: str,
+    path: str,
+    found: ChangeSet,
+) -> Walk[None]:
     if old.permits_additional != new.permits_additional:
-        change = "ADDITIONAL_PROPERTIES_ADDED" if new.permits_additional else "ADDITIONAL_PROPERTIES_REMOVED"
-        found.add(change, path)
+        found.add(f"{name}_ADDED" if new.permits_additional else f"{name}_REMOVED", path)
     elif old.additional is None and new.additional is not None:
-        found.add("ADDITIONAL_PROPERTIES_NARROWED", path)
+        found.add(f"{name}_NARROWED", path)
     elif old.additional is not None and new.additional is None:
-        found.add("ADDITIONAL_PROPERTIES_EXTENDED", path)
+        found.add(f"{name}_EXTENDED", path)
     elif old.additional is not None:
         found.include((yield comparison.compare(old.additional, new.additional)), path)
 
 
-def unevaluated(
+def _compare_unevaluated(
     comparison: NodeComparison, old: Node | None, new: Node | None, name: str, path: str, found: ChangeSet
 ) -> Walk[None]:
     """Compare ``unevaluatedProperties`` or ``unevaluatedItems`` by what they permit, else by their schemas.
@@ -223,3 +232,59 @@ def _compile(pattern: str) -> Any:
         return re.compile(pattern)
     except (re.error, RecursionError, OverflowError):
         return None
+
+
+def compare_arrays(comparison: NodeComparison, old: Array, new: Array, found: ChangeSet) -> Walk[None]:
+    """Compare two arrays in Confluent's order."""
+    if old.all_items is not None or new.all_items is not None:
+        found.include((yield comparison.compare(old.all_items, new.all_items)), "items")
+    yield _first_items(comparison, old, new, found)
+    yield _additional(comparison, old, new, "ADDITIONAL_ITEMS", "additionalItems", found)
+    yield _compare_unevaluated(
+        comparison, old.unevaluated, new.unevaluated, "UNEVALUATED_ITEMS", "unevaluatedItems", found
+    )
+    limit(found, old.max_items, new.max_items, "MAX_ITEMS", "maxItems")
+    limit(found, old.min_items, new.min_items, "MIN_ITEMS", "minItems")
+    if old.unique != new.unique:
+        found.add("UNIQUE_ITEMS_REMOVED" if old.unique else "UNIQUE_ITEMS_ADDED", "uniqueItems")
+    limit(found, old.max_contains, new.max_contains, "MAX_CONTAINS", "maxContains")
+    limit(found, old.min_contains, new.min_contains, "MIN_CONTAINS", "minContains")
+
+
+def _first_items(comparison: NodeComparison, old: Array, new: Array, found: ChangeSet) -> Walk[None]:
+    both = min(len(old.items), len(new.items))
+    for index in range(both):
+        found.include((yield comparison.compare(old.items[index], new.items[index])), f"items/{index}")
+    for index, before in enumerate(old.items[both:], both):
+        yield _compare_removed_item(comparison, before, new, f"items/{index}", found)
+    for index, after in enumerate(new.items[both:], both):
+        yield _compare_added_item(comparison, old, after, f"items/{index}", found)
+
+
+def _compare_removed_item(
+    comparison: NodeComparison, before: Node, new: Array, path: str, found: ChangeSet
+) -> Walk[None]:
+    covering = _covering_rest(new)
+    if _is_open(new):
+        found.add("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
+    elif covering is not None:
+        inner: ChangeSet = yield comparison.compare(before, covering)
+        found.include_covered(inner, "ITEM_REMOVED", path)
+    elif before.kind == "false":
+        found.add("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+    else:
+        found.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+
+
+def _compare_added_item(
+    comparison: NodeComparison, old: Array, after: Node, path: str, found: ChangeSet
+) -> Walk[None]:
+    covering = _covering_rest(old)
+    if _is_open(old):
+        kind = "ITEM_WITH_EMPTY_SCHEMA" if after.kind == "empty" else "ITEM"
+        found.add(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", path)
+    elif covering is not None:
+        inner: ChangeSet = yield comparison.compare(covering, after)
+        found.include_covered(inner, "ITEM_ADDED", path)
+    else:
+        found.add("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", path)
