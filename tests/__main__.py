@@ -24,7 +24,7 @@ from typing import NamedTuple
 COMPUTING = (
     *sorted(str(path) for path in Path("tests").glob("test_*.py")),
     *("tests/unit", "tests/simulation", "tests/api", "tests/console"),
-    *("tests/contract/snapshots", "tests/process/snapshots"),
+    *("tests/contract/snapshots", "tests/contract/tables", "tests/process/snapshots"),
 )
 CLUSTERS = (
     *("tests/cluster", "tests/contract", "tests/faults"),

@@ -9,6 +9,22 @@ from .types import UNBOUNDED, Kind, Leaf
 
 # Digits that hold every value of an integer.
 _DIGITS: Final[Mapping[Kind, int]] = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 19}
+# The same for readers of Parquet, whose small integers have 32 bits.
+_PARQUET_DIGITS: Final[Mapping[Kind, int]] = {
+    Kind.TINYINT: 10,
+    Kind.SMALLINT: 10,
+    Kind.INT: 10,
+    Kind.BIGINT: 20,
+}
+# Digits of which a number holds every integer.
+_EXACT_DIGITS: Final[Mapping[Kind, int]] = {
+    Kind.TINYINT: 2,
+    Kind.SMALLINT: 4,
+    Kind.INT: 9,
+    Kind.BIGINT: 18,
+    Kind.FLOAT: 7,
+    Kind.DOUBLE: 15,
+}
 _INTEGERS: Final = tuple(_DIGITS)
 _FLINK_NUMBERS: Final[Mapping[Kind, frozenset[Kind]]] = {
     Kind.TINYINT: frozenset({Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE}),
@@ -99,8 +115,10 @@ class Widening(NamedTuple):
     stored: Mapping[Kind, Kind]
     # Changes of what is stored.
     pairs: frozenset[tuple[Kind, Kind]]
-    # True if integers may become decimals that hold them.
-    integers_to_decimals: bool = True
+    # The digits before the point that a decimal needs to take an integer; empty: it takes none.
+    decimal_digits: Mapping[Kind, int] = _DIGITS
+    # True if a decimal without digits after the point may become a number that holds it.
+    integral_decimals: bool = False
     # True if the scale of a decimal may grow as long as the digits before the point do not shrink.
     scales_grow: bool = True
     # The greatest precision of each unit that timestamps are stored in; empty: the precision may grow freely.
@@ -115,8 +133,10 @@ class Widening(NamedTuple):
             return self._same_kind(before, old, new)
         if (before, after) in self.pairs:
             return None
-        if after is Kind.DECIMAL and self.integers_to_decimals:
-            return _to_decimal(old._replace(kind=before), new)
+        if after is Kind.DECIMAL and before in self.decimal_digits:
+            return None if _whole_digits(new) >= self.decimal_digits[before] else _RANGE
+        if before is Kind.DECIMAL and self.integral_decimals and not old.scale:
+            return None if size_of(old) <= _EXACT_DIGITS.get(after, 0) else ""
         return ""
 
     def _same_kind(self, kind: Kind, old: Leaf, new: Leaf) -> str | None:
@@ -151,19 +171,22 @@ def _unit(precision: int, units: tuple[int, ...]) -> int:
 ICEBERG: Final = Widening(
     {Kind.TINYINT: Kind.INT, Kind.SMALLINT: Kind.INT, Kind.CHAR: Kind.VARCHAR, Kind.ENUM: Kind.VARCHAR},
     frozenset({(Kind.INT, Kind.BIGINT), (Kind.FLOAT, Kind.DOUBLE)}),
-    integers_to_decimals=False,
+    decimal_digits={},
     scales_grow=False,
     units=(MICROSECONDS, NANOSECONDS),
 )
 # Spark's readers of Parquet, and Delta's type widening.
 SPARK: Final = Widening(
-    _TEXTS, WIDER_INTEGERS | _DOUBLES | {_DATE_TO_TIMESTAMP}, units=(MICROSECONDS, NANOSECONDS)
+    _TEXTS,
+    WIDER_INTEGERS | _DOUBLES | {_DATE_TO_TIMESTAMP},
+    decimal_digits=_PARQUET_DIGITS,
+    units=(MICROSECONDS, NANOSECONDS),
 )
 # Columns of one file type: nothing changes but the annotation of small integers.
 PARQUET: Final = Widening(
     {**ICEBERG.stored},
     frozenset(),
-    integers_to_decimals=False,
+    decimal_digits={},
     units=(MILLISECONDS, MICROSECONDS, NANOSECONDS),
 )
 BIGQUERY: Final = Widening(
@@ -180,9 +203,11 @@ BIGQUERY: Final = Widening(
 CLICKHOUSE: Final = Widening(
     {Kind.CHAR: Kind.VARCHAR},
     WIDER_INTEGERS | _DOUBLES | {_DATE_TO_TIMESTAMP, (Kind.TINYINT, Kind.FLOAT), (Kind.SMALLINT, Kind.FLOAT)},
+    integral_decimals=True,
     closed_enums=True,
 )
 DUCKDB: Final = Widening(
     _TEXTS,
     WIDER_INTEGERS | _DOUBLES | {_DATE_TO_TIMESTAMP, (Kind.TINYINT, Kind.FLOAT), (Kind.SMALLINT, Kind.FLOAT)},
+    integral_decimals=True,
 )
