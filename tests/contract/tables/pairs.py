@@ -66,7 +66,7 @@ def value_of(leaf: Leaf) -> str:
 
 def may_become(target: str, old: Leaf, new: Leaf) -> bool:
     """Return true if the target allows a column to change from one type to the other."""
-    return not comparing.findings(_table(old), _table(new), TARGETS[target], Budget())
+    return not comparing.change_findings(_table(old), _table(new), TARGETS[target], Budget())
 
 
 def _table(leaf: Leaf) -> Type:
