@@ -7,7 +7,7 @@ as it has ended, so an interrupted run keeps what it measured. A benchmark that 
 unchanged, and the exit code is 1; one that ends with a verdict, that something became dearer or grows too
 fast, has not failed. ``--revision`` is what the section "revisions" compares with (bench/ab.py). ``--brief``
 runs each with the smallest numbers, to try the command out: give it another ``--page``, because such figures
-mean nothing.
+mean nothing. At the end it names the figures of the README that are to be replaced.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 
 
 class Section(NamedTuple):
@@ -89,7 +90,22 @@ def main() -> int:
     failed = [name for name in names if not _fill(name, given)]
     if failed:
         print(f"failed, and left as before: {', '.join(failed)}")
+    outdated = outdated_figures(README.read_text(encoding="utf-8"), given.page.read_text(encoding="utf-8"))
+    if outdated:
+        print(f"README.md has figures that the page no longer has: {'; '.join(outdated)}")
     return 1 if failed else 0
+
+
+def readme_figures(readme: str) -> set[str]:
+    """Return the rates and times of the README's table of measurements."""
+    rows = [line for line in readme.splitlines() if re.match(r"\| (schemas|new|start)", line)]
+    return {each for row in rows for each in re.findall(r"[\d,.]+(?= s|/s)", row)}
+
+
+def outdated_figures(readme: str, page: str) -> list[str]:
+    """Return the figures of the README that the page of measurements does not have."""
+    page = page.replace(",", "")
+    return [each for each in sorted(readme_figures(readme)) if each.replace(",", "") not in page]
 
 
 def _fill(name: str, given: argparse.Namespace) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.report import SECTIONS, as_markdown, replace_section
+from bench.report import SECTIONS, as_markdown, outdated_figures, readme_figures, replace_section
 from deploy.monitoring.dashboard import dashboard
 from registry import VERSION
 from registry.__main__ import main
@@ -132,15 +132,9 @@ def test_the_readme_begins_with_the_commands_for_those_without_and_with_a_checko
 
 
 def test_the_figures_of_the_readme_are_those_of_the_measurements() -> None:
-    rows = [
-        line
-        for line in README.read_text(encoding="utf-8").splitlines()
-        if re.match(r"\| (schemas|new|start)", line)
-    ]
-    figures = {each for row in rows for each in re.findall(r"[\d,.]+(?= s|/s)", row)}
-    page = MEASUREMENTS.read_text(encoding="utf-8").replace(",", "")
-    assert len(figures) == 7
-    assert [each for each in sorted(figures) if each.replace(",", "") not in page] == []
+    readme = README.read_text(encoding="utf-8")
+    assert len(readme_figures(readme)) == 7
+    assert outdated_figures(readme, MEASUREMENTS.read_text(encoding="utf-8")) == []
 
 
 def test_the_report_fills_every_section_of_the_measurements() -> None:
