@@ -32,6 +32,7 @@ class Calls(NamedTuple):
     functions: int  # calls of the project's functions
     builtins: int  # calls of built-in functions by those
     blocks: int  # blocks of memory by which the processes have grown
+    by_name: Counter[str]  # calls of functions, by "file function caller"
 
 
 def hooked(counts: Path, root: Path) -> dict[str, str]:
@@ -90,11 +91,11 @@ class Processes:
         self._signal(counts, ".counting")
         during()
         found = [json.loads(each.read_text()) for each in self._signal(counts, ".json")]
-        return Calls(
-            sum(sum(each["calls"].values()) for each in found),
-            sum(each["builtins"] for each in found),
-            sum(each["blocks"] for each in found),
-        )
+        by_name = Counter[str]()
+        for each in found:
+            by_name.update(each["calls"])
+        builtins, blocks = (sum(each[name] for each in found) for name in ("builtins", "blocks"))
+        return Calls(by_name.total(), builtins, blocks, by_name)
 
     def _signal(self, counts: Path, suffix: str) -> list[Path]:
         files = [counts / f"{pid}{suffix}" for pid in self._children]

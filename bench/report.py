@@ -142,7 +142,7 @@ def as_markdown(output: str) -> str:
             blocks.append((is_table, []))
         blocks[-1][1].append(line.rstrip())
     texts = ((is_table, "\n".join(lines).strip("\n")) for is_table, lines in blocks)
-    return "\n\n".join(text if is_table else f"```text\n{text}\n```" for is_table, text in texts if text)
+    return "\n\n".join(text if is_table else f"```\n{text}\n```" for is_table, text in texts if text)
 
 
 def replace_section(page: str, name: str, content: str) -> str:

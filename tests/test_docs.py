@@ -142,7 +142,7 @@ def test_the_report_fills_every_section_of_the_measurements() -> None:
     assert sorted(re.findall(r"<!-- report: ([\w-]+) -->", page)) == sorted(SECTIONS)
     filled = replace_section(page, "fold", as_markdown("1 record/s\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"))
     section = filled.partition("<!-- report: fold -->\n")[2].partition("<!-- end -->")[0]
-    assert section == "```text\n1 record/s\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+    assert section == "```\n1 record/s\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"
     assert filled.replace(section, "") == page.replace(
         page.partition("<!-- report: fold -->\n")[2].partition("<!-- end -->")[0], ""
     )
