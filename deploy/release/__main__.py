@@ -24,14 +24,17 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return the exit status: 1 if nothing was published because something is missing."""
+    """Return the exit status: 1 if nothing was built, because something is missing or in the way."""
     parser = argparse.ArgumentParser(prog="python -m deploy.release", description=__doc__)
     parser.add_argument("--dry-run", action="store_true", help="publish nothing")
-    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="a folder that is emptied first")
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="replaces a former release")
     options = parser.parse_args(arguments)
     release = _release(options.output)
-    if not options.dry_run and (faults := publishing.unready(release) + _lacking()):
-        print("Not published:", *faults, sep="\n  ", file=sys.stderr)
+    faults = [] if options.dry_run else publishing.unready(release) + _lacking()
+    if _has_other_files(release.output):
+        faults.append(f"{release.output} holds other files, which would be removed")
+    if faults:
+        print("Nothing was built:", *faults, sep="\n  ", file=sys.stderr)
         return 1
     shutil.rmtree(release.output, ignore_errors=True)
     release.output.mkdir(parents=True)
@@ -67,6 +70,11 @@ def _release(output: Path) -> Release:
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or git(ROOT, "log", "-1", "--format=%ct"))
     given = {name.lower(): os.environ.get(name, "") for name in ("IMAGES", "PROJECT_URL")}
     return Release(ROOT, output, VERSION, commit, epoch, **given)
+
+
+def _has_other_files(folder: Path) -> bool:
+    """Return true if a folder holds anything, and not a release."""
+    return folder.exists() and any(folder.iterdir()) and not (folder / SUMS).exists()
 
 
 def _lacking() -> list[str]:

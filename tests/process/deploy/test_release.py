@@ -147,7 +147,9 @@ def test_nothing_is_published_from_a_commit_without_its_tag(
     assert main(["--output", str(tmp_path)]) == 1
     printed = capsys.readouterr().err
     assert "the variable IMAGES" in printed
+    assert f"{tmp_path} holds other files" in printed
     assert f"no tag v{VERSION}" in printed
+    assert main(["--dry-run", "--output", str(tmp_path)]) == 1
     assert kept.read_text() == "not removed"
 
 
