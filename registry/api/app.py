@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from registry.domain.errors import NOT_FOUND, RegistryError
+from registry.domain.parsing.parser import Parser
 from registry.duplicates.contract import Searches
 from registry.feed.hub import Hub
 from registry.security.client_address import TrustedProxies
@@ -87,6 +88,7 @@ def create_app(
         audit=audit,
         console=console,
         router=router,
+        parser=worker_queries.parser,
     )
 
 
@@ -115,8 +117,10 @@ class Gateway:
         audit: Audit | None,
         console: Console | None = None,
         router: Router | None = None,
+        parser: Parser | None = None,
     ) -> None:
-        """Serve ``app``; ``router``: the one that answers what the fast path hands over."""
+        """Serve ``app``; ``router`` answers what the fast path hands over, and ``parser`` parses for it."""
+        self.parser = parser
         self._app = app
         self._router = router
         self._proxies = proxies

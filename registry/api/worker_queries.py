@@ -31,8 +31,8 @@ class WorkerQueries:
     """The parser and the worker pool that the handlers of one event loop share."""
 
     def __init__(self, pool: Pool) -> None:
-        self._parser = Parser()
-        self.memory = self._parser.memory
+        self.parser = Parser()
+        self.memory = self.parser.memory
         self._pool = pool
         self._turn = asyncio.Lock()
 
@@ -71,7 +71,7 @@ class WorkerQueries:
                         answered = await self._ask(lacking, spent_s, until)
                         found = facts(lacking.query, answered.known)
                         known.update(found)
-                        self._parser.learn(found)
+                        self.parser.learn(found)
                         spent_s += answered.took_s
                     result = await self._in_turn(attempt) if large else attempt()
                     if not isinstance(result, Unanswered):
@@ -82,7 +82,7 @@ class WorkerQueries:
 
     def attempt(self, steps: Querying[_T], known: Facts = NOTHING) -> _T | Unanswered:
         """Return the result of a computation if quick queries and the answers in ``known`` suffice."""
-        return self._parser.attempt(steps, TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
+        return self.parser.attempt(steps, TEXT_AT_ONCE_MAX, STEPS_AT_ONCE_MAX, known)
 
     async def _in_turn(self, attempt: Callable[[], _T]) -> _T:
         async with self._turn:

@@ -13,6 +13,7 @@ import pytest
 from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors, ResponseHeaders
 from registry.audit.log import RequestEntry
+from registry.domain.parsing.schema_queries import Source
 from registry.http1.messages import Answer, Client, Request
 from registry.reader.fast_path.dispatch import FastPaths
 from tests.api.driver import Api, record
@@ -68,13 +69,13 @@ def registry(settings: ApiSettings, entries: list[RequestEntry]) -> Iterator[Api
         yield api
 
 
-def fast_paths(api: Api, settings: ApiSettings) -> FastPaths:
+def fast_paths(api: Api, settings: ApiSettings, *, registrations: bool = False) -> FastPaths:
     return FastPaths(
         api.backend.view,
         api.app,  # type: ignore[arg-type]
         seen=lambda: len(api.backend.log),
         cache_max_age_s=0,
-        registrations=False,
+        registrations=registrations,
         cors=Cors(settings.cors_origins),
         extra=ResponseHeaders(settings.response_headers),
     )
@@ -128,6 +129,25 @@ def test_answers_and_audit_entries_are_those_through_asgi(settings: ApiSettings)
         assert count > 600
         assert entries == expected_entries
         assert len(api.backend.log) == len(other.backend.log)
+
+
+BAD_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"x","type":"int","default":"no"}]}'
+
+
+@pytest.mark.parametrize("schema", [record("R", "x", "y"), BAD_DEFAULT], ids=["new", "stored"])
+def test_a_schema_that_the_fast_path_has_parsed_is_not_parsed_again(schema: str) -> None:
+    """It is parsed as a new one, or, if it is not valid as that, as a stored one."""
+    with registry(ApiSettings(), []) as api:
+        api.backend.rows.applied = lambda: 0
+        fast = fast_paths(api, ApiSettings(), registrations=True)
+        request = Request(b"POST", b"/subjects/a/versions", [], orjson.dumps({"schema": schema}), "1.1", True)
+        running = fast(request, Client())
+        assert asyncio.iscoroutine(running)
+        is_new = schema is not BAD_DEFAULT
+        parser = api.app.parser  # type: ignore[attr-defined]
+        assert parser.kept(Source("AVRO", schema)) is not None
+        assert (parser.kept(Source("AVRO", schema, new=True)) is not None) is is_new
+        assert api._runner.run(running).status == (200 if is_new else 422)
 
 
 def test_an_unexpected_error_is_logged_and_recorded(caplog: pytest.LogCaptureFixture) -> None:

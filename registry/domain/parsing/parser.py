@@ -69,15 +69,19 @@ class Parser:
 
     def parse(self, source: Source) -> Schema:
         """Return the schema of a source that is not :meth:`kept`. Raises as :meth:`read`."""
-        schema_type, text, dependencies, new = source
-        served = FORMATS.get(schema_type)
+        served = FORMATS.get(source.schema_type)
         if served is None:
-            raise InvalidSchema(f"Invalid schema type {schema_type}")
-        schema = served.parse(text, dependencies, new=new)
+            raise InvalidSchema(f"Invalid schema type {source.schema_type}")
+        schema = served.parse(source.text, source.dependencies, new=source.new)
+        self.put(source, schema)
+        return schema
+
+    def put(self, source: Source, schema: Schema) -> None:
+        """Cache the schema of a source, also for its canonical text."""
+        schema_type, text, dependencies, new = source
         self._keep((schema_type, text, dependencies), schema, new)
         if (canonical := schema.canonical) != text:
             self._keep((schema_type, canonical, dependencies), schema, new)
-        return schema
 
     def kept(self, source: Source) -> Schema | None:
         """Return a cached schema; for a new source only one that was validated as new."""

@@ -285,6 +285,9 @@ class FastPaths:
     def _hand_over(self, post: _Post) -> Running:
         """Return the application's answer, which begins where the fast path ends."""
         request, client, preferences, route, query = post
+        if self._bodies.parsed is not None and self._app.parser is not None:
+            self._app.parser.put(*self._bodies.parsed)  # so that it is not parsed again
+            self._bodies.parsed = None
         path, _, raw_query = request.target.partition(b"?")
         context = RequestContext(
             "POST", path, raw_query, request.headers,

@@ -20,12 +20,13 @@ from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.lru import Lru
 from registry.domain.model import EVERYWHERE, TOP, Subject, identity
+from registry.domain.parsing.schema_queries import Source
 from registry.domain.queries import entities
 from registry.domain.queries.scope import Config
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View
-from registry.domain.schemas import FORMATS, InvalidSchema
+from registry.domain.schemas import FORMATS, InvalidSchema, Schema
 from registry.security.gate import FULL_ACCESS, Access, Permission
 from registry.workers.pool import TEXT_AT_ONCE_MAX
 
@@ -49,31 +50,49 @@ class Bodies:
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
         self._contents = Lru[bytes, _Content](max(1, bytes_max // _CACHED_BYTES))
+        # The schema of the newest body, if it was parsed for it.
+        self.parsed: tuple[Source, Schema] | None = None
 
     def content(self, body: bytes) -> _Content:
         """Return the content of a plain body; ``_NOT_PLAIN`` for any other."""
         digest = sha256(body).digest()
         found = self._contents.get(digest)
+        self.parsed = None
         if found is None:
-            found = _content(body)
+            found = self._read(body)
             self._contents.put(digest, found)
         return found
 
+    def _read(self, body: bytes) -> _Content:
+        try:
+            parsed = _parse(body)
+            if parsed is None:
+                return _NOT_PLAIN
+            source, schema = parsed
+            content = _Content(identity(schema.canonical), b'"%b"' % source.schema_type.encode())
+        except (RegistryError, InvalidSchema):
+            return _NOT_PLAIN
+        self.parsed = parsed
+        return content
 
-def _content(body: bytes) -> _Content:
+
+def _parse(body: bytes) -> tuple[Source, Schema] | None:
+    """Return the schema of a plain body; ``None`` for any other. Raises the errors of the application."""
+    request = schema_request(body, "")
+    if request != Register("", request.schema, request.schema_type, request.references or None):
+        return None
+    kind, text = request.type_name, request.schema
+    if request.references or kind not in FORMATS or not text.strip():
+        return None
+    served = FORMATS[kind]
+    if len(text) * served.weight > TEXT_AT_ONCE_MAX:
+        return None
     try:
-        request = schema_request(body, "")
-        if request != Register("", request.schema, request.schema_type, request.references or None):
-            return _NOT_PLAIN
-        kind = request.type_name
-        if request.references or kind not in FORMATS or not request.schema.strip():
-            return _NOT_PLAIN
-        if len(request.schema) * FORMATS[kind].weight > TEXT_AT_ONCE_MAX:
-            return _NOT_PLAIN
-        # Parsed as by a lookup: a registered schema need not be valid as a new one.
-        return _Content(identity(FORMATS[kind].parse(request.schema).canonical), b'"%b"' % kind.encode())
-    except (RegistryError, InvalidSchema):
-        return _NOT_PLAIN
+        # As a new schema, because it probably is one if it is not found.
+        return Source(kind, text, new=True), served.parse(text, new=True)
+    except InvalidSchema:
+        # A registered schema need not be valid as a new one.
+        return Source(kind, text), served.parse(text)
 
 
 def repeated_registration(
