@@ -38,7 +38,7 @@ sys.path.insert(0, str(ROOT))
 import orjson  # noqa: E402
 
 from bench.load import BY_ID, NEW, new_body, schema, write_script, wrk  # noqa: E402
-from bench.process_costs import PAGE_WRITES, PLAIN, Processes, hooked  # noqa: E402
+from bench.process_costs import PAGE_WRITES, PLAIN, Processes, hooked_environment  # noqa: E402
 from tests.support.running import Registry  # noqa: E402
 
 # Requests that are counted, after a quarter as many that are not; the least of so many passes counts.
@@ -114,7 +114,7 @@ class Side:
                 folder / kind, "--readers", str(given.readers),
                 environment=environment, root=root, python=python,
             ).wait()
-            for kind, environment in (("plain", PLAIN), ("hooked", hooked(self._counts, root)))
+            for kind, environment in (("plain", PLAIN), ("hooked", hooked_environment(self._counts, root)))
         ]  # fmt: skip
         self.found: Found = defaultdict(list)
         self.by_name: dict[str, dict[str, float]] = {}

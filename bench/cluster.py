@@ -135,7 +135,7 @@ class Writing:
         times = sorted(each.ended for each in self.history.requests if each.done and each.ended > since)
         return max(later - earlier for earlier, later in zip([since, *times], times, strict=False))
 
-    def failed(self, but: int) -> int:
+    def failed_elsewhere(self, but: int) -> int:
         """Return the writes that failed at other nodes than number ``but``."""
         return sum(each.failed and each.sent and each.node != but for each in self.history.requests)
 
@@ -156,7 +156,7 @@ def hand_over(
         calm(CALM_S)
     primary.wait()
     still = writing.stood_still_s(began)
-    failed = writing.failed(cluster.nodes.index(primary))
+    failed = writing.failed_elsewhere(cluster.nodes.index(primary))
     took = seen - began - CALM_S
     return f"writes stood still {still:.2f} s, another was primary after {took:.2f} s; {failed} failed"
 

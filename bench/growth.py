@@ -39,7 +39,7 @@ from bench import lists, versions
 from bench.bystander import TYPE
 from bench.chart import Series, draw
 from bench.growth_requests import AXES, Ask, Axis, Kind
-from bench.start import Place, built, memory, size_of
+from bench.start import Place, build_snapshot, memory, size_of
 from deploy.local.node import Node
 from registry.domain.log_format.records import Entry
 from registry.log.embedded.log import EmbeddedLog
@@ -109,12 +109,12 @@ def measure(axis: Axis, count: int, folder: Path, given: argparse.Namespace) -> 
     found: dict[str, float] = {}
     for name in ("start, log alone", "start, kept store"):
         node = Node(folder / "node", ["--readers", "1", *place.flags, "--snapshots-load", "off"])
-        found[name] = started(node)
+        found[name] = start_node(node)
         print(f"  {name:30} {found[name]:9.2f} s, {memory(node.pid)[0]} MB of its own", flush=True)
         if name == "start, kept store":
             try:
-                found |= asked(axis.kinds(count), node, given)
-                found |= listed(axis.lists(count), node)
+                found |= measure_requests(axis.kinds(count), node, given)
+                found |= measure_lists(axis.lists(count), node)
             except BaseException:
                 print(node.output)
                 raise
@@ -122,12 +122,12 @@ def measure(axis: Axis, count: int, folder: Path, given: argparse.Namespace) -> 
         node.stop()
     print(f"  {'store':30} {size_of(folder / 'node' / 'data' / 'store'):9.0f} MB", flush=True)
     for engine in ("local", *(["spark"] if given.spark and axis.name == "schemas" else [])):
-        found[f"build, {engine}"], _ = built(place, engine, "--full")
+        found[f"build, {engine}"], _ = build_snapshot(place, engine, "--full")
         print(f"  build, {engine:23} {found[f'build, {engine}']:9.2f} s", flush=True)
     return found
 
 
-def started(node: Node) -> float:
+def start_node(node: Node) -> float:
     """Start a node; return the seconds until it is ready."""
     began = time.monotonic()
     node.start()
@@ -138,7 +138,7 @@ def started(node: Node) -> float:
     return time.monotonic() - began
 
 
-def asked(kinds: Sequence[Kind], node: Node, given: argparse.Namespace) -> dict[str, float]:
+def measure_requests(kinds: Sequence[Kind], node: Node, given: argparse.Namespace) -> dict[str, float]:
     """Return the median seconds of each kind of request; the kinds take turns."""
     took: dict[str, list[float]] = {kind.name: [] for kind in kinds}
     line, began = Line(node.port), time.monotonic()
@@ -158,11 +158,11 @@ def asked(kinds: Sequence[Kind], node: Node, given: argparse.Namespace) -> dict[
     return found
 
 
-def listed(targets: Sequence[str], node: Node) -> dict[str, float]:
+def measure_lists(targets: Sequence[str], node: Node) -> dict[str, float]:
     """Return the cost of each list, and a bystander's delay meanwhile; of equal kinds the first counts."""
     found: dict[str, float] = {}
     for target in targets:
-        row = lists.measured(node, target)
+        row = lists.measure_list(node, target)
         name = f"list {re.sub(r'offset=[0-9]+', 'offset=end', target)}"
         seconds = {
             "first byte": row.first_ms / 1000,
@@ -220,7 +220,7 @@ def charts(axis: str, points: Points, folder: Path) -> None:
 
 def of_versions(counts: list[int], folder: Path, requests: int) -> Points:
     """Measure versions of one subject, and print them."""
-    rows = versions.measured(folder, counts, requests)
+    rows = versions.measure_versions(folder, counts, requests)
     print(f"\nversions\n\n{versions.table(rows)}", flush=True)
     return {count: {name: ms / 1000 for name, ms in row.items()} for count, row in rows.items()}
 

@@ -30,7 +30,7 @@ FLAGS = ("--session-timeout-s", "6")
 REPORTED = ("registrar_event_loop_lag_seconds", "registrar_heartbeat_gap_seconds", "registrar_epoch")
 
 
-def entangled(leaf: str, records: int = 80) -> str:
+def entangled_schema(leaf: str, records: int = 80) -> str:
     """Return an Avro record whose unions hold all others: each is compared with each."""
     names = [f"R{n}" for n in range(records)]
     inner: list[object] = []
@@ -53,13 +53,13 @@ def crossing(leaf: str, shift: int, messages: int = 120) -> str:
 
 
 HEAVY = {
-    "AVRO": (entangled("int"), entangled("long")),
+    "AVRO": (entangled_schema("int"), entangled_schema("long")),
     "JSON": (endless("string"), endless("integer")),
     "PROTOBUF": (crossing("int32", 0), crossing("int64", 1)),
 }
 
 
-def renamed(kind: str, schema: str, name: str) -> str:
+def rename_schema(kind: str, schema: str, name: str) -> str:
     """Return a variant of a schema that no cached result helps with."""
     if kind == "PROTOBUF":
         return f"{schema}\nmessage X{name} {{}}"
@@ -79,7 +79,7 @@ async def send_without_end(port: int, number: int, outcomes: list[tuple[str, int
     for turn in count(number):
         kind = list(HEAVY)[turn % len(HEAVY)]
         way = ("/subjects/heavy-{}/versions", "/compatibility/subjects/heavy-{}/versions/latest")[number % 2]
-        schema = renamed(kind, HEAVY[kind][1], f"{number}x{turn}")
+        schema = rename_schema(kind, HEAVY[kind][1], f"{number}x{turn}")
         status, _ = await client.send("POST", way.format(kind), body(kind, schema))
         outcomes.append((kind, status))
 

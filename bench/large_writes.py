@@ -155,7 +155,7 @@ def trial(port: int, given: argparse.Namespace) -> None:
 
 
 @contextmanager
-def served(folder: Path, given: argparse.Namespace) -> Iterator[int]:
+def serve_load(folder: Path, given: argparse.Namespace) -> Iterator[int]:
     """Return the port that takes the load."""
     flags = given.flags.split()
     if not given.kafka:
@@ -189,7 +189,7 @@ def main() -> None:
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=given.folder))
     try:
-        with served(folder, given) as port:
+        with serve_load(folder, given) as port:
             trial(port, given)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

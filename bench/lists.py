@@ -102,7 +102,7 @@ def sharing(number: int, size: int) -> Entry:
     return Entry(found.key, orjson.dumps(members))
 
 
-def measured(node: Node, target: str) -> Row:
+def measure_list(node: Node, target: str) -> Row:
     """Read one list while the bystander runs."""
     reader = reader_of(node)
     before = own_memory(reader)
@@ -123,7 +123,7 @@ def measured(node: Node, target: str) -> Row:
     return Row(target, first * 1000, seconds, size / 1e6, waited.p50, waited.p99, most - before)
 
 
-def counted(node: Node) -> bool:
+def is_counted(node: Node) -> bool:
     """Return true once all versions in the node's store, and the rows of the shared id, are counted."""
     reader = StoreReader(node.data / "store")
     try:
@@ -188,7 +188,7 @@ def main() -> None:
                     raise SystemExit(node.output)
                 time.sleep(0.1)
             began = time.monotonic()
-            while not counted(node):
+            while not is_counted(node):
                 time.sleep(0.5)
             waited, load = time.monotonic() - began, os.getloadavg()[0]
             print(f"\n{size:,} schemas, counted {waited:.0f} s after the node was ready; load {load:.1f}\n")
@@ -197,7 +197,7 @@ def main() -> None:
             try:
                 for number, target in enumerate([*targets(size), *targets_of_id(SHARED_ID)]):
                     register(node, number)
-                    row = measured(node, target)
+                    row = measure_list(node, target)
                     print(
                         f"| `{row.target}` | {row.first_ms:.0f} ms | {row.seconds:.2f} s "
                         f"| {row.megabytes:.1f} | {row.p50_ms:.1f} ms | {row.p99_ms:.1f} ms "

@@ -42,7 +42,7 @@ def cpu_of(call: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def folded(log: EmbeddedLog, folder: Path, *, history: bool) -> tuple[Store, float]:
+def fold_log(log: EmbeddedLog, folder: Path, *, history: bool) -> tuple[Store, float]:
     """Return a store that has folded the log in steps as small as a node's live ones, and the CPU seconds."""
     store, _ = open_store(folder, log.identity, log.end())
     follower = Follower(log, store, far_behind=None, history=history)
@@ -54,7 +54,7 @@ def folded(log: EmbeddedLog, folder: Path, *, history: bool) -> tuple[Store, flo
     return store, cpu_of(fold)
 
 
-def changed(records: int) -> list[Subject]:
+def set_configs(records: int) -> list[Subject]:
     """Return the subjects that get a config."""
     chance = random.Random(1)
     return [
@@ -65,11 +65,11 @@ def changed(records: int) -> list[Subject]:
 def measure(log: EmbeddedLog, options: argparse.Namespace, folder: Path) -> None:
     """Print what was measured."""
     build(log, options.records, options.schema_bytes)
-    subjects = changed(options.records)
+    subjects = set_configs(options.records)
     log.append([Entry(config_key(each), b'{"compatibilityLevel":"FULL"}') for each in subjects])
     end = log.end()
-    plain, without_s = folded(log, folder / "plain", history=False)
-    kept, with_s = folded(log, folder / "kept", history=True)
+    plain, without_s = fold_log(log, folder / "plain", history=False)
+    kept, with_s = fold_log(log, folder / "kept", history=True)
     used = [each.stat().bytes_used for each in (plain, kept)]
     without, with_it = (seconds / end * 1e6 for seconds in (without_s, with_s))
     print(f"fold in steps of 100: {without:.1f} µs CPU a record, {with_it:.1f} with history")

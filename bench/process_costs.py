@@ -35,7 +35,7 @@ class Calls(NamedTuple):
     by_name: Counter[str]  # calls of functions, by "file function caller"
 
 
-def hooked(counts: Path, root: Path) -> dict[str, str]:
+def hooked_environment(counts: Path, root: Path) -> dict[str, str]:
     """Return the environment of a registry whose calls are counted; ``root``: of its checkout."""
     return {**PLAIN, "PYTHONPATH": str(HOOK), "COUNTS": str(counts), "COUNTED": str(root)}
 
@@ -87,7 +87,7 @@ class Processes:
         return Counter({name: int(count) for count, name in found if name != "total"})
 
     def calls(self, counts: Path, during: Callable[[], object]) -> Calls:
-        """Return the calls of all while ``during`` runs; ``counts``: the folder of :func:`hooked`."""
+        """Return the calls of all while ``during`` runs; ``counts``: of :func:`hooked_environment`."""
         self._signal(counts, ".counting")
         during()
         found = [json.loads(each.read_text()) for each in self._signal(counts, ".json")]

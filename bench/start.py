@@ -129,7 +129,7 @@ class Place:
                 log.append([entry(number, of, SCHEMA_BYTES) for number in range(at, min(at + 1000, last))])
 
 
-def started(place: Place, *flags: str) -> Start:
+def start_and_stop(place: Place, *flags: str) -> Start:
     """Start a node, wait until it is ready, stop it."""
     node = Node(place.folder / "node", ["--readers", "1", *place.flags, *flags])
     began, own, mapped = time.monotonic(), 0, 0
@@ -177,7 +177,7 @@ def family(pid: int) -> Iterator[int]:
         yield from family(int(each))
 
 
-def built(place: Place, engine: str, *flags: str) -> tuple[float, int]:
+def build_snapshot(place: Place, engine: str, *flags: str) -> tuple[float, int]:
     """Build a snapshot; return the seconds, and the MB of the largest process."""
     began = time.monotonic()
     command = [sys.executable, "-m", "registry", "snapshot", "build", "--engine", engine, *flags]
@@ -195,16 +195,16 @@ def size_of(folder: Path) -> float:
     return sum(file.stat().st_blocks * 512 for file in folder.rglob("*") if file.is_file()) / 1e6
 
 
-def measured(place: Place, schemas: int) -> Row:
+def measure_starts(place: Place, schemas: int) -> Row:
     """Start without, kept and with a snapshot."""
     place.append(0, schemas, schemas)
     store = place.folder / "node" / "data" / "store"
-    replay = started(place, "--snapshots-load", "off")
-    kept = started(place)
+    replay = start_and_stop(place, "--snapshots-load", "off")
+    kept = start_and_stop(place)
     store_mb = round(size_of(store))
-    build_s, build_mb = built(place, "local")
+    build_s, build_mb = build_snapshot(place, "local")
     shutil.rmtree(store)
-    load = started(place)
+    load = start_and_stop(place)
     snapshot_mb = size_of(place.folder / "snapshots")
     row = Row(schemas, replay, load, kept, build_s, build_mb, snapshot_mb, store_mb)
     print(line(row), flush=True)
@@ -235,7 +235,7 @@ def incremental(place: Place, schemas: int, engines: list[str]) -> None:
     base = set(snapshots.iterdir())
 
     def seconds(*flags: str) -> float:
-        took, _ = built(place, engine, *flags)
+        took, _ = build_snapshot(place, engine, *flags)
         for made in set(snapshots.iterdir()) - base:
             shutil.rmtree(made)
         return took
@@ -294,7 +294,7 @@ def main() -> None:
         for schemas in map(int, options.sizes.split(",")):
             place = Place(folder / str(schemas), broker)
             (place.folder / "node" / "data").mkdir(parents=True)
-            rows.append(measured(place, schemas))
+            rows.append(measure_starts(place, schemas))
             if len(rows) == len(options.sizes.split(",")):
                 print(f"loading {schemas:,}: {rows[-1].load.snapshot}")
                 incremental(place, schemas, ["local", *(["spark"] if options.spark else [])])

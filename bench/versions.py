@@ -122,7 +122,9 @@ class Bench:
         self._fresh += 1
         return {"schema": SCHEMAS[kind](self._fresh), "schemaType": kind}
 
-    def timed(self, method: str, path: str, body: dict[str, str] | None = None, ok: int = 200) -> float:
+    def time_request(
+        self, method: str, path: str, body: dict[str, str] | None = None, ok: int = 200
+    ) -> float:
         """Send one request and return the milliseconds it took."""
         began = time.perf_counter()
         answer = self.client.request(method, path, json=body)
@@ -133,7 +135,7 @@ class Bench:
 
     def register(self, subject: str, kind: str = "AVRO") -> float:
         """Register what is not there yet."""
-        return self.timed("POST", f"/subjects/{subject}/versions", self._new(kind))
+        return self.time_request("POST", f"/subjects/{subject}/versions", self._new(kind))
 
     def several(self, request: Callable[[], float], times: int = 0) -> tuple[float, float]:
         """Return the median of the milliseconds, and those of CPU for each."""
@@ -155,7 +157,7 @@ class Bench:
             "first registration, Avro": self.register(none),
             "first registration, JSON Schema": self.register(json, "JSON"),
             "first registration, Protobuf": self.register(proto, "PROTOBUF"),
-            "first lookup": self.timed("POST", f"/subjects/{none}", equal),
+            "first lookup": self.time_request("POST", f"/subjects/{none}", equal),
         }
         for subject in (none, backward):
             for _ in range(WARM_UP):  # A reader indexes some versions with each request.
@@ -163,15 +165,19 @@ class Bench:
         asked: dict[str, Callable[[], float]] = {
             "registration, NONE": lambda: self.register(none),
             "registration, BACKWARD": lambda: self.register(backward),
-            "equal to an earlier version": lambda: self.timed("POST", f"/subjects/{none}/versions", equal),
-            "lookup": lambda: self.timed("POST", f"/subjects/{none}", equal),
-            "lookup of what is not there": lambda: self.timed("POST", f"/subjects/{none}", self._new(), 404),
+            "equal to an earlier version": lambda: self.time_request(
+                "POST", f"/subjects/{none}/versions", equal
+            ),
+            "lookup": lambda: self.time_request("POST", f"/subjects/{none}", equal),
+            "lookup of what is not there": lambda: self.time_request(
+                "POST", f"/subjects/{none}", self._new(), 404
+            ),
         }
         for name, request in asked.items():
             found[name], found[f"{name}: CPU"] = self.several(request)
         found |= self._transitive(transitive)
-        found["soft delete"] = self.timed("DELETE", f"/subjects/{deleted}")
-        found["permanent delete"] = self.timed("DELETE", f"/subjects/{deleted}?permanent=true")
+        found["soft delete"] = self.time_request("DELETE", f"/subjects/{deleted}")
+        found["permanent delete"] = self.time_request("DELETE", f"/subjects/{deleted}?permanent=true")
         return found
 
     def _transitive(self, subject: str) -> dict[str, float]:
@@ -180,8 +186,8 @@ class Bench:
         name = "FULL_TRANSITIVE, next"
         found[name], found[f"{name}: CPU"] = self.several(lambda: self.register(subject), TRANSITIVE)
         check, body = f"/compatibility/subjects/{subject}/versions", self._new()
-        found["check against all, first"] = self.timed("POST", check, body)
-        found["check against all, again"], _ = self.several(lambda: self.timed("POST", check, body))
+        found["check against all, first"] = self.time_request("POST", check, body)
+        found["check against all, again"], _ = self.several(lambda: self.time_request("POST", check, body))
         for kind in ("reads", "writes"):
             name = f"{kind} during FULL_TRANSITIVE"
             found[f"{name}, p99"], found[f"{name}, most"] = self.during(
@@ -189,12 +195,12 @@ class Bench:
             )
         name = "reads during checks against all"
         found[f"{name}, p99"], found[f"{name}, most"] = self.during(
-            "reads", lambda: [self.timed("POST", check, self._new()) for _ in range(TRANSITIVE)]
+            "reads", lambda: [self.time_request("POST", check, self._new()) for _ in range(TRANSITIVE)]
         )
         return found
 
 
-def measured(folder: Path, counts: list[int], requests: int) -> dict[int, dict[str, float]]:
+def measure_versions(folder: Path, counts: list[int], requests: int) -> dict[int, dict[str, float]]:
     """Return the rows by number of versions, measured on a new node."""
     data = folder / "data"
     data.mkdir(parents=True)
@@ -231,7 +237,7 @@ def main() -> None:
     parser.add_argument("--source", type=Path, help="the checkout to measure, by default this one")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        print(table(measured(Path(folder), arguments.versions, arguments.requests)))
+        print(table(measure_versions(Path(folder), arguments.versions, arguments.requests)))
 
 
 if __name__ == "__main__":

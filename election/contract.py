@@ -108,7 +108,7 @@ class Announcer:
         return self._latest
 
     @property
-    def won(self) -> bool:
+    def is_primary(self) -> bool:
         """True if this node is the primary according to the latest event."""
         return isinstance(self._latest, Won)
 
@@ -116,9 +116,9 @@ class Announcer:
         """Queue ``event`` if it is new; ``lost`` is the reason if it means that another node took over."""
         if self._closed or event == self._latest:
             return
-        if self.won and not isinstance(event, Lost):
+        if self.is_primary and not isinstance(event, Lost):
             self._add(Lost(event.reason if isinstance(event, NoPrimary) else lost))
-        if not isinstance(event, Lost) or self.won:
+        if not isinstance(event, Lost) or self.is_primary:
             self._add(event)
             self._latest = event
             self._news.set()
@@ -177,7 +177,7 @@ class StaticElection:
 
     async def confirm(self) -> bool:
         """Return True if this node is the primary and has not resigned."""
-        return self._announcer.won
+        return self._announcer.is_primary
 
     async def resign(self) -> None:
         """Give up the primary role; no other node takes over."""

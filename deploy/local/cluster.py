@@ -64,7 +64,7 @@ class Cluster:
             first = ["--primary", self.nodes[0].url] if election == "static" and self.nodes else []
             own = [*flags, "--kafka", servers, *first, *settings, *(each[number] if each else ())]
             self.nodes.append(Node(folder / f"node-{number + 1}", own))
-        program = front.installed() if front_by is None else front_by
+        program = front.find_proxy() if front_by is None else front_by
         addresses = [node.address for node in self.nodes]
         self.front = front.Front(program, folder / program, addresses, port=port) if program else None
 

@@ -42,7 +42,7 @@ class Front(Process):
         self.url = f"http://127.0.0.1:{self.port}"
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        path = found(program)
+        path = find_program(program)
         assert path is not None, f"{program} is not installed"
         prepare = _nginx if program == "nginx" else _haproxy
         command = [path, *prepare(folder, nodes, f"127.0.0.1:{self.port}")]
@@ -53,14 +53,14 @@ class Front(Process):
         return listens(self.port)
 
 
-def found(program: str) -> str | None:
+def find_program(program: str) -> str | None:
     """Return the path of ``nginx`` or ``haproxy``, or ``None`` if it is not installed."""
     return shutil.which(program) or shutil.which(program, path=PLACES)
 
 
-def installed() -> str | None:
+def find_proxy() -> str | None:
     """Return the first of ``nginx`` and ``haproxy`` that is installed."""
-    return next(filter(found, ("nginx", "haproxy")), None)
+    return next(filter(find_program, ("nginx", "haproxy")), None)
 
 
 def with_nodes(example: str, nodes: Sequence[str]) -> str:

@@ -92,15 +92,15 @@ def _java_version(program: str) -> int:
         return 0
 
 
-def cached(election: str) -> bool:
+def is_cached(election: str) -> bool:
     """Return true if a cluster with this election needs nothing that is not on this machine."""
     with_zookeeper = election == "zookeeper"
-    return kafka_jars().cached and (not with_zookeeper or importlib.util.find_spec("pyspark") is not None)
+    return kafka_jars().is_cached and (not with_zookeeper or importlib.util.find_spec("pyspark") is not None)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--cached"]:
-        sys.exit(not cached(sys.argv[2]))
+        sys.exit(not is_cached(sys.argv[2]))
     try:
         java()
         kafka()

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     release.output.mkdir(parents=True)
     if not options.dry_run:
         _run(IMAGES, release)
-    build(release, None if options.dry_run else release.pushed())
+    build(release, None if options.dry_run else release.pushed_images())
     _print_files(release)
     if options.dry_run:
         _print_left_out(release)

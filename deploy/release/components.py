@@ -95,7 +95,7 @@ def license_of(name: str) -> str:
     raise ValueError(f"{name}: read the text of its license, and add it to {Path(__file__).name}")
 
 
-def refused(found: Iterable[Part]) -> dict[str, str]:
+def refused_parts(found: Iterable[Part]) -> dict[str, str]:
     """Return the parts with a license that is not allowed, by name. Of alternatives, all must be allowed."""
     return {
         part.name: part.license
@@ -107,7 +107,7 @@ def refused(found: Iterable[Part]) -> dict[str, str]:
 def parts_list(root: Path, version: str, commit: str, epoch: int) -> str:
     """Return the parts list as CycloneDX's JSON; the same for the same commit."""
     found = parts(root)
-    if wrong := refused(found):
+    if wrong := refused_parts(found):
         raise ValueError(f"not allowed: {wrong}")
     about = Component(
         name=NAME, version=version, type=ComponentType.APPLICATION, bom_ref=NAME,

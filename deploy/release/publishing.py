@@ -55,7 +55,7 @@ class Release:
         """Return the file in which BuildKit says what it built."""
         return self.output / f"image-{variant}.json"
 
-    def pushed(self) -> dict[str, Image]:
+    def pushed_images(self) -> dict[str, Image]:
         """Return the images that were pushed, as the chart names them."""
         return {each: Image(f"{self.images}/registrar", self.digest(each)) for each in VARIANTS}
 
@@ -172,9 +172,7 @@ def provenance(release: Release) -> str:
     server = os.environ.get("GITHUB_SERVER_URL")
     builder = f"{server}/{workflow}" if workflow else "urn:kafka-registrar:by-hand"
     source = release.project_url or "urn:kafka-registrar"
-    locks = [
-        {"name": name, "digest": {"sha256": sha256(release.root / name)}} for name in _LOCKS
-    ]
+    locks = [{"name": name, "digest": {"sha256": sha256(release.root / name)}} for name in _LOCKS]
     statement = {
         "_type": "https://in-toto.io/Statement/v1",
         "subject": [{"name": path.name, "digest": {"sha256": sha256(path)}} for path in release.artifacts()],

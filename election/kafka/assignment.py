@@ -134,7 +134,7 @@ def hold_election(members: Sequence[Member]) -> Ballot:
     )
 
 
-def elected(ballot: Ballot, unreachable: Mapping[str, str]) -> Member | None:
+def elect(ballot: Ballot, unreachable: Mapping[str, str]) -> Member | None:
     """Return the winner: the first candidate not in ``unreachable`` (by member id), else the first of all.
 
     A primary that some nodes cannot reach is better than none.

@@ -87,7 +87,10 @@ class KafkaElection:
         if self._coordinator is None:
             return False
         try:
-            return await self._membership.heartbeat(self._coordinator) in STILL_MEMBER and self._announcer.won
+            return (
+                await self._membership.heartbeat(self._coordinator) in STILL_MEMBER
+                and self._announcer.is_primary
+            )
         except RequestFailed:
             return False
 
@@ -168,7 +171,7 @@ class KafkaElection:
 
     def own_metadata(self) -> bytes:
         """Return this node's identity, and if it is the primary."""
-        return encode_member(self._identity, claims=self._announcer.won, plain=self._plain)
+        return encode_member(self._identity, claims=self._announcer.is_primary, plain=self._plain)
 
     def on_assignment(self, assignment: Assignment | None, asked_at: float) -> None:
         """Apply ``assignment``; it holds until the session that was alive at ``asked_at`` ends."""
@@ -193,7 +196,7 @@ class KafkaElection:
 
     def _apply(self, assignment: Assignment) -> None:
         member_id = self._membership.member.member_id
-        event = interpret(assignment, member_id, self._identity, primary=self._announcer.won)
+        event = interpret(assignment, member_id, self._identity, primary=self._announcer.is_primary)
         if self._resigned and isinstance(event, Won):
             event = NoPrimary("this node resigned")
         self._announcer.announce(event, "the group has elected another node")

@@ -16,7 +16,7 @@ from election.kafka.assignment import (
     assignments,
     decode_assignment,
     decode_member,
-    elected,
+    elect,
     encode_assignment,
     hold_election,
 )
@@ -46,7 +46,7 @@ class Elector:
         ballot = hold_election(members)
         ask = not ballot.sticky and len(ballot.candidates) > 1
         absent = await self._unreachable(ballot.candidates) if ask else {}
-        winner = elected(ballot, absent)
+        winner = elect(ballot, absent)
         # A primary that some nodes cannot reach is better than none.
         if winner and winner.id in absent:
             LOG.warning(

@@ -158,14 +158,14 @@ class ZooKeeperElection:
 
     async def confirm(self) -> bool:
         """Return True if the ensemble says now that the primary's znode belongs to this session."""
-        if not self._connection.connected:
+        if not self._connection.is_connected:
             return False
         try:
             await self._connection.catch_up(PRIMARY)
             found = await self._members.primary_node()
         except ZooKeeperError:
             return False
-        return found is not None and found.owner == self._connection.session and self._announcer.won
+        return found is not None and found.owner == self._connection.session and self._announcer.is_primary
 
     async def resign(self) -> None:
         """Delete the primary's znode if it is this node's."""
@@ -222,7 +222,7 @@ class ZooKeeperElection:
             await self._connection.close()
 
     def _handle_change(self) -> None:
-        if not self._connection.connected:
+        if not self._connection.is_connected:
             self._announcer.announce(Lost("the connection to ZooKeeper is lost"))
         self._check_now.set()
 
@@ -230,7 +230,7 @@ class ZooKeeperElection:
         while True:
             await self._wait_for_change()
             try:
-                if self._connection.connected:
+                if self._connection.is_connected:
                     await self._check()
             except ZooKeeperError as error:
                 await self._after_error(str(error))
@@ -244,9 +244,9 @@ class ZooKeeperElection:
             async with asyncio.timeout(self._session_timeout_s / 3 if self._reported else ANNOUNCE_AFTER_S):
                 await self._check_now.wait()
         except TimeoutError:
-            if not (self._connection.connected or self._reported):
+            if not (self._connection.is_connected or self._reported):
                 self._report_error(f"waiting for ZooKeeper at {self._hosts}")
-            elif not self._connection.connected:
+            elif not self._connection.is_connected:
                 self._report_error(await servers_unreachable(self._hosts, self._tls))
             elif self._holding_back_since is None:
                 await self._check_now.wait()
@@ -279,7 +279,7 @@ class ZooKeeperElection:
             await self._members.delete_primary(tree.session)
         elif event is None:
             await self._try_to_win()
-        elif self._connection.connected:
+        elif self._connection.is_connected:
             self._holding_back_since = None
             self._announcer.announce(event)
 

@@ -167,7 +167,7 @@ class Connection:
         self._client.add_listener(self._on_state)
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """True if the session is certainly alive."""
         return bool(self._client.state == KazooState.CONNECTED)
 
@@ -228,7 +228,7 @@ class Connection:
         full = self._root + path
         try:
             given, stat = await self._ask(self._client.get_acls_async(full))
-            if (wanted := renewed(given, self._logins)) != given:
+            if (wanted := renew_acl(given, self._logins)) != given:
                 await self._ask(self._client.set_acls_async(full, wanted, stat.aversion))
         except (BadVersionError, NoNodeError):
             return  # Another node has done it, or will create it.
@@ -290,7 +290,7 @@ def _login(line: str) -> tuple[str, str]:
     return user, password
 
 
-def renewed(given: list[ACL], logins: list[tuple[str, str]]) -> list[ACL]:
+def renew_acl(given: list[ACL], logins: list[tuple[str, str]]) -> list[ACL]:
     """Return who may access a znode from now on; one that is open to all stays as it is."""
     if not given or any(each.id.scheme == "world" for each in given):
         return given

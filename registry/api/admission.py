@@ -50,7 +50,7 @@ class Entrance:
         """Return the admission of a request. Raises :class:`~registry.domain.errors.RegistryError`."""
         if segments in self._open:
             return await OPEN_GATE.admit(Credentials())
-        known = self._gate.known(context.peer)
+        known = self._gate.cached_admission(context.peer)
         if known is not None:
             return known
         try:
@@ -113,7 +113,7 @@ def _with_alias(asked: Subject, access: Access, backend: Backend) -> Iterable[Su
     if asked.is_context or all(map(access.everywhere, Permission)):
         return (asked,)
     with backend.view() as view:
-        return dict.fromkeys((asked, scope.aliased(view, asked)))
+        return dict.fromkeys((asked, scope.resolve_alias(view, asked)))
 
 
 OPERATIONS = (

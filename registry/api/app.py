@@ -229,7 +229,7 @@ class _Sender:
             offset = self._context.offset
             offset = self._backend.applied() if offset is None else offset
             headers = with_standard(message["headers"], self._context.request_id, offset)
-            message = {**message, "headers": self._extra.applied([*headers, *self._cors])}
+            message = {**message, "headers": self._extra.apply([*headers, *self._cors])}
         try:
             await self._send(message)
         except OSError as error:  # raised by ASGI servers if the client has disconnected

@@ -224,7 +224,7 @@ def require_removal(access: Access, found: Iterable[Association], *, cascade: bo
             require_stored(access, Permission.DELETE, _subject_of(each), resource)
 
 
-def permitted(
+def permit_requests(
     access: Access, view: View, requests: Iterable[ResourceRequest], context: str
 ) -> list[ResourceRequest]:
     """Return the requests of a batch; those that are not permitted have that as their error."""
@@ -242,7 +242,7 @@ def _check_request(
     return request
 
 
-def shown(access: Access, answer: Answer) -> Answer:
+def redact_answer(access: Access, answer: Answer) -> Answer:
     """Return the answer about a resource without what it shows of subjects and schemas that are hidden."""
     if access.everywhere(Permission.READ):
         return answer

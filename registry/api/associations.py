@@ -33,11 +33,11 @@ from .association_requests import (
     BatchGetItem,
     change_requests,
     get_requests,
-    permitted,
+    permit_requests,
+    redact_answer,
     require_change,
     require_removal,
     resource_request,
-    shown,
     shown_of_batch,
 )
 from .listing import Listing
@@ -103,7 +103,7 @@ def create(call: Call, view: View) -> Write:
     request, context = resource_request(call.body, create=True), _context(call)
     require_change(call.access, view, request, context)
     command = Associate(request, context, create=True, dry_run=call.args["dryRun"])
-    return Write(command, (), partial(shown, call.sender.access))
+    return Write(command, (), partial(redact_answer, call.sender.access))
 
 
 def upsert(call: Call, view: View) -> Write:
@@ -117,7 +117,7 @@ def upsert(call: Call, view: View) -> Write:
     context = _context(call)
     require_change(call.access, view, request, context)
     command = Associate(request, context, create=False, dry_run=call.args["dryRun"])
-    return Write(command, (), partial(shown, call.sender.access))
+    return Write(command, (), partial(redact_answer, call.sender.access))
 
 
 def delete(call: Call, view: View) -> Command:
@@ -126,7 +126,7 @@ def delete(call: Call, view: View) -> Command:
     cascade, dry_run = call.args["cascadeLifecycle"], call.args["dryRun"]
     if not all(map(call.access.everywhere, (Permission.WRITE, Permission.DELETE))):
         wanted = Filter(_resource_type(call), tuple(types))
-        stored = wanted.chosen(associations.of_resource_id(view, call.path["resource"]))
+        stored = wanted.select(associations.of_resource_id(view, call.path["resource"]))
         require_removal(call.access, stored, cascade=cascade)
     return Dissociate(call.path["resource"], _resource_type(call), types, cascade, dry_run)
 
@@ -201,7 +201,7 @@ def _latest_schema(view: View, found: Association) -> Search[bytes | None]:
 def change_batch(call: Call, view: View) -> Write:
     """``POST /associations:batchMutate``: 207 with a result for each request, in order."""
     context = _context(call)
-    requests = permitted(call.access, view, change_requests(call.body), context)
+    requests = permit_requests(call.access, view, change_requests(call.body), context)
     limited = not call.access.everywhere(Permission.READ)
     command = ChangeAssociations(requests, context, call.args["dryRun"], limited)
     return Write(command, (), partial(shown_of_batch, call.sender.access))

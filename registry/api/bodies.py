@@ -51,9 +51,9 @@ def schema_members(source: dict[str, Any], subject: str, **options: Any) -> Regi
     incomplete = next((each for each in listed if not each.complete), None)
     if incomplete is None:
         return Register(subject, references=[each.reference() for each in listed], **fields, **options)
-    shown = ", ".join(each.shown for each in listed)
+    shown = ", ".join(each.text for each in listed)
     request = Register(subject, **fields, **options)
-    raise registration.incomplete_reference(request, shown, incomplete.shown)
+    raise registration.incomplete_reference(request, shown, incomplete.text)
 
 
 def without_rule_sets(body: bytes) -> bytes:
@@ -175,7 +175,7 @@ class _SentReference(NamedTuple):
         return bool(self.name and self.subject and self.version is not None)
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         return registration.shown_reference(*self)
 
     def reference(self) -> Reference:

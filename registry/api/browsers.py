@@ -56,7 +56,7 @@ class ResponseHeaders:
         # True if the result for the other headers is the same for every answer.
         self.constant = not varying and _OF_EACH_ANSWER.isdisjoint(named)
 
-    def applied(self, headers: Iterable[Header]) -> list[Header]:
+    def apply(self, headers: Iterable[Header]) -> list[Header]:
         """Return ``headers`` with the rules applied."""
         found = list(headers)
         operators: set[bytes] = set()

@@ -22,7 +22,7 @@ from .answers import Answer, Header
 from .backend import Backend, Slicing
 from .listing import STEP, Cursor, Listing, Mark, PositionCache
 from .parameters import CURSOR, OFFSET
-from .request_target import decoded
+from .request_target import percent_decode
 
 _T = TypeVar("_T")
 _SAFE = "!#$%&'()*+,/:;=?@[]^`{|}~-._\\"  # everything that a request target may hold
@@ -55,16 +55,16 @@ class Lists:
         slicing = self._slicing
         walk = _Walk(listing, rows or self._all, self._backend, self._positions, slicing)
         until = time.perf_counter() + slicing.first_s
-        bytes_max = slicing.first_bytes if listing.limited else slicing.slice_bytes
+        bytes_max = slicing.first_bytes if listing.may_have_more else slicing.slice_bytes
         parts: list[bytes] = []
         size = 0
         # A cursor that was issued before its page's end was known may point beyond the list's end. Check this
         # before another such cursor is issued: each page has an item, or is the last one.
-        while not walk.done and (not walk.settled or (size < bytes_max and time.perf_counter() < until)):
-            found = await self._slice(walk, look_ahead=listing.limited)
+        while not walk.done and (not walk.is_at_cursor or (size < bytes_max and time.perf_counter() < until)):
+            found = await self._slice(walk, look_ahead=listing.may_have_more)
             parts += found
             size += sum(map(len, found))
-        following = await self._following(walk, until) if listing.limited else None
+        following = await self._following(walk, until) if listing.may_have_more else None
         headers = (*listing.headers, *_link(following, path, query))
         body = listing.head + b",".join(parts)
         if walk.complete:
@@ -223,7 +223,7 @@ class _Walk:
         return self._mark if self._last is None else self._listing.mark(self._last)
 
     @property
-    def settled(self) -> bool:
+    def is_at_cursor(self) -> bool:
         """True if the position that the cursor means has been reached."""
         return self._passed_count >= self._wanted
 
@@ -270,4 +270,4 @@ def _link(successor: Cursor | None, path: bytes, query: bytes) -> tuple[Header, 
 
 def _begins(pair: bytes) -> bool:
     """Return true for a parameter that sets the start of a page."""
-    return decoded(pair.partition(b"=")[0].replace(b"+", b" ")) in (OFFSET.name, CURSOR.name)
+    return percent_decode(pair.partition(b"=")[0].replace(b"+", b" ")) in (OFFSET.name, CURSOR.name)

@@ -67,7 +67,7 @@ class Listing(Generic[_T]):
     tail: bytes = b"]"
 
     @property
-    def limited(self) -> bool:
+    def may_have_more(self) -> bool:
         """True if there may be a further page."""
         return self.limit != INT_MAX
 

@@ -35,7 +35,7 @@ from .parameters import (
     DELETED_ONLY,
     LIST_MAX,
     PAGE,
-    associated,
+    association_filter,
     flag,
     word,
     words,
@@ -52,7 +52,7 @@ def list_schemas(call: Call, view: View) -> Listing[Listed]:
         args["latestOnly"],
         args["ruleType"],
         args["aliases"],
-        associated(args),
+        association_filter(args),
     )
 
     def walk(view: View, mark: tuple[str, int] | None, skip: Skip | None = None) -> Iterator[Listed | None]:
@@ -224,7 +224,7 @@ def _with_details(call: Call, wanted: SubjectList) -> Listing[Details]:
 
     def printed(each: Details) -> bytes:
         assert each.found is not None  # only skipped ones have no details, and they are not printed
-        return each.found.printed()
+        return each.found.print_json()
 
     return page(
         call,

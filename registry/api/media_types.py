@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from registry.domain.errors import BAD_REQUEST, JSON_NEEDED, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE
 
-from .request_target import remembered
+from .request_target import cache_by_bytes
 
 # Media types of answers, most preferred first.
 PRODUCED = (
@@ -33,12 +33,12 @@ def negotiate(accept: bytes, *, plain: bool = False) -> bytes:
     return _negotiated_plain(accept) if plain else _negotiate(accept)
 
 
-@remembered(bytes_max=1024 * 1024, key_bytes_max=1024)
+@cache_by_bytes(bytes_max=1024 * 1024, key_bytes_max=1024)
 def _negotiate(accept: bytes) -> bytes:
     return _best(accept, PRODUCED)
 
 
-@remembered(bytes_max=1024 * 1024, key_bytes_max=1024)
+@cache_by_bytes(bytes_max=1024 * 1024, key_bytes_max=1024)
 def _negotiated_plain(accept: bytes) -> bytes:
     return _best(accept, (*PRODUCED, PLAIN))
 

@@ -95,7 +95,7 @@ def limit(args: Mapping[str, Any], most: int) -> int:
     return requested if 0 < requested <= most else most
 
 
-def associated(args: Mapping[str, Any]) -> Filter:
+def association_filter(args: Mapping[str, Any]) -> Filter:
     """Return the filter by associations; an unknown lifecycle does not exist (404), like a bad number.
 
     So does an empty one, where Confluent answers 500. Empty types are types that no association has.

@@ -171,7 +171,7 @@ def require_resolved(access: Access, permission: Permission, view: View, asked: 
 
     For subjects that a body or the query names; those in the path are checked before the handler is called.
     """
-    subject = scope.aliased(view, asked)
+    subject = scope.resolve_alias(view, asked)
     _require_both((permission,), access, asked, subject)
     return subject
 

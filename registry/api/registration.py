@@ -215,7 +215,7 @@ def _warnings(call: Call, view: View, request: Register) -> Querying[tuple[Heade
 
 def _target_warnings(call: Call, view: View, content: Content, targets: Sequence[str]) -> Querying[list[str]]:
     """Return the objections of targets to the schema, and to its change from the latest version."""
-    latest = versions.named(view, call.subject, LATEST)
+    latest = versions.version_numbered(view, call.subject, LATEST)
     before = None
     if latest is not None and entities.schema_type(latest.row) == content.schema_type:
         before = source_of(view, latest)
@@ -239,11 +239,10 @@ def _parse_request(request: Register) -> Querying[Register]:
     It is returned unchanged if that needs other schemas or if it is not a valid new schema: the primary then
     decides what to answer.
     """
-    kind = request.type_name
-    if request.references or not request.schema.strip() or kind not in FORMATS:
+    if request.references or not request.schema.strip() or request.type_name not in FORMATS:
         return request
     try:
-        text = yield from querying.canonical(Source(kind, request.schema, new=True))
+        text = yield from querying.canonical(Source(request.type_name, request.schema, new=True))
     except InvalidSchema:
         return request
     return msgspec.structs.replace(request, schema=text, canonical=True)

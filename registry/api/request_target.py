@@ -1,6 +1,6 @@
 """The request target: strict percent-decoding, and the rewriting of ``/contexts/{ctx}/…`` paths.
 
-Functions of a target, or of another part of a request, can be cached as bytes (:func:`remembered`).
+Functions of a target, or of another part of a request, can be cached as bytes (:func:`cache_by_bytes`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OF_ADMINISTRATORS = frozenset({"admin", "metrics", "node", "quarantine"})
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 
 
-def remembered(
+def cache_by_bytes(
     *, bytes_max: int, key_bytes_max: int, value_bytes: int = 0
 ) -> Callable[[Callable[[bytes], _T]], Callable[[bytes], _T]]:
     """Return a decorator that caches the most recently used results within ``bytes_max``.
@@ -49,19 +49,16 @@ class Target(NamedTuple):
 
 def parse(raw_path: bytes, raw_query: bytes) -> Target:
     """Split and decode; raises 400 for broken escapes and text that is not UTF-8."""
-    if b"%" in raw_path:
-        segments = tuple([decoded(part) for part in raw_path.split(b"/") if part])
-    else:
-        segments = tuple(filter(None, decoded(raw_path).split("/")))
+    segments = tuple(percent_decode(part) for part in raw_path.split(b"/") if part)
     query = []
     for pair in raw_query.split(b"&"):
         if pair:
             name, _, value = pair.replace(b"+", b" ").partition(b"=")
-            query.append((decoded(name), decoded(value)))
+            query.append((percent_decode(name), percent_decode(value)))
     return Target(segments, tuple(query))
 
 
-def decoded(raw: bytes) -> str:
+def percent_decode(raw: bytes) -> str:
     """Percent-decode ``raw`` once; raises 400."""
     try:
         return (_ESCAPE.sub(_unescape, raw) if b"%" in raw else raw).decode()

@@ -138,19 +138,26 @@ class RowHandlers:
         if isinstance(result, Answer | Listing | PendingSearch):
             return result
         write = result if isinstance(result, Write) else Write(result, ())
-        return write._replace(checked=recorder.checked)
+        return write._replace(checked=recorder.checked_names)
 
     async def _find(self, operation: Operation, call: Call) -> Result:
-        queries, timeout_s = self._worker_queries, self._settings.request_timeout_s
+        large = len(call.body) > LARGE_BYTES
         rows = self.rows(operation, call)
-        work: Callable[[View], Computation] = partial(self._handle, operation, call)
-        result: Result = await queries.do(work, rows.view, timeout_s, large=len(call.body) > LARGE_BYTES)
+        result = await self._finish(partial(self._handle, operation, call), rows.view, large=large)
         while isinstance(result, PendingSearch):
             found = await self._lists.run(result.search, rows)
-            work = partial(_answer, result.answer, found)
-            result = await queries.do(work, rows.view, timeout_s)
+            result = await self._finish(partial(_answer, result.answer, found), rows.view)
             await asyncio.sleep(0)  # searches may follow one another
         return result
+
+    async def _finish(
+        self,
+        work: Callable[[View], Computation],
+        rows: Callable[[], AbstractContextManager[View]],
+        *,
+        large: bool = False,
+    ) -> Result:
+        return await self._worker_queries.do(work, rows, self._settings.request_timeout_s, large=large)
 
     def _handle(self, operation: Operation, call: Call, view: View) -> Computation:
         assert operation.handler is not None
@@ -175,7 +182,7 @@ class RowHandlers:
             if name is None:
                 return call
             requested = call.context.subject = Subject.parse(name)
-        subject = scopes.aliased(view, requested) if self._aliased else requested
+        subject = scopes.resolve_alias(view, requested) if self._aliased else requested
         return replace(call, subject=subject, requested_subject=requested)
 
     def with_headers(self, operation: Operation, call: Call | None, answer: Answer) -> Answer:

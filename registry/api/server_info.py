@@ -13,7 +13,7 @@ from registry.domain import errors as e
 from registry.domain.log_format.records import schema_key
 from registry.domain.lookup.duplicates import id_conflicts
 from registry.domain.queries.versions import Registered
-from registry.domain.queries.walks import ordered
+from registry.domain.queries.walks import in_order
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 
@@ -59,7 +59,7 @@ async def live(call: Call, backend: Backend) -> Answer:
     return _health("live", 200, [])
 
 
-async def started(call: Call, backend: Backend) -> Answer:
+async def answer_started(call: Call, backend: Backend) -> Answer:
     """``GET /health/started``: 503 with the progress until the log has been read to its end once.
 
     While the log is away, also 200 if the store serves reads.
@@ -152,7 +152,7 @@ def quarantine(call: Call, view: View) -> Listing[Unread]:
             yield from (None if pair is None else _clash(pair) for pair in id_conflicts(view))
 
     def walk(view: View, mark: Mark | None) -> Iterator[Unread | None]:
-        return ordered(lambda: found(view), _unread_mark, mark, QUARANTINE_MAX)
+        return in_order(lambda: found(view), _unread_mark, mark, QUARANTINE_MAX)
 
     listing = page(call, walk, orjson.dumps, _unread_mark, (int, str), limit_max=QUARANTINE_MAX)
     return replace(listing, headers=_NO_STORE)
@@ -226,7 +226,7 @@ OWN_OPERATIONS = (
     _from_node(
         "/health/started",
         "200 once the log has been read to its end; 503 until then",
-        started,
+        answer_started,
         "Health",
         e.UNAVAILABLE,
     ),

@@ -9,7 +9,7 @@ from typing import Any
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion
 from registry.domain.parsing.querying import Querying
-from registry.domain.parsing.stored import formatted
+from registry.domain.parsing.stored import format_version
 from registry.domain.queries import by_subject, entities, lists
 from registry.domain.queries.by_subject import Graph, Node
 from registry.domain.queries.versions import Registered
@@ -66,7 +66,7 @@ def get_version(call: Call, view: View) -> PendingSearch[Registered]:
 
 
 def _version_entity(call: Call, view: View, found: Registered) -> Querying[Answer]:
-    row = yield from formatted(view, found, call.args["format"])
+    row = yield from format_version(view, found, call.args["format"])
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
     tail = yield from registration.tail_of(call, view, found)
@@ -77,7 +77,7 @@ def get_version_text(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /subjects/{subject}/versions/{version}/schema``: the bare text."""
 
     def text(view: View, found: Registered) -> Querying[Answer]:
-        row = yield from formatted(view, found, call.args["format"])
+        row = yield from format_version(view, found, call.args["format"])
         return Answer(entities.text(row).encode())
 
     return PendingSearch(_version(call), text)
@@ -94,7 +94,7 @@ def find_by_metadata(call: Call, view: View) -> PendingSearch[Registered]:
     wanted, deleted = zip(call.args["key"], call.args["value"], strict=False), call.args["deleted"]
 
     def entity(view: View, found: Registered) -> Querying[Answer]:
-        row = yield from formatted(view, found, call.args["format"])
+        row = yield from format_version(view, found, call.args["format"])
         return Answer(entities.schema_entity(row))
 
     return PendingSearch(

@@ -110,7 +110,7 @@ def _with_secret_of(webhook_id: str, signer: Signer, body: bytes) -> bytes:
     members = orjson.loads(body)
     if members["id"] != (webhook_id or members["id"]):
         return body
-    return orjson.dumps(members | {"secret": signer.shown(members["id"], members["rotations"])})
+    return orjson.dumps(members | {"secret": signer.encoded_secret(members["id"], members["rotations"])})
 
 
 def _check_url(url: str, destinations: Destinations) -> str:

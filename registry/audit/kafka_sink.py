@@ -48,7 +48,7 @@ class KafkaSink:
 
     def __init__(self, name: str, topic: Topic, retry_s: float = RETRY_S) -> None:
         """``name``: that of the topic. Must be called on the event loop."""
-        self.lost = 0
+        self.lost_count = 0
         self._name = name
         self._topic = topic
         self._retry_s = retry_s
@@ -68,7 +68,7 @@ class KafkaSink:
         self._bytes += len(line)
         self._waiting.put_nowait(line)
 
-    async def written(self) -> None:
+    async def wait_written(self) -> None:
         """Wait for nothing: brokers delay no answer."""
 
     async def close(self, grace_s: float) -> None:
@@ -123,10 +123,10 @@ class KafkaSink:
         return True
 
     def _lose(self, count: int, reason: str) -> None:
-        self.lost += count
+        self.lost_count += count
         self._failures.error(
             "the topic %s did not take %d audit entries: %s; %d are lost in all",
-            self._name, count, reason, self.lost,
+            self._name, count, reason, self.lost_count,
         )  # fmt: skip
 
 

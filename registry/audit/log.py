@@ -160,9 +160,9 @@ class AuditLog:
         self._refusals = Refusals(self._write, asyncio.get_running_loop().call_later)
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """Number of entries that could not be written."""
-        return self._sink.lost
+        return self._sink.lost_count
 
     def record(self, entry: FileEntry) -> None:
         """Write an entry, or let it wait for its destination; must be called on the event loop."""
@@ -178,7 +178,7 @@ class AuditLog:
             return None
         for each in entries:
             self._write(each, awaited=True)
-        return self._sink.written()
+        return self._sink.wait_written()
 
     async def close(self, grace_s: float) -> None:
         """Write what waits, for up to ``grace_s`` seconds."""

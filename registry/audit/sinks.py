@@ -27,7 +27,7 @@ class Sink(Protocol):
     """Takes lines; all calls come from one event loop."""
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """Number of lines that could not be written."""
         ...
 
@@ -35,7 +35,7 @@ class Sink(Protocol):
         """Take one line, which ends with a line feed; ``awaited``: an answer will wait for it."""
         ...
 
-    async def written(self) -> None:
+    async def wait_written(self) -> None:
         """Wait until the lines are written, if answers have to wait for that."""
         ...
 
@@ -172,7 +172,7 @@ class WaitingSink:
         threading.Thread(target=self._run, name="audit", daemon=True).start()
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """Number of lines that could not be written."""
         return self._lost
 
@@ -193,7 +193,7 @@ class WaitingSink:
                 "%s takes no more entries of the audit log; %d are lost in all", self._output.name, self._lost
             )
 
-    async def written(self) -> None:
+    async def wait_written(self) -> None:
         """Wait until the lines given so far are written or lost; not for long, unless that is required."""
         if self._stuck or self._done == self._given:
             return

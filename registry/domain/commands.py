@@ -385,7 +385,7 @@ class Deferred(msgspec.Struct, frozen=True, tag="Later"):
 Outcome = Done | Refused | Unknown | NotPrimary | Forgotten | Deferred
 
 
-def refused(error: RegistryError) -> Refused:
+def refusal(error: RegistryError) -> Refused:
     """Return the outcome that reports ``error``."""
     return Refused(error.code, error.message, error.retry_after_s, error.passages)
 

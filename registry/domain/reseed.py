@@ -93,7 +93,7 @@ def entries(view: View) -> Iterator[Entry]:
         yield Entry(records.position_key(webhook.name), position_value(None))
 
 
-def restored(view: View, key: Key) -> Entry | None:
+def restoring_entry(view: View, key: Key) -> Entry | None:
     """Return the record that gives ``key`` the rows that it has in ``view``, whatever was written since.
 
     A tombstone if it has none; ``None`` for the keys of our own records.

@@ -30,7 +30,7 @@ class Secrets(NamedTuple):
         """Return a text without the secrets."""
         return "Secrets(***)"
 
-    def opened(self, data: bytes, location: str) -> tuple[Keyset, bool]:
+    def open_keyset(self, data: bytes, location: str) -> tuple[Keyset, bool]:
         """Return a keyset, and true if only the old secret opens it. Raises :class:`LogError`."""
         try:
             for secret, is_old in ((self.new, False), (self.old, True)):
@@ -77,7 +77,7 @@ class ReaderCipher:
         try:
             data = self._copy.read()
             if data is not None:
-                self._keyset = self._secrets.opened(data, self._copy.name)[0]
+                self._keyset = self._secrets.open_keyset(data, self._copy.name)[0]
         except LogError as error:
             _log.error("%s", error)
 
@@ -122,9 +122,9 @@ class NodeCipher:
                 _log.warning("cannot read the keyset of encrypted metadata yet: %s", error)
                 data = self._copy.read()
                 if data is not None:
-                    self._keyset, self._stale = self._secrets.opened(data, self._copy.name)
+                    self._keyset, self._stale = self._secrets.open_keyset(data, self._copy.name)
 
-    def claimed(self) -> None:
+    def reload_and_rotate(self) -> None:
         """Reload the keyset, and rotate one that only the old secret opens.
 
         Called on the primary only, before it writes. Raises :class:`LogError`.
@@ -138,12 +138,12 @@ class NodeCipher:
                 self._note_failure(error)  # everything else can still be written
                 return
             if self._keyset is not None and self._stale:
-                self._write(self._keyset.rotated())
+                self._write(self._keyset.with_new_primary())
                 _log.info(
                     "the keyset in %s got a new key and was rewritten with the new secret", self._store.name
                 )
 
-    def seen(self, records: Iterable[Record]) -> None:
+    def reload_if_needed(self, records: Iterable[Record]) -> None:
         """Reload the keyset if records name unknown keys; keys are written before such records."""
         wanted = {
             number
@@ -210,7 +210,7 @@ class NodeCipher:
         data = self._store.read()
         if data is None:
             return
-        self._keyset, self._stale = self._secrets.opened(data, self._store.name)
+        self._keyset, self._stale = self._secrets.open_keyset(data, self._store.name)
         self._error = ""
         self._keep(data)
 
@@ -224,7 +224,7 @@ class NodeCipher:
             self._keyset, self._stale = keyset, False
             united = keyset
             for other in others:
-                united = united.united(self._secrets.opened(other, self._store.name)[0])
+                united = united.with_keys_of(self._secrets.open_keyset(other, self._store.name)[0])
             if united == keyset:
                 return
             keyset = united

@@ -45,16 +45,16 @@ class Keyset(NamedTuple):
     @classmethod
     def new(cls) -> Self:
         """Return a keyset with one random key."""
-        return cls(0, {}).rotated()
+        return cls(0, {}).with_new_primary()
 
-    def rotated(self) -> Self:
+    def with_new_primary(self) -> Self:
         """Return the keyset with an additional random key as its primary."""
         fresh = 0
         while not fresh or fresh in self.keys:
             fresh = int.from_bytes(os.urandom(_ID_BYTES), "big")
         return self._replace(primary=fresh, keys={**self.keys, fresh: os.urandom(_KEY_BYTES)})
 
-    def united(self, other: Keyset) -> Self:
+    def with_keys_of(self, other: Keyset) -> Self:
         """Return the keyset with the keys of ``other`` added; the primary stays."""
         return self._replace(keys={**other.keys, **self.keys})
 

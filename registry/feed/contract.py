@@ -62,7 +62,7 @@ class Stream(Protocol):
         """True while the client reads more slowly than it is written to."""
         ...
 
-    def framed(self, data: bytes) -> bytes:
+    def frame(self, data: bytes) -> bytes:
         """Return data as it is written."""
         ...
 

@@ -16,7 +16,7 @@ from .ring import Entry
 from .tail import Tail
 
 
-def printed(entry: Entry) -> bytes:
+def print_event(entry: Entry) -> bytes:
     """Return an event: its offset is the id from which clients resume, its kind the type."""
     event = entry.event
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.offset, event.kind.encode(), entry.data)
@@ -61,7 +61,7 @@ class LiveListeners:
 
     async def send(self, found: Sequence[Entry], begin: int, end: int) -> None:
         """Write the events from ``begin`` to ``end`` to those who have been sent everything before."""
-        lines = [(each, printed(each)) for each in found]
+        lines = [(each, print_event(each)) for each in found]
         for (event_filter, _), group in tuple(self._groups.items()):
             text = b"".join(line for each, line in lines if event_filter.shows(each))
             framed = b""
@@ -73,7 +73,7 @@ class LiveListeners:
                     continue
                 listener.position = end
                 if text:
-                    framed = framed or listener.stream.framed(text)
+                    framed = framed or listener.stream.frame(text)
                     listener.stream.write(framed)
 
 
@@ -199,8 +199,8 @@ class CatchingUp:
         key = listener.position, end, event_filter, stream.framing
         framed = self._texts.get(key)
         if framed is None:
-            text = b"".join(printed(each) for each in found if event_filter.shows(each))
-            framed = stream.framed(text) if text else b""
+            text = b"".join(print_event(each) for each in found if event_filter.shows(each))
+            framed = stream.frame(text) if text else b""
             self._texts.put(key, framed)
         return framed
 

@@ -85,7 +85,7 @@ class Hub:
 
     def attach(self, stream: Stream, subscription: Subscription, position: int) -> None:
         """Send events from ``position`` on, until the connection closes or the credentials are refused."""
-        stream.write(stream.framed(beginning(position, random.randint(*_RETRY_MS))))  # noqa: S311 (no secret)
+        stream.write(stream.frame(beginning(position, random.randint(*_RETRY_MS))))  # noqa: S311 (no secret)
         try:
             self._check(subscription)
         except RegistryError:
@@ -132,7 +132,7 @@ class Hub:
                     continue
                 if not await self._until(news, deadline):
                     break
-                known = self._gate.known(credentials)
+                known = self._gate.cached_admission(credentials)
                 if known is None or known.access is not admission.access:
                     break  # the next request finds out what the client may see now
             return [], position
@@ -178,7 +178,7 @@ class Hub:
                 await asyncio.sleep(HEARTBEAT_S)
                 async for listener in in_slices(self._listeners):
                     if not listener.stream.behind:
-                        listener.stream.write(listener.stream.framed(heartbeat(listener.position)))
+                        listener.stream.write(listener.stream.frame(heartbeat(listener.position)))
         finally:
             self._beating = False
 
@@ -229,5 +229,5 @@ class Hub:
         self.dropped += listener.state is State.BEHIND or listener.stream.behind
         self._leave(listener, State.CLOSED)
         self._listeners.discard(listener)
-        self._senders.left(listener)
+        self._senders.forget(listener)
         self._quota.give_back(client)

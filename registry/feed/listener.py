@@ -127,7 +127,7 @@ class Senders:
             found = self._senders[credentials] = Sender(credentials, access)
         return found
 
-    def left(self, listener: Listener) -> None:
+    def forget(self, listener: Listener) -> None:
         """Forget a listener that has closed."""
         sender = listener.sender
         sender.listeners.discard(listener)
@@ -141,7 +141,7 @@ class Senders:
 
     def check(self, sender: Sender) -> bool:
         """Look up what a sender may see now; return false if its credentials have to be verified again."""
-        found = self._gate.known(sender.credentials)
+        found = self._gate.cached_admission(sender.credentials)
         if found is not None:
             self._admit(sender, found.access)
             return True

@@ -27,7 +27,7 @@ from registry.domain.commands import (
     Refused,
     Submitted,
     Unknown,
-    refused,
+    refusal,
     repeatable,
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, TOO_MANY_WRITES, outcome_unknown
@@ -100,7 +100,7 @@ class Forwarding:
             elif pending.in_doubt:
                 pending.reply(Unknown(_IN_DOUBT, repeats=True))
             else:
-                pending.reply(refused(TOO_MANY_WRITES()))
+                pending.reply(refusal(TOO_MANY_WRITES()))
             return
         attempt, repeats = pending.attempt(), self._node_port.repeats
 
@@ -206,9 +206,9 @@ class Forwarding:
             if outcome is not None:
                 return outcome
             if self._stopped:
-                return doubt.unknown or refused(FORWARD_FAILED(_STOPPING))
+                return doubt.unknown or refusal(FORWARD_FAILED(_STOPPING))
             if pending.forwarded and self._other_is_primary():
-                return doubt.unknown or refused(NO_PRIMARY())
+                return doubt.unknown or refusal(NO_PRIMARY())
             left = pending.deadline - self._loop.time()
             # While no primary is known, wait until one is.
             known = self._client is not None or self._node_port.role == "primary"
@@ -238,7 +238,7 @@ class Forwarding:
 
     def _unreached_error(self) -> Refused:
         error = self.last_error
-        return refused(FORWARD_FAILED(f"{_NOT_THERE} ({error})") if error else NO_PRIMARY())
+        return refusal(FORWARD_FAILED(f"{_NOT_THERE} ({error})") if error else NO_PRIMARY())
 
     async def _try(self, pending: PendingCommand, doubt: Doubt) -> Reply:
         if self._node_port.role == "primary":
@@ -251,7 +251,7 @@ class Forwarding:
             return Reply(NotPrimary(), repeats=False)
         attempt = pending.attempt(deferrable=True, in_doubt=doubt.any)
         identity = client.identity
-        outcome = await self._tracing.sent(client.ask, identity.peer or identity.url)(attempt)
+        outcome = await self._tracing.trace_sending(client.ask, identity.peer or identity.url)(attempt)
         if isinstance(outcome, Done):
             # It is done even if this node does not apply the record in time; reads here wait for it
             # themselves.

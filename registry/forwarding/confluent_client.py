@@ -44,7 +44,7 @@ from registry.domain.commands import (
     TagVersion,
     Unknown,
     WebhookCommand,
-    refused,
+    refusal,
     repeatable,
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE, outcome_unknown
@@ -114,7 +114,7 @@ class ConfluentClient:
                 outcome_unknown("The primary cannot determine whether an earlier attempt was executed")
             )
         if type(command) in _NOT_FORWARDED:
-            return refused(UNAVAILABLE(_NOT_FORWARDED[type(command)]))
+            return refusal(UNAVAILABLE(_NOT_FORWARDED[type(command)]))
         loop = asyncio.get_running_loop()
         permit, headers = _Permit(), _origin_headers(pending.request)
         call = partial(
@@ -130,7 +130,7 @@ class ConfluentClient:
             return NotPrimary()
         except TimeoutError:
             if permit.take():
-                return refused(UNAVAILABLE(_BUSY))
+                return refusal(UNAVAILABLE(_BUSY))
             return Unknown(outcome_unknown("The primary did not answer in time"))
         except (OSError, http.client.HTTPException):
             return Unknown(outcome_unknown("The connection to the primary was lost"))
@@ -234,7 +234,7 @@ def outcome_of(status: int, body: bytes) -> Outcome:
         foreign = f"The primary answered with status {status}, but not as a registry does"
         if status >= _SERVER_ERROR:
             return Unknown(outcome_unknown(foreign))
-        return refused(FORWARD_FAILED(foreign))
+        return refusal(FORWARD_FAILED(foreign))
     if code in (FORWARD_FAILED.code, NO_PRIMARY.code):
         return NotPrimary()
     return Unknown(message) if code == OUTCOME_UNKNOWN.code else Refused(code, message)

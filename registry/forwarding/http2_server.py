@@ -108,7 +108,7 @@ class LimitedListener:
         try:
             certificate = None if self._tls is None else certificate_of(writer.transport, self._tls)
             if certificate is not None:
-                self._certified.opened(task, certificate, writer.transport.abort)
+                self._certified.add(task, certificate, writer.transport.abort)
             await self._serve(reader, writer)
         except asyncio.CancelledError:  # Only by end(); asyncio's streams would log it as an error.
             return
@@ -118,7 +118,7 @@ class LimitedListener:
             _log.warning("dropped a peer's connection: %r", cause)
         finally:
             self._connections.discard(task)
-            self._certified.closed(task)
+            self._certified.forget(task)
             writer.transport.abort()
 
 
@@ -128,14 +128,14 @@ AUTHENTICATE_WITHIN_S = 5.0
 
 
 class UnauthenticatedConnection:
-    """A connection that :meth:`UnauthenticatedConnections.opened` has registered."""
+    """A connection that :meth:`UnauthenticatedConnections.add` has registered."""
 
     def __init__(self, unauthenticated: UnauthenticatedConnections, end: Callable[[], None]) -> None:
         self._unauthenticated = unauthenticated
         # Closes the connection.
         self.end = end
 
-    def authenticated(self) -> None:
+    def release(self) -> None:
         """Release the slot: the connection has proved that it is a peer's, or was closed."""
         self._unauthenticated.remove(self)
 
@@ -152,7 +152,7 @@ class UnauthenticatedConnections:
         """Return how many slots are taken."""
         return len(self._timers)
 
-    def opened(self, end: Callable[[], None]) -> UnauthenticatedConnection:
+    def add(self, end: Callable[[], None]) -> UnauthenticatedConnection:
         """Register a new connection; ``end`` is called when its time or its slot is up."""
         if len(self._timers) >= self._count_max:
             self._close(next(iter(self._timers)))

@@ -226,7 +226,7 @@ class BatchDecider:
 
     def __init__(self, node_port: NodePort, level: int, tracing: Tracing = NO_TRACING) -> None:
         self._node_port = node_port
-        self._submit = tracing.decided(node_port.submit, from_peer=True)
+        self._submit = tracing.trace_commands(node_port.submit, from_peer=True)
         self._level = level
 
     async def outcomes(self, body: bytes) -> bytes:
@@ -261,7 +261,7 @@ class BatchDecider:
                 late = Unknown(_LATE, repeats=self._node_port.repeats)
                 answered([late if outcome is None else outcome for outcome in outcomes])
 
-        def decided(place: int, outcome: Outcome) -> None:
+        def record_outcome(place: int, outcome: Outcome) -> None:
             nonlocal left
             outcomes[place] = outcome
             left -= 1
@@ -275,7 +275,7 @@ class BatchDecider:
             self._log_request(batch.node, request)
             deadline = loop.time() + request.remaining_s
             self._submit(
-                PendingCommand(request, deadline, partial(decided, place), deferrable=batch.deferrable)
+                PendingCommand(request, deadline, partial(record_outcome, place), deferrable=batch.deferrable)
             )
         if not batch.requests:
             end()

@@ -100,7 +100,7 @@ class Reports:
         self._turns = [*waiting[_ASKED_MAX:], *asked]
         return [Identity("", "", 0, eligible=False, peer=known[node], node=node) for node in asked]
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return all reports, this node's first, as another node gets them."""
         return _encode([*self.own(), *self.others()])
 

@@ -100,7 +100,7 @@ class PeerServer:
         await self._accepting.end(grace_s)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = self._unauthenticated.opened(writer.transport.abort)
+        connection = self._unauthenticated.add(writer.transport.abort)
         try:
             begun = await _first_bytes(reader)
             if begun.startswith(PREFACE):
@@ -108,7 +108,7 @@ class PeerServer:
             else:
                 await self._http2.serve(partial(self._serve, connection), begun, reader, writer)
         finally:
-            connection.authenticated()
+            connection.release()
 
     async def _stream(
         self, connection: UnauthenticatedConnection, transport: asyncio.WriteTransport, begun: bytes
@@ -117,7 +117,7 @@ class PeerServer:
             self._signings,
             self._decider.decide,
             bytes_max=self._body_bytes_max,
-            known=connection.authenticated,
+            known=connection.release,
             refused=partial(self._refused.add, _host(transport)),
         )
         self._calls.add(call)
@@ -150,7 +150,7 @@ class PeerServer:
         answer = partial(_answer, send, signing, headers)
         if path != IDENTITY:
             # An identity request has no time, so it may be a replay: it proves nothing.
-            connection.authenticated()
+            connection.release()
         if (method, path) == ("GET", IDENTITY):
             await answer(200, encode(self._status()))
         elif (method, path) == ("GET", WATCH):
@@ -181,7 +181,7 @@ class PeerServer:
         except msgspec.DecodeError:
             await answer(400)
         else:
-            await answer(200, self._reports.packed())
+            await answer(200, self._reports.pack())
 
     def _status(self) -> PeerStatus:
         port = self._node_port

@@ -141,7 +141,7 @@ def public_server(
     cors, extra = Cors(settings.cors_origins), ResponseHeaders(settings.response_headers)
 
     def headers(request: Iterable[Header]) -> Iterable[Header]:
-        return extra.applied((*common_headers(request, applied()), *cors.headers(request)))
+        return extra.apply((*common_headers(request, applied()), *cors.headers(request)))
 
     return Server(
         app,

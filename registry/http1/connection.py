@@ -29,10 +29,10 @@ from .messages import (
     Client,
     Request,
     Running,
+    observe_answer,
     persistence,
     printed,
     refusal,
-    served,
 )
 from .output import HeldAnswer, Output
 from .parsing import BROKEN, Stage
@@ -99,9 +99,9 @@ class Connection(asyncio.Protocol):
         self._inflow.close()
         self.output.close()
         if self._serving is None:
-            self._inflow.answered()
+            self._inflow.release_room()
         elif isinstance(self._serving, HeldAnswer):
-            self._inflow.answered()
+            self._inflow.release_room()
             self._serving.close()
         self._on_close(self)
         if self.gone is not None and not self.gone.done():
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
         if request is None:
             stage = reader.parser.stage
             reader.take(data)
-            self._inflow.received(len(data))
+            self._inflow.yield_turn(len(data))
             self._serve_received(stage)
         elif self._serving or self.output.behind or self._service.large_answers.size(request.target):
             reader.requests.append(request)
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
     def _serve_in_turn(self, request: Request, began: float) -> None:
         self._serving = None
         if self.closed:
-            self._inflow.answered()
+            self._inflow.release_room()
         else:
             self._serve(request, began)
             self._serve_next()
@@ -217,7 +217,9 @@ class Connection(asyncio.Protocol):
             headers = self._service.common_headers(request.headers)
             answer = refusal(RegistryError(500, "Internal Server Error"), headers)
         if self.closed:  # it was served all the same
-            self._service.observe(served(request, self.client.host, answer, time.perf_counter() - began))
+            self._service.observe(
+                observe_answer(request, self.client.host, answer, time.perf_counter() - began)
+            )
         self._send_deferred(request, began, answer)
 
     def _begin(self, serving: object) -> None:
@@ -231,7 +233,7 @@ class Connection(asyncio.Protocol):
             return
         self._serving = None
         if self.closed:
-            self._inflow.answered()
+            self._inflow.release_room()
         else:
             self._send(request, answer, began)
             self._serve_next()
@@ -248,7 +250,7 @@ class Connection(asyncio.Protocol):
             self.output.write(printed(answer, service.date_line, persistence(request, last)))
         else:
             self.output.write(printed(answer, service.date_line))
-        service.observe(served(request, self.client.host, answer, time.perf_counter() - began))
+        service.observe(observe_answer(request, self.client.host, answer, time.perf_counter() - began))
         if last or request.body:
             self._after(last)
         else:
@@ -261,7 +263,7 @@ class Connection(asyncio.Protocol):
             return True
         return (reader.closed or self._service.stopping) and not (reader.requests or reader.ahead_bytes)
 
-    def served(self, last: bool) -> None:
+    def continue_after(self, last: bool) -> None:
         """Continue after an exchange has answered; close if its answer was the ``last``."""
         self._serving = None
         self._after(last)
@@ -272,7 +274,7 @@ class Connection(asyncio.Protocol):
         self._begin(held)
 
     def _after(self, last: bool) -> None:
-        self._inflow.answered()
+        self._inflow.release_room()
         if last or self.withdrawn:
             self._close()
         self._set_deadline()
@@ -293,9 +295,9 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, error: RegistryError) -> None:
         answer = refusal(error, self._service.common_headers(self._reader.parser.headers))
-        self._inflow.answered()
+        self._inflow.release_room()
         self.output.write(printed(answer, self._service.date_line, b"connection: close\r\n"))
-        self._service.observe(served(None, self.client.host, answer, 0.0))
+        self._service.observe(observe_answer(None, self.client.host, answer, 0.0))
         # Closing now would reset the connection of a client that is still sending, and lose the refusal.
         self._lingering = True
         self._set_deadline()

@@ -35,10 +35,10 @@ from .messages import (
     Header,
     Request,
     lines,
+    observe_answer,
     persistence,
     printed_head,
     refusal,
-    served,
     status_line,
 )
 from .output import HeldAnswer, Output
@@ -65,7 +65,7 @@ class Link(Protocol):
         """Return true if the connection closes after the answer to ``request``."""
         ...
 
-    def served(self, last: bool) -> None:
+    def continue_after(self, last: bool) -> None:
         """Continue after an exchange has answered; close if its answer was the ``last``."""
         ...
 
@@ -115,7 +115,7 @@ class Exchange:
         host = self._connection.client.host
         self._service.observe(Served(self._request, host, self._status, seconds, self._bytes, *details))
         if self._held is None:
-            self._connection.served(self._last)
+            self._connection.continue_after(self._last)
 
     async def send(self, answer: Answer) -> None:
         """Send a large answer that is ready, then notify the connection."""
@@ -125,8 +125,8 @@ class Exchange:
         with suppress(ClientGone):
             await self._stream(head, answer.body)
         seconds = time.perf_counter() - self._began
-        service.observe(served(request, connection.client.host, answer, seconds))
-        connection.served(last)
+        service.observe(observe_answer(request, connection.client.host, answer, seconds))
+        connection.continue_after(last)
 
     def _scope(self) -> dict[str, Any]:
         request = self._request
@@ -180,14 +180,14 @@ class Exchange:
             if self._chunked and not more:
                 self._write(b"0\r\n\r\n")
         self._done = not more
-        await self._output.drained()
+        await self._output.drain()
 
     def _hold(self, hold: Callable[[HeldAnswer], None]) -> None:
         """Send the head of an answer, and leave the rest of it to ``hold``."""
         self._write(self._head(0, True))
         connection = self._connection
         self._held = HeldAnswer(
-            self._output, chunked=self._chunked, ended=lambda: connection.served(last=True)
+            self._output, chunked=self._chunked, ended=lambda: connection.continue_after(last=True)
         )
         self._done = True
         connection.hold(self._held)
@@ -205,7 +205,7 @@ class Exchange:
                 self._write(piece)
             # Otherwise a client that reads fast would keep the event loop to itself.
             await self._service.turns.wait(len(piece))
-            await self._output.drained()
+            await self._output.drain()
         self._output.keep(0)
 
     def _write(self, data: bytes | memoryview) -> None:

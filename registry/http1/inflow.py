@@ -19,7 +19,7 @@ BYTES_PER_ITERATION = 1 << 20
 class Sender(Protocol):
     """A connection whose client sends a body."""
 
-    def admitted(self) -> None:
+    def start_receiving(self) -> None:
         """Receive the body: there is room for it now."""
         ...
 
@@ -75,7 +75,7 @@ class Intake:
                     break
                 del waiting[first]
                 self._admit(first, size)
-                first.admitted()
+                first.start_receiving()
 
     def _admit(self, sender: Sender, size: int) -> None:
         self._room.add(size)
@@ -150,7 +150,7 @@ class Inflow:
         """True while other bodies wait for the room that this one has."""
         return self._intake.holds_up(self)
 
-    def received(self, size: int) -> None:
+    def yield_turn(self, size: int) -> None:
         """Let others have their turn after ``size`` bytes of an admitted body."""
         if self._reader.admitted and not self._turn_due:
             self._turn_due = True
@@ -163,12 +163,12 @@ class Inflow:
             reader.admitted = self._intake.admit(self, reader.parser.body_bytes_max)
         self._apply()
 
-    def admitted(self) -> None:
+    def start_receiving(self) -> None:
         """Receive the waiting body: there is room for it now."""
         self._reader.admitted = True
         self._parse_soon()
 
-    def answered(self) -> None:
+    def release_room(self) -> None:
         """Release the room that the request's body took."""
         self._intake.release(self)
 

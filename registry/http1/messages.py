@@ -117,7 +117,7 @@ class Answer(NamedTuple):
     principal: str = ""
 
 
-def served(request: Request | None, client: str, answer: Answer, seconds: float) -> Served:
+def observe_answer(request: Request | None, client: str, answer: Answer, seconds: float) -> Served:
     """Return what is observed of an answer that did not come from the application."""
     status, _, body, route, request_id, principal = answer
     return _new(Served, (request, client, status, seconds, len(body), route, request_id, principal))

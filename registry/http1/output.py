@@ -132,7 +132,7 @@ class Output:
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Wait until the transport's buffer has drained; return at once if the connection is closed."""
         if self._writable is not None and not self.closed:
             await self._writable
@@ -187,7 +187,7 @@ class HeldAnswer:
         """True while the client reads more slowly than it is written to."""
         return self._output.behind
 
-    def framed(self, data: bytes) -> bytes:
+    def frame(self, data: bytes) -> bytes:
         """Return data as it is written: as a chunk if the body is chunked."""
         return b"%x\r\n%b\r\n" % (len(data), data) if self.framing else data
 

@@ -123,15 +123,15 @@ class Server:
 
     def _on_open(self, connection: Connection) -> bool:
         """Count a new connection; return false if it is one too many."""
-        self._handshakes.opened(connection)
+        self._handshakes.mark_opened(connection)
         self._connections.add(connection)
         if connection.certificate is not None:
-            self._certified.opened(connection, connection.certificate, connection.withdraw)
+            self._certified.add(connection, connection.certificate, connection.withdraw)
         return self.connections <= self.service.limits.connections_max
 
     def _on_close(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        self._certified.closed(connection)
+        self._certified.forget(connection)
         self._note_end()
 
     def _note_end(self) -> None:

@@ -70,7 +70,7 @@ class Candidate:
             last_error=self._cannot_write,
             # No other node can take over from a primary that is configured statically.
             own=lambda: self._is_own_fault() and not static,
-            reading=lambda: not (self.started or static),
+            reading=lambda: not (self.is_started or static),
             timeout_s=math.inf if static else settings.session_timeout_s,
         )
         self._id_counter = IdCounter(store.view, self.election_thread.advance, self.election_thread.lower)
@@ -84,7 +84,7 @@ class Candidate:
         )  # fmt: skip
 
     @property
-    def started(self) -> bool:
+    def is_started(self) -> bool:
         """True once the log was read up to its end; a standalone node's writer is open then."""
         return self._following.started and self._ready_to_claim.is_set()
 
@@ -106,7 +106,7 @@ class Candidate:
 
     def barrier_applied(self, barrier: Barrier) -> None:
         """Record that a barrier was applied; a newer one than its own deposes a primary."""
-        self.role_holder.applied(barrier.offset)
+        self.role_holder.apply_barrier(barrier.offset)
 
     async def evict(self, identity: Identity) -> bool:
         """Evict a primary that the caller believes to be dead; return true if that was done."""
@@ -116,7 +116,7 @@ class Candidate:
         """Give up the primary role because this node will stop; it still reports who is primary. Blocks."""
         if self._standalone or self.role_holder.role.leaving:
             return
-        self.role_holder.left()
+        self.role_holder.leave()
         self.election_thread.resign(stop_budget.RESIGN_S)
 
     def stop(self) -> None:
@@ -139,12 +139,12 @@ class Candidate:
 
     def _is_own_fault(self) -> bool:
         """Return true if another node can most likely write."""
-        return bool(self._following.store_error or self.write_loop.denied) or self._log.fencing.own
+        return bool(self._following.store_error or self.write_loop.denial) or self._log.fencing.own
 
     @property
     def cannot_lead(self) -> str:
         """The reason why this node may not claim the log, elected or not; empty if it may."""
-        return self.write_loop.denied or self._log.fencing.unsafe
+        return self.write_loop.denial or self._log.fencing.unsafe
 
     def _claim(self) -> int:
         epoch = claim_log(
@@ -155,7 +155,7 @@ class Candidate:
             follow=self._following.reach,
             watching=self._follower.watching,
         )
-        self._id_counter.claimed()
+        self._id_counter.read()
         self._claimed()
         return epoch
 

@@ -44,7 +44,7 @@ class Primacies:
             else:  # elected again
                 self._seen.append(Primacy(now_ms, node, url, epoch))
 
-    def listed(self) -> list[Primacy]:
+    def in_order(self) -> list[Primacy]:
         """Return them, the oldest first."""
         return list(self._seen)
 
@@ -65,7 +65,7 @@ class ClusterView:
     def report(self) -> NodeReport:
         """Return the report of this node for its peers."""
         node, state = self._node, status(self._node)
-        sizes, writer, answered = node.store.stat(), node.writer.stat(), node.processes.answered()
+        sizes, writer, answered = node.store.stat(), node.writer.stat(), node.processes.sum_answered()
         return NodeReport(
             node=state.node, url=node.identity.url, version=VERSION, started_ms=self._started_ms,
             role=state.role, epoch=state.epoch, applied=state.applied, end=state.end, digest=state.digest,
@@ -74,10 +74,10 @@ class ClusterView:
             invalid_files=state.invalid_files, quarantined=state.quarantined,
             store_rows=sizes.rows, store_bytes=sizes.bytes_used, store_map_bytes=sizes.map_bytes,
             requests=answered.requests, failed=answered.failed, request_s=answered.seconds,
-            writes=writer.commands, waiting=writer.waiting, primacies=self._primacies.listed(),
+            writes=writer.commands, waiting=writer.waiting, primacies=self._primacies.in_order(),
         )  # fmt: skip
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return the report as other nodes get it."""
         return _encode(self.report())
 

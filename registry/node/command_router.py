@@ -7,7 +7,7 @@ import itertools
 from functools import partial
 from typing import TYPE_CHECKING
 
-from registry.domain.commands import NotPrimary, Outcome, Unknown, refused, repeatable
+from registry.domain.commands import NotPrimary, Outcome, Unknown, refusal, repeatable
 from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, UNAVAILABLE, outcome_unknown
 from registry.domain.pending_command import OnReply, PendingCommand
 
@@ -51,22 +51,22 @@ class CommandRouter:
         self._replies[number] = pending.reply
         pending.reply = partial(self._reply, number)
         if self._node.following.foreign:
-            pending.reply(refused(UNAVAILABLE(self._node.following.foreign)))
+            pending.reply(refusal(UNAVAILABLE(self._node.following.foreign)))
         elif self._forwarding is not None:
             self._forwarding.submit(pending)
         elif pending.in_doubt and not repeatable(pending.command):
             pending.reply(Unknown(_IN_DOUBT))
-        elif self._node.started:
+        elif self._node.is_started:
             self._node.submit(pending)
         elif len(self._held) < HELD_MAX:
             self._hold(number, pending)
         else:
-            pending.reply(refused(NOT_STARTED()))
+            pending.reply(refusal(NOT_STARTED()))
 
     def _reply(self, number: int, outcome: Outcome) -> None:
         reply = self._replies.pop(number, None)
         if reply is not None:
-            reply(refused(NOT_STARTED()) if isinstance(outcome, NotPrimary) else outcome)
+            reply(refusal(NOT_STARTED()) if isinstance(outcome, NotPrimary) else outcome)
 
     def _hold(self, number: int, pending: PendingCommand) -> None:
         self._held[number] = pending
@@ -76,7 +76,7 @@ class CommandRouter:
     def _refuse_held(self, number: int) -> None:
         pending = self._held.pop(number, None)
         if pending is not None:
-            pending.reply(refused(NOT_STARTED()))
+            pending.reply(refusal(NOT_STARTED()))
 
     def _release(self) -> None:
         held, self._held = self._held, {}
@@ -98,4 +98,4 @@ class CommandRouter:
 
 def _not_begun(pending: PendingCommand) -> Outcome:
     """Return the reply to a command that this node has given to nobody."""
-    return Unknown(_UNANSWERED) if pending.in_doubt else refused(FORWARD_FAILED(_NOTHING))
+    return Unknown(_UNANSWERED) if pending.in_doubt else refusal(FORWARD_FAILED(_NOTHING))

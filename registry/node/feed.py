@@ -61,7 +61,7 @@ class NodeFeed:
         self._readers = ThreadPoolExecutor(_READS_MAX, thread_name_prefix="feed")
         self._reading = 0
 
-    def applied(self, records: Sequence[Record] | None, end: int) -> None:
+    def add_records(self, records: Sequence[Record] | None, end: int) -> None:
         """Take the records of a step whose rows are visible; ``None``: they are not known here."""
         if records is None or time.monotonic() > self._wanted_until:
             begin, entries = end, list[Entry]()

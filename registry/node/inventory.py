@@ -58,7 +58,7 @@ class Inventory:
         self._fullest: list[tuple[float, str]] = []
 
     @property
-    def ended(self) -> bool:
+    def is_between_rounds(self) -> bool:
         """True between two rounds."""
         return self._at == layout.RESERVATION
 
@@ -76,7 +76,7 @@ class Inventory:
         A new round is not begun, and ended at once, if nothing has been applied since the last one began.
         """
         with self._counting:
-            if self.ended:
+            if self.is_between_rounds:
                 if self._done_at == self._store.applied:
                     return True
                 self._round_at = self._store.applied

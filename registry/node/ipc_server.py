@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from registry.api.node_queries import STATUS
 from registry.domain.admission import Room, size_of
-from registry.domain.commands import refused
+from registry.domain.commands import refusal
 from registry.domain.errors import NOT_STARTED
 from registry.ipc.messages import (
     NO_ANSWER,
@@ -93,18 +93,18 @@ class IpcServer:
         for connection in tuple(self.connections):
             connection.swap(service)
 
-    def joined(self, connection: ReaderConnection) -> None:
+    def add(self, connection: ReaderConnection) -> None:
         """Register a reader that has connected."""
         self.connections.add(connection)
         self._idle.clear()
 
-    def left(self, connection: ReaderConnection) -> None:
+    def remove(self, connection: ReaderConnection) -> None:
         """Remove a reader that has disconnected."""
         self.connections.discard(connection)
         if not self.connections:
             self._idle.set()
 
-    async def drained(self, timeout_s: float) -> None:
+    async def drain(self, timeout_s: float) -> None:
         """Wait until all readers have disconnected, which they do when they have finished."""
         try:
             await asyncio.wait_for(self._idle.wait(), timeout_s)
@@ -132,12 +132,12 @@ class ReaderConnection(Framed):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the reader and open its session."""
         super().connection_made(transport)
-        self._server.joined(self)
+        self._server.add(self)
         self._session = self._server.service.open_session(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Close the session; writes that it held were not started, so they are dropped."""
-        self._server.left(self)
+        self._server.remove(self)
         self._session.close()
 
     def on_message(self, message: bytes) -> None:
@@ -187,7 +187,7 @@ class StartingService:
         for connection in self._connections:
             connection.send(self._state())
 
-    def left(self, connection: ReaderConnection) -> None:
+    def remove(self, connection: ReaderConnection) -> None:
         """Forget a reader that has disconnected, or talks to the node now."""
         self._connections.discard(connection)
 
@@ -200,7 +200,7 @@ class StartingSession:
 
     def __init__(self, service: StartingService, connection: ReaderConnection) -> None:
         self._progress = service.progress
-        self._left = service.left
+        self._left = service.remove
         self._connection = connection
         self._loop = asyncio.get_running_loop()
         self._held: dict[int, tuple[Submit, float, asyncio.TimerHandle]] = {}
@@ -213,13 +213,13 @@ class StartingSession:
             case Query(number, query) if query == STATUS.number:
                 send(Reply(number, msgspec.Raw(encode(self._progress.status()))))
             case Query(number):
-                send(Reply(number, NO_ANSWER, refused(NOT_STARTED())))
+                send(Reply(number, NO_ANSWER, refusal(NOT_STARTED())))
             case Confirm(number):
                 send(Confirmed(number, False))
             case Submit(request=request) if self._room.fits(size_of(request.command)):
                 self._hold(message)
             case Submit(number):
-                send(Decided(number, refused(NOT_STARTED())))
+                send(Decided(number, refusal(NOT_STARTED())))
             case Hello() | Report():
                 pass  # reports are cumulative, so the next one includes this one
 
@@ -233,7 +233,7 @@ class StartingSession:
     def _refuse(self, number: int) -> None:
         submit, _, _ = self._held.pop(number)
         self._room.remove(size_of(submit.request.command))
-        self._connection.send(Decided(number, refused(NOT_STARTED())))
+        self._connection.send(Decided(number, refusal(NOT_STARTED())))
 
     def close(self) -> list[Submit]:
         """Return the writes that are held, none of which was started."""

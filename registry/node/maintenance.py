@@ -192,11 +192,11 @@ class Maintenance:
         """Schedule the release of slots, because a reader has ended, possibly with an open view."""
         self._readers_gone.set()
 
-    def quarantined(self) -> int:
+    def quarantined_count(self) -> int:
         """Return the number of records that could not be read."""
         applied = self._store.applied
         if self._quarantined[0] != applied:
-            self._quarantined = (applied, self._following.quarantined())
+            self._quarantined = (applied, self._following.count_quarantined())
         return self._quarantined[1]
 
     def history_from(self) -> int | None:

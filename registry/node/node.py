@@ -91,7 +91,7 @@ class Node:
         self.follower = Follower(
             self.log, self.store, history=settings.history,
             barrier=self._barrier_applied, memory=self._memory,
-            seen=_nothing_seen if cipher is None else cipher.seen, on_applied=self._on_applied,
+            seen=_nothing_seen if cipher is None else cipher.reload_if_needed, on_applied=self._on_applied,
         )  # fmt: skip
         self.following = FollowLoop(
             self.log, self.store, self.follower,
@@ -131,13 +131,10 @@ class Node:
             claimed=self._on_claim, role_changed=callbacks.role_changed,
         )  # fmt: skip
         self._submit: Submit = self.writer.submit
-        if isinstance(self.log, EmbeddedLog):
-            written = self.log, self.store
+        if self.standalone:
             self._submit = LoneWrites(
-                self.writer, self.candidate.write_loop.write_in_place,
-                is_busy=lambda: any(each.is_being_written for each in written),
-                guarded=self._threads.run_guarded,
-            ).submit  # fmt: skip
+                self.writer, self.candidate.write_loop.write_in_place, guarded=self._threads.run_guarded
+            ).submit
         self.maintenance = Maintenance(self.log, self.store, self.following, settings, self.files)
         self.snapshots = SnapshotCoordinator(
             settings, self.store, self.log.identity,
@@ -169,9 +166,9 @@ class Node:
         self.restarts: dict[str, int] = {}
 
     @property
-    def started(self) -> bool:
+    def is_started(self) -> bool:
         """True once the log was read up to its end; a standalone node's writer is open then."""
-        return self.candidate.started
+        return self.candidate.is_started
 
     @property
     def identity(self) -> Identity:
@@ -191,8 +188,8 @@ class Node:
     @property
     def readable(self) -> bool:
         """True if the rows may be read: the node has started, or the log is unavailable in a cluster."""
-        if self.started or self.standalone:
-            return self.started
+        if self.is_started or self.standalone:
+            return self.is_started
         return self.store.is_complete and bool(self.following.last_error)
 
     def known_nodes(self) -> int:
@@ -207,7 +204,7 @@ class Node:
 
     def when_started(self, call: Callable[[], None]) -> None:
         """Call ``call`` on the event loop when the node has started; immediately if it already has."""
-        if self.started:
+        if self.is_started:
             call()
         else:
             self._callbacks.add_started(call)
@@ -282,7 +279,7 @@ class Node:
         The store of a started standalone node always is, because a write is answered only after its rows are
         committed.
         """
-        return self.started if self.standalone else await self.read_barrier.confirm(timeout_s)
+        return self.is_started if self.standalone else await self.read_barrier.confirm(timeout_s)
 
     async def evict(self, identity: Identity) -> bool:
         """Evict a primary that the caller believes to be dead; return true if that was done."""
@@ -290,7 +287,7 @@ class Node:
 
     def reader_ended(self, number: int) -> None:
         """Release the resources of a reader that has ended, possibly with an open view."""
-        self.processes.ended(number)
+        self.processes.note_end(number)
         self.maintenance.readers_gone()
 
     def encoder_error(self) -> str:
@@ -304,10 +301,10 @@ class Node:
         self.candidate.barrier_applied(barrier)
 
     def _on_advance(self) -> None:
-        self.read_barrier.advanced()
+        self.read_barrier.notify_advanced()
 
     def _on_applied(self, records: list[Record] | None, end: int) -> None:
-        self.feed.applied(records, end)
+        self.feed.add_records(records, end)
         self.webhooks.applied(records)
 
     def _on_stuck(self) -> None:
@@ -317,7 +314,7 @@ class Node:
         if self._memory is not None:
             self._memory.look_back(self.log)
         if self.cipher is not None:
-            self.cipher.claimed()
+            self.cipher.reload_and_rotate()
 
     def _caught_up(self) -> None:
         if error := self.encoder_error():
@@ -325,7 +322,7 @@ class Node:
         if self.standalone:
             self._on_claim()
         self.candidate.caught_up()
-        self._callbacks.started()
+        self._callbacks.report_started()
 
 
 def _nothing_seen(records: list[Record]) -> None:

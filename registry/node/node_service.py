@@ -23,7 +23,7 @@ from registry.api.node_queries import (
     EventsFrom,
     OwnersAt,
 )
-from registry.domain.commands import Outcome, refused
+from registry.domain.commands import Outcome, refusal
 from registry.domain.errors import TOO_MANY_WRITES, RegistryError
 from registry.domain.history.moment import OwnerRows
 from registry.domain.pending_command import PendingCommand
@@ -159,7 +159,7 @@ class NodeService:
         session.send_state()
         return session
 
-    def left(self, session: NodeSession) -> None:
+    def release(self, session: NodeSession) -> None:
         """Release the resources of a reader that has disconnected."""
         self.sessions.discard(session)
         self.node.reader_ended(session.number)
@@ -167,11 +167,11 @@ class NodeService:
     def state(self) -> State:
         """Return the state that readers need to serve requests."""
         node = self.node
-        asked = node.started and not node.standalone and not node.following.last_error
+        asked = node.is_started and not node.standalone and not node.following.last_error
         # While another store is built, readers serve the former one; they cannot confirm anything then.
         readable = node.readable or (not node.standalone and node.store.former_served)
         return State(
-            node.started, readable, node.log.identity if asked else "", node.repeats,
+            node.is_started, readable, node.log.identity if asked else "", node.repeats,
             mismatch=node.store.mismatch,
         )  # fmt: skip
 
@@ -204,7 +204,7 @@ class NodeSession:
 
     def close(self) -> tuple[Submit, ...]:
         """Remove the reader; commands that it submitted are still decided."""
-        self._service.left(self)
+        self._service.release(self)
         return ()
 
     def send_state(self) -> None:
@@ -250,7 +250,7 @@ class NodeSession:
             answer = msgspec.Raw(encode(await handler(self._service.answering, row.decode_request(request))))
             reply = Reply(number, answer)
         except RegistryError as error:
-            reply = Reply(number, NO_ANSWER, refused(error))
+            reply = Reply(number, NO_ANSWER, refusal(error))
         self._send_started()
         self._connection.send(reply)
 
@@ -260,7 +260,7 @@ class NodeSession:
         The rows may be in a new store by now; a reader opens it when it receives the state, so the state must
         arrive before any answer that depends on those rows.
         """
-        if self._node.started and not self.sent.started:
+        if self._node.is_started and not self.sent.started:
             self.send_state()
 
     def _send_outcome(self, number: int, outcome: Outcome) -> None:

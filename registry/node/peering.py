@@ -41,7 +41,7 @@ async def start_peer_endpoint(
             url=node.identity.url,
             body_bytes_max=settings.body_bytes_max,
             room=Room(settings.queue_max, settings.queue_bytes_max),
-            report=cluster.packed,
+            report=cluster.pack,
             address=lambda: node.identity.peer,
             access_log=settings.access_log,
             tracing=tracing,

@@ -73,7 +73,7 @@ class Governance:
     @property
     def audit_lost(self) -> int:
         """Number of audit entries of this process that could not be written."""
-        return 0 if self.audit is None else self.audit.lost
+        return 0 if self.audit is None else self.audit.lost_count
 
     async def close(self) -> None:
         """Stop watching; the audit log is left to the caller."""
@@ -189,7 +189,8 @@ class NodeProcess:
             raise
         router = CommandRouter(node, None if peers is None else peers.forwarding)
         service = NodeService(
-            node, self._traced.decided(router.submit), status=partial(status, node), cluster=cluster.status,
+            node, self._traced.trace_commands(router.submit),
+            status=partial(status, node), cluster=cluster.status,
             metrics=lambda: metrics(node, self._governance.audit_lost),
             confirm_timeout_s=self._settings.confirm_timeout_s,
         )  # fmt: skip
@@ -243,7 +244,7 @@ class NodeServer:
         self._give_up_soon()
         await asyncio.to_thread(self._node.resign)
         # There are readers only if the node has failed, or has lost its parent.
-        await self._ipc.drained(stop_budget.REQUESTS_S)
+        await self._ipc.drain(stop_budget.REQUESTS_S)
         self._service.stop()
         self._ipc.stop()
         if self._peers is not None:

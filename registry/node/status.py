@@ -90,7 +90,7 @@ def status(node: Node) -> NodeStatus:
         reasons_for_writes=ready.writes,
         records_per_s=progress.records_per_s,
         eta_s=progress.eta_s,
-        quarantined=node.maintenance.quarantined(),
+        quarantined=node.maintenance.quarantined_count(),
         log=node.log.identity,
         node=node.identity.node,
         primary="" if primary is None else primary.url,
@@ -108,7 +108,7 @@ def status(node: Node) -> NodeStatus:
 def _situation(node: Node, progress: Progress) -> Situation:
     role, following = node.candidate.role_holder.role, node.following
     starting = ""
-    if not node.started:
+    if not node.is_started:
         left = "unknown" if progress.eta_s is None else f"{progress.eta_s:.0f} s"
         starting = f"reading the log: {progress.applied} of {progress.end} records, remaining: {left}"
     store = following.store_error or following.foreign

@@ -88,7 +88,7 @@ class Callbacks:
         """Have ``call`` called whenever the role may have changed."""
         self._on_role.append(call)
 
-    def started(self) -> None:
+    def report_started(self) -> None:
         """Report that the node has started."""
         self.soon(self._run_started)
 

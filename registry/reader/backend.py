@@ -18,7 +18,7 @@ from registry.feed.contract import Page
 from registry.ipc.messages import State
 from registry.store.layout import StoreError, StoreMissing
 from registry.store.reader import StoreReader
-from registry.store.views import AppliedView, served
+from registry.store.views import AppliedView, client_view
 
 from .node_client import NodeClient
 
@@ -58,7 +58,7 @@ class ReadBarrier:
             # Not at once, so that requests that have arrived at the same time share the query.
             self._loop.call_soon(self._begin)
 
-    async def confirmed(self) -> bool:
+    async def wait_confirmed(self) -> bool:
         """Wait for the same reply."""
         answer: asyncio.Future[bool] = self._loop.create_future()
 
@@ -119,7 +119,7 @@ class ReaderBackend:
         self.log_end: LogEndClient | None = None
         self.barrier = ReadBarrier(self._is_fresh)
 
-    def changed(self, state: State) -> None:
+    def on_state(self, state: State) -> None:
         """Handle a state that the node has reported."""
         if state.started or state.readable:
             self._serving = self._store.refresh()
@@ -149,7 +149,7 @@ class ReaderBackend:
         self.mismatch = mismatch = mismatch or self._reported
         if mismatch is None and self._cipher is None:
             return view
-        return served(view, mismatch, self._cipher)
+        return client_view(view, mismatch, self._cipher)
 
     def undoubted_view(self) -> AppliedView:
         """Return the committed rows; raise 503 also if the log has turned out to be another one."""
@@ -178,7 +178,7 @@ class ReaderBackend:
         Without a cluster they always are: a write is answered after it is in the store, which all processes
         share.
         """
-        return await self.barrier.confirmed() if self._cluster else True
+        return await self.barrier.wait_confirmed() if self._cluster else True
 
     async def _is_fresh(self) -> bool:
         end = None if self.log_end is None else await self.log_end.ask()
@@ -212,7 +212,7 @@ class ReaderBackend:
                 pass
         return self._applied
 
-    def seen(self) -> int:
+    def newest_offset(self) -> int:
         """Return the applied offset of the newest view: what the log has reached at least."""
         return self._applied
 

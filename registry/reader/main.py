@@ -112,7 +112,7 @@ class Reader:
         return FastPaths(
             self._backend.undoubted_view,
             app,
-            seen=self._backend.seen,
+            seen=self._backend.newest_offset,
             cache_max_age_s=api.cache_max_age_s,
             moment=self._backend.moment,
             barrier=self._backend.barrier if api.cluster else None,
@@ -155,7 +155,7 @@ class Reader:
         return self._observed.tally(
             self._server.connections,
             self._pulse.lag_s(),
-            0 if self._audit is None else self._audit.lost,
+            0 if self._audit is None else self._audit.lost_count,
             listeners=self._hub.listeners,
             dropped=self._hub.dropped,
             results=self._batch_results.counts,
@@ -190,8 +190,8 @@ def _backend(settings: Settings, endpoint: Path) -> ReaderBackend:
         confirm_s=settings.confirm_timeout_s,
         calls_max=settings.queue_max,
         bytes_max=settings.queue_bytes_max,
-        changed=backend.changed,
-        seen=backend.seen,
+        changed=backend.on_state,
+        seen=backend.newest_offset,
     )
     return backend
 

@@ -67,7 +67,7 @@ class RecordingAccess:
         self._names: defaultdict[str, set[str]] = defaultdict(set)
 
     @property
-    def checked(self) -> CheckedNames:
+    def checked_names(self) -> CheckedNames:
         """The names that were checked so far."""
         names = {operation: frozenset(found) for operation, found in self._names.items()}
         return CheckedNames(frozenset(self._everywhere), names)
@@ -164,7 +164,7 @@ STRANGER: Final = Admission(ANONYMOUS, NO_ACCESS)
 class Gate(Protocol):
     """Authenticates requests and finds their access."""
 
-    def known(self, credentials: Credentials) -> Admission | None:
+    def cached_admission(self, credentials: Credentials) -> Admission | None:
         """Return the admission of credentials that were verified a short time ago.
 
         ``None`` if they have to be verified. Called for every request, also on the fast path, so it never
@@ -193,7 +193,7 @@ class WatchedGate(Gate, Protocol):
 class _OpenGate:
     """A gate that admits everyone with full access, for a registry without authentication and rules."""
 
-    def known(self, credentials: Credentials) -> Admission | None:
+    def cached_admission(self, credentials: Credentials) -> Admission | None:
         return EVERYONE
 
     async def admit(self, credentials: Credentials) -> Admission:

@@ -21,7 +21,7 @@ import lmdb
 from registry.domain.history.entries import Slice
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows.digest import MODULUS, row_hash, total
-from registry.domain.rows.view import Change, Span, is_foreign, joined, pack, unpack
+from registry.domain.rows.view import Change, Span, is_foreign, join_span, pack, unpack
 
 from .layout import (
     META_HISTORY,
@@ -219,7 +219,7 @@ class HistoryIndex:
 
     def add(self, txn: lmdb.Transaction[bytes], new: Slice) -> Adopt:
         """Add a part of the log, of which the history holds nothing yet."""
-        spans = joined(self.spans, new.span)
+        spans = join_span(self.spans, new.span)
         with txn.cursor(self._table) as cursor:
             cursor.putmulti(sorted(new.entries))
         txn.put(META_HISTORY, pack(spans), db=self._meta)

@@ -98,11 +98,6 @@ class Store:
             raise StoreError(f"the store in {path} cannot be opened: {error}") from error
 
     @property
-    def is_being_written(self) -> bool:
-        """True while a commit would wait for another, such as a step of maintenance."""
-        return self._writing.locked()
-
-    @property
     def applied(self) -> int:
         """Offset of the next record to apply."""
         return self._digest.state.applied
@@ -176,11 +171,11 @@ class Store:
             self._is_complete = True
 
     @property
-    def loaded(self) -> str:
+    def loaded_from(self) -> str:
         """Id of the snapshot that the rows were loaded from; empty once their digest is verified."""
         return self.meta(layout.META_LOADED).decode()
 
-    def proven(self) -> None:
+    def mark_verified(self) -> None:
         """Record that the digest of the loaded rows is verified."""
         self._put_meta(layout.META_LOADED, b"")
 

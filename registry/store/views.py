@@ -259,7 +259,7 @@ def decrypt(view: AppliedView, cipher: Cipher | None) -> AppliedView:
     return view if cipher is None else DecryptedView(view, cipher)
 
 
-def served(view: AppliedView, mismatch: Mismatch | None, cipher: Cipher | None) -> AppliedView:
+def client_view(view: AppliedView, mismatch: Mismatch | None, cipher: Cipher | None) -> AppliedView:
     """Return the view as clients may see it: decrypted, and only as far as its log holds the rows.
 
     Raises 503, and ends the view, if nothing of it may be served.

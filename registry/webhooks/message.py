@@ -48,7 +48,7 @@ class Signer:
         """Return true if a webhook's secret was derived from one of these."""
         return webhook.key in self._keys
 
-    def shown(self, webhook_id: str, rotations: int) -> str:
+    def encoded_secret(self, webhook_id: str, rotations: int) -> str:
         """Return the secret of a new or rotated receiver as it is given to people."""
         secret = _secret(self._keys[self.fingerprint], webhook_id, rotations)
         return "whsec_" + b64encode(secret).decode()

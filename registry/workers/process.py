@@ -46,7 +46,7 @@ def main() -> None:
     parser = Parser(_PARSER_BYTES)
     while (message := receive(queries)) is not None:
         asked: WorkRequest = pickle.loads(message)  # noqa: S301 (from our own parent)
-        result = answered(asked, parser)
+        result = answer_query(asked, parser)
         if result.known is None or result.partial:
             parser = Parser(_PARSER_BYTES)  # Its state may be inconsistent.
         send(answers, pickle.dumps(result))
@@ -61,7 +61,7 @@ def _let_others_go_before(nice: int) -> None:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-def answered(asked: WorkRequest, parser: Parser) -> WorkResult:
+def answer_query(asked: WorkRequest, parser: Parser) -> WorkResult:
     """Answer a query with the schemas that ``parser`` remembers or parses."""
     try:
         with _limit_time(asked.wall_s, signal.ITIMER_REAL, signal.SIGALRM, _LateError):

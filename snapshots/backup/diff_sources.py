@@ -93,10 +93,10 @@ class Content:
             found = Registered(
                 versions.subject_at(key, value), layout.unnumber(key[-4:]), VersionRow.unpack(value)
             )
-            if not versions.cleared(self._clears, found.subject, found.row):
+            if not versions.is_cleared(self._clears, found.subject, found.row):
                 yield found
 
-    def scoped(self, table: bytes) -> Iterator[Scoped]:
+    def scopes(self, table: bytes) -> Iterator[Scoped]:
         """Yield all configs (table F) or modes (table M), by context and subject."""
         for key, value in self.rows(table):
             yield Scoped(layout.scope_of(key, value), key, value)
@@ -121,14 +121,14 @@ class SnapshotSide:
 
     def configs(self) -> Iterator[Item]:
         """Yield the configs that differ from the default."""
-        for subject, key, value in self._content.scoped(layout.CONFIG):
+        for subject, key, value in self._content.scopes(layout.CONFIG):
             stored = msgspec.to_builtins(msgspec.json.decode(value, type=Config))
             if fields := _config(subject, stored, self._defaults):
                 yield Item(key, subject.qualified, None, partial(dict, fields))
 
     def modes(self) -> Iterator[Item]:
         """Yield the modes that differ from the default."""
-        for subject, key, value in self._content.scoped(layout.MODE):
+        for subject, key, value in self._content.scopes(layout.MODE):
             if fields := _mode(subject, {"mode": layout.mode_of(value)}):
                 yield Item(key, subject.qualified, None, partial(dict, fields))
 

@@ -14,7 +14,7 @@ from registry.base.config.settings import Settings
 from registry.base.observe.progress import Steps
 from registry.domain.lookup.duplicates import DuplicateGroup, find_groups
 from registry.domain.model import guid_text
-from registry.domain.queries.walks import finished
+from registry.domain.queries.walks import run_search
 from registry.domain.rows.view import View
 from snapshots.building.task import Progress, workspace
 from snapshots.catalogue.open import open_location
@@ -39,7 +39,7 @@ def print_duplicates(settings: Settings, options: dict[str, Any]) -> int:
     with bars as steps, workspace(settings.data, "searching") as folder, ExitStack() as opened:
         view = opened.enter_context(_rows(settings, options["source"], folder, steps))
         search = find_groups(view, options["subject_prefix"], deleted=options["deleted"], progress=steps)
-        groups = finished(search).groups
+        groups = run_search(search).groups
     print(as_json(groups) if options["json"] else as_table(groups))
     return FOUND if groups else 0
 

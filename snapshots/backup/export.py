@@ -83,7 +83,7 @@ def _pretty(entity: bytes) -> bytes:
 
 
 def _export_scopes(content: Content, table: bytes) -> Iterator[tuple[str, dict[str, object]]]:
-    for subject, _, value in content.scoped(table):
+    for subject, _, value in content.scopes(table):
         if table == layout.MODE:
             yield subject.qualified, {"mode": layout.mode_of(value)}
         else:

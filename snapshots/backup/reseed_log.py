@@ -95,7 +95,7 @@ def every(view: View, marker: Entry) -> Iterator[Entry]:
     return chain(reseed.entries(view), [marker])
 
 
-def held(log: Log, remaining: Iterator[Entry], progress: RecordProgress) -> Resumed:
+def skip_held(log: Log, remaining: Iterator[Entry], progress: RecordProgress) -> Resumed:
     """Consume from ``remaining`` the records that the log holds; return how many there are.
 
     No-ops between them are ignored. Raises :class:`ForeignRecords` for any other record, and the errors of

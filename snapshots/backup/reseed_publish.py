@@ -140,7 +140,7 @@ def _look_at_log(
         )
     with store.view() as view, Steps() as steps:
         shown = partial(_show, steps, "reading the log", plan.records + 1)
-        found = reseed_log.held(log, reseed_log.every(view, plan.marker), shown)
+        found = reseed_log.skip_held(log, reseed_log.every(view, plan.marker), shown)
     if found.records > plan.records:
         print(f"{target.name} already holds all of it")
     elif found.records:

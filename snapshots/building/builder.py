@@ -350,14 +350,14 @@ def _build_and_record(
         with heartbeat.beating():
             manifest = build()
     except KeyboardInterrupt:
-        heartbeat.interrupted()
+        heartbeat.release()
         raise
     except BaseException as error:
-        heartbeat.failed(str(error) or type(error).__name__)
+        heartbeat.mark_failed(str(error) or type(error).__name__)
         raise
-    if not costs.measured:
+    if not costs.has_steps:
         return heartbeat.ready(manifest), manifest  # It was there already.
-    _log.info("snapshot %s: %s", manifest.id, costs.described(manifest.rows))
+    _log.info("snapshot %s: %s", manifest.id, costs.describe(manifest.rows))
     total = costs.total
     fields = {"wall_s": total.wall_s, "cpu_s": total.cpu_s, "local_cpu_s": costs.local_cpu_s(manifest.rows)}
     return heartbeat.ready(manifest, **fields), manifest

@@ -109,7 +109,7 @@ class StepCosts:
         return sum(self.steps.values(), Cost(0.0, 0.0))
 
     @property
-    def measured(self) -> bool:
+    def has_steps(self) -> bool:
         """True if an engine reported any step."""
         return self._step != PREPARING
 
@@ -120,7 +120,7 @@ class StepCosts:
         us = LOCAL_RECORD_US * self.records + LOCAL_BASE_ROW_US * self.base_rows + LOCAL_ROW_US * rows
         return us / 1e6
 
-    def described(self, rows: int) -> str:
+    def describe(self, rows: int) -> str:
         """Return what the build cost, for the log."""
         steps = ", ".join(
             f"{step} {cost.cpu_s:.1f}" for step, cost in self.steps.items() if cost.cpu_s >= 0.05

@@ -140,7 +140,7 @@ def _write_delta(base: Manifest, changes: Changes, former: dict[bytes, bytes]) -
     for key, value in changes.items():
         old = former.get(key)
         counts[chr(key[0])] += (value is not None) - (old is not None)
-        total = digest.changed(total, key, old, value)
+        total = digest.digest_after_change(total, key, old, value)
     return WrittenRows(list(base.parts), {table: count for table, count in counts.items() if count}, total)
 
 

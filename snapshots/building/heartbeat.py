@@ -83,7 +83,7 @@ class BuildHeartbeat:
             sent = began
             while not over.wait(PROGRESS_S):
                 if time.monotonic() - began > self._limit_s + GRACE_S:
-                    self.failed(late)
+                    self.mark_failed(late)
                     return
                 if self._got_further or time.monotonic() - sent >= HEARTBEAT_S:
                     self.beat()
@@ -126,7 +126,7 @@ class BuildHeartbeat:
             self._known = self.catalogue.identity
             return True
 
-    def interrupted(self) -> None:
+    def release(self) -> None:
         """Release the request, as if this build had not begun, because its process was stopped."""
         with suppress(CatalogueError):
             if self._is_gone():
@@ -134,7 +134,7 @@ class BuildHeartbeat:
         attempts = max(0, self.entry.attempts - 1)
         _put(self.catalogue, self.entry.in_state("requested", now_ms(), attempts=attempts, base=""))
 
-    def failed(self, reason: str) -> None:
+    def mark_failed(self, reason: str) -> None:
         """Mark the entry as failed."""
         with suppress(CatalogueError):
             if self._is_gone():

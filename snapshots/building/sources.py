@@ -124,7 +124,7 @@ def lineage_at(log: ReadableLog, offset: int) -> Lineage:
         fetched = log.read(start, 1, 1 << 20)
         records = [record for record in fetched.records if record.offset < offset]
         known = fetched.epoch_end <= offset
-        lineage = lineage.extended(records, fetched.epoch if known else -1, fetched.epoch_end)
+        lineage = lineage.with_records(records, fetched.epoch if known else -1, fetched.epoch_end)
         start = fetched.next
     return lineage
 

@@ -240,7 +240,7 @@ class Catalogue(Protocol):
         """Remove an entry if it exists."""
         ...
 
-    def marked(self, log: str) -> int:
+    def marked_offset(self, log: str) -> int:
         """Return the offset of the newest marker of this log that has become an entry; -1 for none.
 
         A marker without an entry is either newer, and was never published, or its entry was deleted.
@@ -248,7 +248,7 @@ class Catalogue(Protocol):
         ...
 
     def mark(self, log: str, offset: int) -> None:
-        """Record the offset that :meth:`marked` returns."""
+        """Record the offset that :meth:`marked_offset` returns."""
         ...
 
     def rest(self) -> None:

@@ -68,8 +68,8 @@ class KafkaCatalogue:
 
         self._do(forget)
 
-    def marked(self, log: str) -> int:
-        """Return the marked offset of a log, see :meth:`.catalogue.Catalogue.marked`."""
+    def marked_offset(self, log: str) -> int:
+        """Return the marked offset of a log, see :meth:`.catalogue.Catalogue.marked_offset`."""
         return self._do(lambda: self._marks.get(log, -1))
 
     def mark(self, log: str, offset: int) -> None:

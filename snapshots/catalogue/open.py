@@ -86,8 +86,8 @@ class EmbeddedCatalogue:
             (self._folder / (id + _ENTRY)).unlink(missing_ok=True)
             file_lock.sync(self._folder)
 
-    def marked(self, log: str) -> int:
-        """Return the marked offset of a log, see :meth:`.catalogue.Catalogue.marked`."""
+    def marked_offset(self, log: str) -> int:
+        """Return the marked offset of a log, see :meth:`.catalogue.Catalogue.marked_offset`."""
         with _errors_translated(self._folder):
             try:
                 return int(json.loads((self._folder / _MARKED).read_bytes()).get(log, -1))

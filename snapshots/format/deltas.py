@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from registry.domain.rows.view import Change
 
 from .manifest import Delta, Manifest, Part, delta_name
-from .parts import BATCH_BYTES, BATCH_ROWS, RAW_BYTES_MAX, Row, encoded, read_batches, rows_of
+from .parts import BATCH_BYTES, BATCH_ROWS, RAW_BYTES_MAX, Row, encode_rows, read_batches, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ def delta_parts(changes: Mapping[bytes, bytes | None]) -> Iterator[tuple[Part, b
 
 
 def _delta_part(changes: Sequence[Change]) -> tuple[Part, bytes]:
-    content = encoded(changes, changes=True)
+    content = encode_rows(changes, changes=True)
     sha256 = hashlib.sha256(content).hexdigest()
     first, last = changes[0][0], changes[-1][0]
     return Part(delta_name(sha256), len(changes), len(content), sha256, first, last), content
@@ -104,7 +104,7 @@ def rows_between(
 
     merger = ChangeMerger(changes_between(manifest, read, begin, end))
     for rows in rows_of_parts():
-        yield from merger.changed(rows)
+        yield from merger.merge(rows)
     yield from merger.rest()
 
 
@@ -115,7 +115,7 @@ class ChangeMerger:
         self._changes = iter(changes)
         self._next = next(self._changes, None)
 
-    def changed(self, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    def merge(self, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
         """Yield the rows with the changes up to the last of them; ``rows`` itself if there are none."""
         if not rows:
             return

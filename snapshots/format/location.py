@@ -38,7 +38,7 @@ class Location:
 
         Raises :class:`.files.BadLocation`, with advice.
         """
-        text = cls.named(uri)
+        text = cls.normalize_uri(uri)
         if text.startswith("/"):
             from .files import LocalFolder  # noqa: PLC0415 - only one of the two kinds is needed
 
@@ -50,7 +50,7 @@ class Location:
         return cls(text, ObjectStore.open(f"{'s3' if scheme in _AS_S3 else scheme}:{rest}"), keys)
 
     @staticmethod
-    def named(uri: str | Path) -> str:
+    def normalize_uri(uri: str | Path) -> str:
         """Return the ``uri`` of the location, even if this host cannot reach it.
 
         Does not need the libraries that opening the location may need. Raises :class:`.files.BadLocation`.

@@ -79,7 +79,7 @@ def cut(batches: Iterable[Sequence[Row]]) -> Iterator[list[Row]]:
 
 def part_of(rows: list[Row]) -> tuple[Part, bytes]:
     """Return the part that holds these rows, and the content of its file."""
-    content = encoded(rows)
+    content = encode_rows(rows)
     sha256 = hashlib.sha256(content).hexdigest()
     return Part(part_name(sha256), len(rows), len(content), sha256, rows[0][0], rows[-1][0]), content
 
@@ -160,7 +160,7 @@ def schema_of(*, changes: bool) -> Any:
     ])  # fmt: skip
 
 
-def encoded(rows: Sequence[tuple[bytes, bytes | None]], *, changes: bool = False) -> bytes:
+def encode_rows(rows: Sequence[tuple[bytes, bytes | None]], *, changes: bool = False) -> bytes:
     """Return the content of the file of a part, or of a delta."""
     import pyarrow as pa  # noqa: PLC0415
 

@@ -75,7 +75,7 @@ class Totals:
 
     def add(self, rows: Sequence[Row]) -> None:
         """Add rows."""
-        for changed in self._merger.changed(rows):
+        for changed in self._merger.merge(rows):
             self._add(changed)
 
     def finish(self) -> None:

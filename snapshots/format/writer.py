@@ -133,7 +133,7 @@ def merge_runs(runs: Iterable[WrittenRows]) -> WrittenRows:
     for before, after in pairwise(parts):
         if before.last >= after.first:
             raise OverlappingRuns(f"the keys of {before.name} and {after.name} overlap")
-    return WrittenRows(parts, dict(counts), digest.united(digests))
+    return WrittenRows(parts, dict(counts), digest.combine(digests))
 
 
 def publish(

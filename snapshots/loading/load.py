@@ -111,7 +111,7 @@ def _apply_deltas(
     try:
         merger = ChangeMerger(changes_between(manifest, read))
         for batch in batches:
-            yield from merger.changed(list(rows_of(batch)))
+            yield from merger.merge(list(rows_of(batch)))
         yield from merger.rest()
     except BadPart as error:
         raise UnusableSnapshot(f"a delta is damaged: {error}") from error

@@ -98,7 +98,7 @@ def load_newest(
             observer.on_chosen(manifest)
             load(manifest, location, wanted.folder, map_bytes=wanted.map_bytes, on_step=observer.on_step)
         except LocationUnreachable as error:
-            locations.failed(candidate, error)
+            locations.report_failure(candidate, error)
         except UnusableSnapshot as error:
             observer.on_message(f"The snapshot {candidate.id} is not used: {error}")
         else:
@@ -129,7 +129,7 @@ class _Locations:
         with announced_if_slow(text, self.observer.on_waiting):
             return in_time(request)
 
-    def failed(self, candidate: Candidate, error: LocationUnreachable) -> None:
+    def report_failure(self, candidate: Candidate, error: LocationUnreachable) -> None:
         """Report that a manifest cannot be read, which says nothing about the snapshot."""
         location = self._known[candidate.uri]
         if location is not None and location.is_remote:

@@ -33,7 +33,7 @@ class Jars:
         self._list, self._ivy = home / f"{name}.sha256", home / f"{name}.ivy.xml"
 
     @property
-    def cached(self) -> bool:
+    def is_cached(self) -> bool:
         """True if :meth:`here` fetches nothing."""
         return self._folder().exists()
 

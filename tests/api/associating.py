@@ -72,9 +72,9 @@ def of(api: Api, resource_id: str = "r") -> list[tuple[str, str, str]]:
 
 def refused(api: Api, ask: Callable[[], Reply]) -> tuple[int, str]:
     """Return code and message of a request that must be refused and write nothing."""
-    written, ids = len(api.backend.log), api.backend.ids.saved()
+    written, ids = len(api.backend.log), api.backend.ids.save()
     status, code, message = ask().error
-    assert (len(api.backend.log), api.backend.ids.saved()) == (written, ids)
+    assert (len(api.backend.log), api.backend.ids.save()) == (written, ids)
     assert status == (code if code < 1000 else code // 100)
     return code, message
 

@@ -23,7 +23,7 @@ from registry.domain.commands import (
     PingWebhook,
     Refused,
     RequestSnapshot,
-    refused,
+    refusal,
 )
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
@@ -47,8 +47,8 @@ from registry.domain.lookup.duplicates import find_groups
 from registry.domain.parsing.parser import Parser
 from registry.domain.pending_command import NO_ORIGIN, Origin
 from registry.domain.queries import webhooks as stored
-from registry.domain.queries.sensitive_metadata import Cipher, plain_view, recorded
-from registry.domain.queries.walks import finished
+from registry.domain.queries.sensitive_metadata import Cipher, encrypt_entries, plain_view
+from registry.domain.queries.walks import run_search
 from registry.domain.rows import digest
 from registry.domain.rows.layout import CONTEXT
 from registry.domain.rows.memory_views import DictView
@@ -142,10 +142,10 @@ class ListBackend:
             seen = plain_view(self.rows, self.cipher)
             defaults = replace(self.settings.defaults, checked=origin.checked)
             decision = self.parser.run(decide(seen, command, self.ids, defaults, self.parser.memory))
-            entries = recorded(decision.entries, self.rows, self.cipher)
+            entries = encrypt_entries(decision.entries, self.rows, self.cipher)
             entries = requested_by(origin.principal.name, entries, 1 << 30)
         except RegistryError as error:
-            return refused(error)
+            return refusal(error)
         for entry in entries:
             self.append(*entry)
         if isinstance(command, RequestSnapshot):
@@ -300,7 +300,7 @@ class SearchesHere:
         with self._backend.view() as view:
             rows = view if wanted.spans is None else PermittedView(view, wanted.spans)
             search = find_groups(rows, wanted.prefix, deleted=wanted.deleted, bounds=wanted.bounds)
-            found = finished(search)
+            found = run_search(search)
         for line in answer_of(found):
             yield orjson.dumps(line) + b"\n"
 

@@ -22,7 +22,7 @@ class RulesGate:
     def replace(self, text: str) -> None:
         self.rules = parse((ROOT + text).encode())
 
-    def known(self, credentials: Credentials) -> Admission | None:
+    def cached_admission(self, credentials: Credentials) -> Admission | None:
         principal = Principal(credentials.authorization.decode())
         return Admission(principal, self.rules.access(principal))
 

@@ -21,7 +21,7 @@ class PasswordGate:
         self._known: set[bytes] = set()
         self._admission = Admission(Principal("alice"), FULL_ACCESS)
 
-    def known(self, credentials: Credentials) -> Admission | None:
+    def cached_admission(self, credentials: Credentials) -> Admission | None:
         return self._admission if credentials.authorization in self._known else None
 
     async def admit(self, credentials: Credentials) -> Admission:

@@ -35,12 +35,12 @@ def api() -> Iterator[Api]:
 class TestDryRun:
     @pytest.mark.parametrize("wanted", [weak(), strong()])
     def test_it_answers_without_associations_and_without_effect(self, api: Api, wanted: Any) -> None:
-        rows, ids = dict(api.backend.rows.rows()), api.backend.ids.saved()
+        rows, ids = dict(api.backend.rows.rows()), api.backend.ids.save()
         reply = post(api, wanted, query="?dryRun=true", resourceId=None)
         assert reply.json == {"resourceName": "n", "resourceNamespace": "ns", "resourceType": "topic"}
         put(api, weak(), query="?dryRun=true")
         mutate(api, resource({"opType": "CREATE", **wanted}), query="?dryRun=true")
-        assert (dict(api.backend.rows.rows()), api.backend.ids.saved()) == (rows, ids)
+        assert (dict(api.backend.rows.rows()), api.backend.ids.save()) == (rows, ids)
 
     def test_it_refuses_as_the_real_one_would(self, api: Api) -> None:
         post(api, strong())

@@ -11,7 +11,7 @@ import pytest
 
 from registry.domain.log_format.subject_values import (
     WRITTEN_WITHIN_MS,
-    created,
+    creation_time,
     guid_with_time,
     new_guid,
     time_of_guid,
@@ -158,9 +158,9 @@ class TestRecords:
 
     def test_the_time_in_the_guid_counts_once_a_record_is_too_young_to_be_the_first(self) -> None:
         guid = new_guid(1_000_000, bytes(range(10)))
-        assert created(guid, 1_000_004) == 1_000_004
-        assert created(guid, 1_000_000 + WRITTEN_WITHIN_MS + 1) == 1_000_000
-        assert created("g", 7) == 7
+        assert creation_time(guid, 1_000_004) == 1_000_004
+        assert creation_time(guid, 1_000_000 + WRITTEN_WITHIN_MS + 1) == 1_000_000
+        assert creation_time("g", 7) == 7
 
 
 class TestRequests:

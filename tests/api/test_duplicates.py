@@ -16,7 +16,7 @@ from registry.domain.lookup.duplicates import (
     find_groups,
 )
 from registry.domain.model import guid_text
-from registry.domain.queries.walks import finished
+from registry.domain.queries.walks import run_search
 from registry.domain.rows.memory_views import MovingView
 from registry.domain.schemas import FORMATS
 from tests.api.driver import Api, Reply, Requests
@@ -32,7 +32,7 @@ PROTO_OTHER = 'syntax = "proto3"; message M { string b = 2; string a = 1; }'
 
 def groups_of(api: Api, prefix: str = "", *, deleted: bool = False) -> list[DuplicateGroup]:
     with api.backend.view() as view:
-        return finished(find_groups(view, prefix, deleted=deleted)).groups
+        return run_search(find_groups(view, prefix, deleted=deleted)).groups
 
 
 def found(api: Api, prefix: str = "", *, deleted: bool = False) -> list[list[list[str]]]:
@@ -122,14 +122,14 @@ class TestList:
     def test_progress_counts_versions(self, twice: Api) -> None:
         told: list[tuple[str, int, int]] = []
         with twice.backend.view() as view:
-            finished(find_groups(view, ":*:", deleted=False, progress=lambda *step: told.append(step)))
+            run_search(find_groups(view, ":*:", deleted=False, progress=lambda *step: told.append(step)))
         assert told == [(step, done, 9) for step in (NORMALIZING, COLLECTING) for done in range(1, 10)]
 
     def test_what_is_listed_is_bounded_and_the_rest_is_counted(self, twice: Api) -> None:
         for number in range(3, 7):
             JSON.register(twice, f"a{number}", ONE)
         with twice.backend.view() as view:
-            found = finished(find_groups(view, "", deleted=False, bounds=Bounds(groups=2, versions=1)))
+            found = run_search(find_groups(view, "", deleted=False, bounds=Bounds(groups=2, versions=1)))
         assert (found.total, [group.schema_type for group in found.groups]) == (3, ["JSON", "AVRO"])
         first, second = found.groups[0].contents.values()
         assert ([each.subject.name for each in first.places], first.count) == (["a"], 6)
@@ -138,9 +138,9 @@ class TestList:
 
     def test_it_stops_when_there_are_too_many_schemas(self, twice: Api) -> None:
         with twice.backend.view() as view, pytest.raises(TooManySchemas):
-            finished(find_groups(view, ":*:", deleted=False, bounds=Bounds(schemas=6)))
+            run_search(find_groups(view, ":*:", deleted=False, bounds=Bounds(schemas=6)))
         with twice.backend.view() as view:
-            finished(find_groups(view, ":*:", deleted=False, bounds=Bounds(schemas=7)))
+            run_search(find_groups(view, ":*:", deleted=False, bounds=Bounds(schemas=7)))
 
     def test_a_search_goes_on_over_newer_rows(self, twice: Api) -> None:
         rows = MovingView()
@@ -153,7 +153,7 @@ class TestList:
         twice.delete("/subjects/d")
         with twice.backend.view() as view:
             rows.show(view)
-            found = finished(search)
+            found = run_search(search)
         assert sets(printed(found.groups)) == pairs("a 1, a2 1, a1 1, b 1", "e 1, f 1")
         assert found.total == 2
 

@@ -145,8 +145,8 @@ def test_a_schema_that_the_fast_path_has_parsed_is_not_parsed_again(schema: str)
         assert asyncio.iscoroutine(running)
         is_new = schema is not BAD_DEFAULT
         parser = api.app.parser  # type: ignore[attr-defined]
-        assert parser.kept(Source("AVRO", schema)) is not None
-        assert (parser.kept(Source("AVRO", schema, new=True)) is not None) is is_new
+        assert parser.cached_schema(Source("AVRO", schema)) is not None
+        assert (parser.cached_schema(Source("AVRO", schema, new=True)) is not None) is is_new
         assert api._runner.run(running).status == (200 if is_new else 422)
 
 

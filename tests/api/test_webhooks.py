@@ -39,7 +39,7 @@ def test_only_the_answer_to_a_new_webhook_shows_its_secret(api: Api) -> None:
     made = put(api)
     assert (made.status, made.headers["content-type"]) == (200, "application/json")
     assert made.headers["cache-control"] == "no-store"
-    assert made.json["secret"] == SIGNER.shown(made.json["id"], 0)
+    assert made.json["secret"] == SIGNER.encoded_secret(made.json["id"], 0)
     assert "secret" not in put(api, enabled=False).json
     api.delete(f"{PATH}/h")
     again = put(api)
@@ -57,7 +57,7 @@ def test_a_rotation_shows_the_new_secret(api: Api) -> None:
     made = put(api).json
     rotated = post(api, "h/rotate").json
     assert (rotated["id"], rotated["rotations"]) == (made["id"], 1)
-    assert rotated["secret"] == SIGNER.shown(made["id"], 1) != made["secret"]
+    assert rotated["secret"] == SIGNER.encoded_secret(made["id"], 1) != made["secret"]
     assert rotated["rotated"] > 1_700_000_000_000
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from deploy.local.broker import Broker
-from registry.domain.commands import DeleteSubject, Done, NotPrimary, Outcome, Refused, Register, refused
+from registry.domain.commands import DeleteSubject, Done, NotPrimary, Outcome, Refused, Register, refusal
 from registry.domain.errors import TOO_MANY_WRITES
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
 from registry.log.contract import NO_HEADERS, Fenced, Unreachable
@@ -190,7 +190,7 @@ def test_what_waits_when_writing_ends_is_reported_at_once(node: Made) -> None:
     first.claim()
     for name in "abc":
         first.submit(register(name))
-    assert first.outcomes[1:] == [refused(TOO_MANY_WRITES())], "two wait, and there is no room for a third"
+    assert first.outcomes[1:] == [refusal(TOO_MANY_WRITES())], "two wait, and there is no room for a third"
     first.writer.shut()
     assert first.outcomes[2:] == [NotPrimary()] * 2
     assert not first.writer.wait(0)

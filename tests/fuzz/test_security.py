@@ -124,7 +124,7 @@ def test_signed_claims_of_any_form_name_a_principal_or_are_refused(
     except (TypeError, ValueError):
         return  # PyJWT does not write such a token.
     with suppress(TokenError):
-        found = verifier().verified(token)
+        found = verifier().verify(token)
         assert found.principal.name.isprintable()
         assert found.expires > time.time()
 

@@ -214,5 +214,5 @@ def test_a_keyset_is_not_carried_over_another(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="another keyset"):
         carry(others.dumps(OLD), folder)
     assert folder.read() == before
-    folder.write(mine.rotated().dumps(NEW))
+    folder.write(mine.with_new_primary().dumps(NEW))
     carry(mine.dumps(OLD), folder)

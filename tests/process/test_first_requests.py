@@ -75,9 +75,9 @@ def test_the_first_answer_of_a_node_that_reads_its_log_is_no_refusal(
 def test_a_reader_serves_once_there_are_rows_or_it_takes_a_while(tmp_path: Path, state: State) -> None:
     async def try_it() -> None:
         backend = ReaderBackend(StoreReader(tmp_path), cluster=False)
-        backend.changed(State(started=False))
+        backend.on_state(State(started=False))
         assert not backend.node_known.is_set()
-        backend.changed(state)
+        backend.on_state(state)
         assert backend.node_known.is_set()
 
     asyncio.run(try_it())
@@ -99,24 +99,24 @@ def test_a_reader_serves_no_rows_before_it_is_known_whose_they_are(tmp_path: Pat
     async def try_it() -> None:
         backend = ReaderBackend(StoreReader(tmp_path), cluster=True)
         for state in (State(False), State(False, opening=True)):
-            backend.changed(state)
+            backend.on_state(state)
             assert not answers(backend)
             assert backend.moment() is None
-        backend.changed(State(False, opening=True, examined=True))
+        backend.on_state(State(False, opening=True, examined=True))
         assert answers(backend)
         assert backend.moment() is not None
         # A finding that could not be written into the store counts too, and only another one ends it.
         for state in (State(True, mismatch=found), State(False, opening=True)):
-            backend.changed(state)
+            backend.on_state(state)
             # Answers that a reader has at hand are in doubt from this moment on.
             assert backend.moment() is None
             assert answers(backend)
             assert backend.mismatch == found
             with pytest.raises(RegistryError, match="the topic was made anew"):
                 backend.undoubted_view()
-        backend.changed(State(True, mismatch=Mismatch("another cluster", served=False)))
+        backend.on_state(State(True, mismatch=Mismatch("another cluster", served=False)))
         assert not answers(backend)
-        backend.changed(State(True))
+        backend.on_state(State(True))
         with backend.undoubted_view() as view:
             assert view.applied() == 0
         assert backend.moment() is not None

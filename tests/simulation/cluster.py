@@ -18,7 +18,7 @@ from registry.domain.commands import (
     Outcome,
     Refused,
     Unknown,
-    refused,
+    refusal,
 )
 from registry.domain.errors import TOO_MANY_WRITES
 from registry.domain.pending_command import CommandRequest, PendingCommand
@@ -89,7 +89,7 @@ class Running:
             self.store,
             far_behind=None,
             clock=lambda: world.now,
-            barrier=lambda barrier: self.role_holder.applied(barrier.offset),
+            barrier=lambda barrier: self.role_holder.apply_barrier(barrier.offset),
             memory=self.memory,
         )
         self.writer = PausingWriter(
@@ -145,7 +145,7 @@ class Running:
 
     def stop(self) -> None:
         """Resign first; the caller kills it later."""
-        self.role_holder.left()
+        self.role_holder.leave()
         self._elector.resign()
 
     def _claim(self) -> int:
@@ -276,7 +276,7 @@ class Cluster:
         attempt = pending.attempt()
         attempt.reply = answers.append
         life.writer.submit(attempt)
-        if answers == [refused(TOO_MANY_WRITES())]:
+        if answers == [refusal(TOO_MANY_WRITES())]:
             return NotPrimary()
         self._world.until(lambda: answers or life.process.dead, deadline - self._world.now)
         if not answers or target.cut_off:

@@ -59,7 +59,7 @@ class MemoryStore:
         assert applied >= self.applied, f"the applied offset went back from {self.applied} to {applied}"
         changes: dict[bytes, bytes | None] = dict([*new, *changed])
         for key, value in changes.items():
-            self.digest = digest.changed(self.digest, key, self._rows.get(key), value)
+            self.digest = digest.digest_after_change(self.digest, key, self._rows.get(key), value)
         if self._rows.blocks:
             self._rows = MemoryView(self._rows.rows(), applied)
         self._rows.commit(changes.items())

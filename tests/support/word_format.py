@@ -43,7 +43,7 @@ class Words:
         own = self.normalized.encode()
         return Fingerprints(own, own)
 
-    def formatted(self, format: str) -> str:
+    def text_in(self, format: str) -> str:
         return self.canonical.upper() if format.lower() == "loud" else self.canonical
 
     def field_names(self) -> frozenset[str]:
@@ -85,16 +85,16 @@ class WordFormat(Comparing[Words]):
     def own(self, schema: Schema) -> Words | None:
         return schema if isinstance(schema, Words) else None
 
-    def compared(
+    def compare(
         self, writer: Words, reader: Words, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
         missing = sorted(writer.words - reader.words)
         return [Difference("WORD_MISSING", f"#/{word}", f"{reader_is} lacks {word}") for word in missing]
 
-    def explained(
+    def explain(
         self, writer: Words, reader: Words, reader_is: Side, budget: Budget, policy: str, *, lines: bool
     ) -> list[Change]:
         return [
             Change(each[0], each[1], False, each[2], None, None, "say it")
-            for each in map(astuple, self.compared(writer, reader, reader_is, budget, policy))
+            for each in map(astuple, self.compare(writer, reader, reader_is, budget, policy))
         ]

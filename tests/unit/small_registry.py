@@ -26,7 +26,7 @@ from registry.domain.lookup import find
 from registry.domain.model import Metadata, Reference, Subject
 from registry.domain.parsing.parser import Parser
 from registry.domain.queries.scope import Defaults
-from registry.domain.queries.walks import finished
+from registry.domain.queries.walks import run_search
 from registry.domain.rows.memory_views import DictView
 from registry.domain.schemas import Difference
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
@@ -86,11 +86,11 @@ class SmallRegistry:
 
     def refusal(self, command: Command) -> tuple[int, str]:
         """Return code and message of a command that must be refused and change nothing."""
-        rows, spans = dict(self.view.rows()), self.ids.saved()
+        rows, spans = dict(self.view.rows()), self.ids.save()
         with pytest.raises(RegistryError) as refused:
             self.parser.run(decide(self.view, command, self.ids, self.defaults, self.parser.memory))
         assert dict(self.view.rows()) == rows
-        assert self.ids.saved() == spans
+        assert self.ids.save() == spans
         return refused.value.code, refused.value.message
 
     @property
@@ -127,7 +127,9 @@ class SmallRegistry:
             )
             if found is not None:
                 return orjson.loads(found)
-            context = finished(find.next_context(self.view, Subject.parse(subject), context, deleted=deleted))
+            context = run_search(
+                find.next_context(self.view, Subject.parse(subject), context, deleted=deleted)
+            )
 
     def missing(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> int:
         """Return the code with which a lookup is refused."""

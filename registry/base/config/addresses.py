@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from .setting_types import Kind, NotAllowed, quoted
+from .setting_types import Kind, NotAllowed, quote_toml
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
 _ONLY_DIGITS = re.compile(r"[0-9.]+")
@@ -190,57 +190,59 @@ def _or_empty(read: Callable[[object], str]) -> Callable[[object], Any]:
 ADDRESS = Kind(
     _read_address,
     "HOST:PORT with a port from 1 to 65535; an IPv6 host is in brackets, as in [::1]:8081",
-    quoted,
+    quote_toml,
 )
 LISTENERS = Kind(
     _or_empty(_read_listeners),
     "http://HOST:PORT or https://HOST:PORT, or several separated by commas, or empty",
-    quoted,
+    quote_toml,
 )
 PEER_ADDRESS = Kind(
     _or_empty(lambda value: _read_address(value, 0)),
     "HOST:PORT, where port 0 means any free port, or empty",
-    quoted,
+    quote_toml,
 )
-REACHED_ADDRESS = Kind(_or_empty(_read_address), "HOST:PORT with a port from 1 to 65535, or empty", quoted)
-SERVERS = Kind(_or_empty(_read_servers), "HOST:PORT, or several separated by commas, or empty", quoted)
+REACHED_ADDRESS = Kind(
+    _or_empty(_read_address), "HOST:PORT with a port from 1 to 65535, or empty", quote_toml
+)
+SERVERS = Kind(_or_empty(_read_servers), "HOST:PORT, or several separated by commas, or empty", quote_toml)
 ZOOKEEPER = Kind(
     _or_empty(_read_zookeeper),
     "HOST:PORT, or several separated by commas, followed by an optional path such as /registry; or empty",
-    quoted,
+    quote_toml,
 )
 URL = Kind(
-    _or_empty(read_url), "a URL without a path, such as http://registry-1.example:8081, or empty", quoted
+    _or_empty(read_url), "a URL without a path, such as http://registry-1.example:8081, or empty", quote_toml
 )
 ENDPOINT_URL = Kind(
-    _or_empty(_read_endpoint_url), "a URL such as https://login.example/oauth2/token, or empty", quoted
+    _or_empty(_read_endpoint_url), "a URL such as https://login.example/oauth2/token, or empty", quote_toml
 )
-EXTENSIONS = Kind(_or_empty(_read_extensions), "NAME=VALUE pairs separated by commas, or empty", quoted)
+EXTENSIONS = Kind(_or_empty(_read_extensions), "NAME=VALUE pairs separated by commas, or empty", quote_toml)
 FILE_OR_URL = Kind(
     _or_empty(_read_file_or_url),
     "the path of a readable file, a URL with http or https and without credentials, or empty",
-    quoted,
+    quote_toml,
 )
 NETWORKS = Kind(
     _or_empty(_read_networks),
     "addresses or networks such as 10.0.0.0/8, separated by commas, or empty",
-    quoted,
+    quote_toml,
 )
 DESTINATIONS = Kind(
     _or_empty(_read_destinations),
     'networks such as 10.0.0.0/8, addresses, and host names such as "hooks.example" or "*.svc.local", '
     "separated by commas, or empty",
-    quoted,
+    quote_toml,
 )
 HOSTS = Kind(
     _or_empty(_read_hosts),
     'names without ports such as "registry.example", separated by commas, "*" for all, or empty',
-    quoted,
+    quote_toml,
 )
 ORIGINS = Kind(
     _or_empty(_read_origins),
     'origins such as "https://ui.example", separated by commas, "*" for all, or empty',
-    quoted,
+    quote_toml,
 )
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from .addresses import with_secrets_hidden
 from .foreign.translation import DEFAULT_ORIGIN, from_elsewhere
-from .setting_types import HIDDEN, NotAllowed, quoted
+from .setting_types import HIDDEN, NotAllowed, quote_toml
 from .settings import PREFIX, SECRET_FILE, SECURITY, VARIABLES, Loaded, Setting, Settings, table
 from .sources import secret_in, sort_variables
 from .validation import disagreements
@@ -163,7 +163,7 @@ def _read_secret(
 ) -> None:
     """Read a secret from the file that its companion setting names."""
     file = f"{setting.name}{SECRET_FILE}"
-    shown = f"{file} = {quoted(values[file])} ({origins[file]})"
+    shown = f"{file} = {quote_toml(values[file])} ({origins[file]})"
     if values.get(setting.name):
         problems.append(f"{setting.name} ({origins[setting.name]}) and {shown}: give only one of them")
         return
@@ -259,10 +259,10 @@ def _unknown(given: _GivenValue, known: Mapping[str, Setting]) -> str:
 def _format_value(name: str, value: object) -> str:
     """Return a value for a message; a misspelled secret is hidden too."""
     if value not in ("", HIDDEN) and _SECRET_LIKE.search(name):
-        return quoted(HIDDEN)
+        return quote_toml(HIDDEN)
     if isinstance(value, str):
         value = with_secrets_hidden(value, HIDDEN)
-    word = quoted(value) if isinstance(value, str) else repr(value)
+    word = quote_toml(value) if isinstance(value, str) else repr(value)
     return word if len(word) <= 80 else word[:77] + "..."
 
 

@@ -40,7 +40,7 @@ class Kind:
     secret: bool = False
 
 
-def quoted(value: object) -> str:
+def quote_toml(value: object) -> str:
     """Return ``value`` as a TOML basic string."""
     escaped = re.sub(r'["\\]', r"\\\g<0>", str(value))
     escaped = re.sub(r"[\0-\x1f\x7f]", lambda match: f"\\u{ord(match[0]):04x}", escaped)
@@ -86,7 +86,7 @@ def size(low: int, high: int) -> Kind:
 
     def show(value: int) -> str:
         text = size_text(value)
-        return text if text.isdigit() else quoted(text)
+        return text if text.isdigit() else quote_toml(text)
 
     return Kind(
         read,
@@ -110,7 +110,7 @@ def choice(*values: str, fold: Callable[[str], str] = str.lower) -> Kind:
             raise ValueError(value)
         return word
 
-    return Kind(read, "one of " + ", ".join(value or "empty" for value in values), quoted)
+    return Kind(read, "one of " + ", ".join(value or "empty" for value in values), quote_toml)
 
 
 def one_of_numbers(*values: int) -> Kind:
@@ -134,7 +134,7 @@ def text(pattern: str, allowed: str) -> Kind:
             raise ValueError(value)
         return value
 
-    return Kind(read, allowed, quoted)
+    return Kind(read, allowed, quote_toml)
 
 
 # Printed instead of a secret.
@@ -151,7 +151,7 @@ def secret(length_min: int, allowed: str) -> Kind:
             raise ValueError
         return value
 
-    return Kind(read, allowed, lambda value: quoted(HIDDEN if value else ""), secret=True)
+    return Kind(read, allowed, lambda value: quote_toml(HIDDEN if value else ""), secret=True)
 
 
 def secrets(length_min: int, count_max: int, allowed: str) -> Kind:
@@ -189,8 +189,8 @@ def _read_file(value: object) -> str:
 
 
 SWITCH = Kind(_read_switch, "true or false", lambda value: "true" if value else "false")
-FOLDER = Kind(_read_folder, "the path of a folder, which is created if it does not exist", quoted)
-FILE = Kind(_read_file, "the path of a readable file, or empty", quoted)
+FOLDER = Kind(_read_folder, "the path of a folder, which is created if it does not exist", quote_toml)
+FILE = Kind(_read_file, "the path of a readable file, or empty", quote_toml)
 
 
 class Schedule(NamedTuple):
@@ -229,7 +229,7 @@ def _read(value: object) -> str:
 SCHEDULE = Kind(
     _read,
     'a number of records, a time such as 90s, 30m, 6h or 1d, or both as in "100000,6h", or empty',
-    quoted,
+    quote_toml,
 )
 
 
@@ -303,5 +303,5 @@ HEADER_CONFIG = Kind(
     _read_headers,
     "ACTION NAME:VALUE, where ACTION is one of set, add, setDate, addDate; several are separated by commas, "
     "and one that contains a comma is in double quotes; or empty",
-    quoted,
+    quote_toml,
 )

@@ -46,7 +46,7 @@ from .setting_types import (
     Kind,
     choice,
     one_of_numbers,
-    quoted,
+    quote_toml,
     seconds,
     secret,
     secrets,
@@ -87,7 +87,7 @@ _CLAIM = text(r"[^\0\s]{1,255}", "the claim's name, or a path with dots such as 
 _NAME_CHECK = Kind(
     lambda value: choice("https", "").read("" if value == "none" else value),
     "https, or empty for no check",
-    quoted,
+    quote_toml,
 )
 _ONE_LINE = re.compile(r"[^\0\r\n]{0,2000}")
 
@@ -102,7 +102,7 @@ _LOCATION = Kind(
     _read_location,
     "the path of a folder, or a URI such as s3://bucket/registrar or hdfs://host:9000/registrar, "
     "without credentials; or empty",
-    quoted,
+    quote_toml,
 )
 _READERS_MAX = 256
 _AUDIT_LOG = text(
@@ -770,7 +770,7 @@ class Settings:
         return any(each.scheme == "https" for each in self.addresses)
 
     @property
-    def advertised(self) -> str:
+    def advertised_url(self) -> str:
         """URL at which other nodes reach this one, with its port and without a path."""
         if self.advertise:
             return self.advertise

@@ -119,7 +119,7 @@ class Processes:
         """Store the newest tally of a process, under a number of its own."""
         self._living[process] = tally
 
-    def ended(self, process: int) -> None:
+    def note_end(self, process: int) -> None:
         """Note that a process has ended; its counts stay."""
         tally = self._living.pop(process, None)
         if tally is not None:
@@ -128,7 +128,7 @@ class Processes:
             self._ended_dropped += tally.dropped
             self._ended_results.update(tally.results)
 
-    def answered(self) -> Answered:
+    def sum_answered(self) -> Answered:
         """Return the sums over all requests of all processes."""
         count, failed, seconds = 0, 0, 0.0
         for each in chain(self._ended.values(), *(tally.requests for tally in self._living.values())):

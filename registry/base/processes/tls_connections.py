@@ -107,7 +107,7 @@ class Handshakes:
             self._connections.discard(connection)
             self._on_end()
 
-    def opened(self, connection: asyncio.Protocol) -> None:
+    def mark_opened(self, connection: asyncio.Protocol) -> None:
         """Note that a connection has begun; it is no longer counted as a handshake."""
         self._connections.discard(connection)
 
@@ -146,7 +146,7 @@ class Verifier(Protocol):
         """Increases whenever an authority has been removed."""
         ...
 
-    def verified(self, certificate: bytes) -> Verified:
+    def verify(self, certificate: bytes) -> Verified:
         """Return what is known of a certificate in DER that a handshake has verified."""
         ...
 
@@ -171,7 +171,7 @@ def certificate_of(transport: asyncio.BaseTransport, verifier: Verifier) -> Conn
     """Return the certificate of a TLS connection; ``None`` if the other side has shown none."""
     ssl_object: Any = transport.get_extra_info("ssl_object")
     raw = ssl_object.getpeercert(binary_form=True)
-    return ConnectionCertificate(verifier.verified(raw), verifier, ssl_object.context) if raw else None
+    return ConnectionCertificate(verifier.verify(raw), verifier, ssl_object.context) if raw else None
 
 
 class CertifiedConnections:
@@ -186,9 +186,7 @@ class CertifiedConnections:
         """Return the number of connections."""
         return len(self._open)
 
-    def opened(
-        self, connection: Hashable, certificate: ConnectionCertificate, end: Callable[[], None]
-    ) -> None:
+    def add(self, connection: Hashable, certificate: ConnectionCertificate, end: Callable[[], None]) -> None:
         """Note a new connection; ``end`` is called once its certificate no longer counts."""
         self._open[connection] = (certificate, end)
         self._due = min(self._due, certificate.verified.expires)
@@ -196,7 +194,7 @@ class CertifiedConnections:
         if not certificate.counts():
             self._end(connection)
 
-    def closed(self, connection: Hashable) -> None:
+    def forget(self, connection: Hashable) -> None:
         """Forget a connection."""
         self._open.pop(connection, None)
 

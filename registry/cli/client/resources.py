@@ -70,7 +70,7 @@ class VersionName(NamedTuple):
         return f"{self.subject}:{self.version}" if self.version else self.subject
 
 
-def quoted(name: str) -> str:
+def quote_segment(name: str) -> str:
     """Return a name as one segment of a path. Raises :class:`BadAddress`."""
     try:
         return _DOTS.get(name) or quote(name, safe="")
@@ -86,7 +86,7 @@ def context_prefix(context: str) -> str:
 
 def subject_path(subject: str) -> str:
     """Return the path of a subject."""
-    return f"/subjects/{quoted(subject)}"
+    return f"/subjects/{quote_segment(subject)}"
 
 
 def version_path(subject: str, version: int | str) -> str:
@@ -96,7 +96,7 @@ def version_path(subject: str, version: int | str) -> str:
 
 def scope_path(kind: str, subject: str) -> str:
     """Return the path of the config or mode of a subject, or of everything if ``subject`` is empty."""
-    return f"/{kind}/{quoted(subject)}" if subject else f"/{kind}"
+    return f"/{kind}/{quote_segment(subject)}" if subject else f"/{kind}"
 
 
 Config = dict[str, Any]

@@ -84,7 +84,7 @@ class Frame(NamedTuple):
     payload: bytes
 
 
-def framed(data: bytes, headers: Headers = (), *, key: bool = False) -> Frame:
+def split_frame(data: bytes, headers: Headers = (), *, key: bool = False) -> Frame:
     """Split a message into the name of its schema and its payload. Raises :class:`CannotDecode`.
 
     ``key``: the data is the key of its record, so the header for keys counts.

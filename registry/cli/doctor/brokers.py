@@ -171,7 +171,7 @@ async def _fence(settings: Settings, partition: Partition, cluster: Cluster) -> 
 
 
 async def _rights(settings: Settings, partition: Partition, cluster: Cluster) -> AsyncIterator[Finding]:
-    found, missing, unsaid = await permissions.permitted(partition), [], []
+    found, missing, unsaid = await permissions.read_permissions(partition), [], []
     on_topic = f"topic {settings.topic}"
     if cluster.partition is not None:
         for operation in (Operation.READ, Operation.WRITE):
@@ -254,7 +254,7 @@ async def examine_zookeeper(settings: Settings) -> AsyncIterator[Finding]:
     connection.start()
     try:
         async with asyncio.timeout(_ZOOKEEPER_TIMEOUT_S):
-            while not connection.connected:
+            while not connection.is_connected:
                 await changed.wait()
                 changed.clear()
         root = "" if settings.zookeeper_chroot.strip("/") else "/"

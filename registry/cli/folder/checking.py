@@ -16,8 +16,8 @@ from registry.domain.subject_patterns import Pattern
 
 from .contents import Contents, FolderError, Version
 from .memory_registry import MemoryRegistry
-from .plan import doomed, plan_for
-from .steps import REFUSED, Outcome, Plan, ordered
+from .plan import plan_for, subjects_to_prune
+from .steps import REFUSED, Outcome, Plan, order_versions
 
 # Rules that a folder is warned about unless it names others.
 WARNINGS: Final = ("pascal_case_types", "upper_case_symbols", "docs", "namespace")
@@ -42,7 +42,7 @@ class Linted:
     invalid: str = ""
 
     @property
-    def failed(self) -> bool:
+    def is_refused(self) -> bool:
         """True if the schema is refused."""
         return bool(self.errors or self.invalid)
 
@@ -68,7 +68,7 @@ def check_files(
         except RegistryError as error:
             raise FolderError(f"an earlier schema is not valid: {error.message}") from None
     last = earlier[-1] if earlier else Contents()
-    found = check(wanted, registry, level, doomed(wanted, last.versions, owned), targets)
+    found = check(wanted, registry, level, subjects_to_prune(wanted, last.versions, owned), targets)
     firsts: dict[str, str] = {}
     return replace(found, outcomes=[_complete(wanted, each, firsts) for each in found.outcomes])
 
@@ -120,10 +120,10 @@ def lint(wanted: Contents, rules: LintRules | Policies, registry: MemoryRegistry
     """
     numbers: dict[tuple[str, int], int] = {}
     found: list[Linted] = []
-    for place in ordered(wanted):
+    for place in order_versions(wanted):
         subject, position = place
         version = wanted.versions[subject][position]
-        command = registry.resolved(wanted, place, numbers).request(subject, force=True)
+        command = registry.resolve(wanted, place, numbers).request(subject, force=True)
         try:
             numbers[place] = registry.submit(command)["version"]
             if position != len(wanted.versions[subject]) - 1:

@@ -101,7 +101,7 @@ class Contents:
         scopes = [each for each in self.configs if each in found or Subject.parse(each).is_context]
         return Contents(versions, {scope: self.configs[scope] for scope in scopes}, {})
 
-    def renamed(self, former: str, subject: str) -> Contents:
+    def with_renamed(self, former: str, subject: str) -> Contents:
         """Return these contents with another name for a subject that no other one refers to."""
         versions = {subject if name == former else name: each for name, each in self.versions.items()}
         configs = {subject if name == former else name: each for name, each in self.configs.items()}

@@ -10,7 +10,7 @@ from registry.domain.errors import INCOMPATIBLE, RegistryError
 
 from .contents import Contents, Version
 from .memory_registry import MemoryRegistry
-from .steps import REFUSED, Outcome, Place, Plan, Problem, Sign, Step, ordered, registration
+from .steps import REFUSED, Outcome, Place, Plan, Problem, Sign, Step, order_versions, registration
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Planning:
         else:
             self.numbers[place] = outcome.number
 
-    def skipped(self, place: Place) -> Outcome | None:
+    def skip_outcome(self, place: Place) -> Outcome | None:
         """Return an outcome if the version at a place refers to one that is not registered."""
         version = self.version(place)
         for reference in version.references:
@@ -64,7 +64,7 @@ class Planning:
             return Outcome(place[0], version, "skipped", message=text, because=cause)
         return None
 
-    def rejected(self, subject: str, version: Version, message: str) -> Outcome:
+    def reject(self, subject: str, version: Version, message: str) -> Outcome:
         """Return the outcome of a version that is not valid, with the files of the names that it lacks."""
         lacking = version.lacking(message)
         firsts = [self.lacking.setdefault(name, subject) for name in lacking]
@@ -85,7 +85,7 @@ def import_versions(planning: Planning, unfinished: Collection[str] = ()) -> Non
 
     ``unfinished``: subjects of which an interrupted import left a part, which is not in use yet.
     """
-    order = ordered(planning.wanted)
+    order = order_versions(planning.wanted)
     missing = [place for place in order if _is_missing(planning, place)]
     _check_compatible(planning, missing, unfinished)
     _report_unclear_mode(planning)
@@ -94,7 +94,7 @@ def import_versions(planning: Planning, unfinished: Collection[str] = ()) -> Non
             _open(planning, place[0])
     for place in order:
         if place in missing:
-            planning.add(place, planning.skipped(place) or _plan_import(planning, place))
+            planning.add(place, planning.skip_outcome(place) or _plan_import(planning, place))
         else:
             version = planning.version(place)
             planning.add(place, Outcome(place[0], version, "unchanged", version.number))
@@ -130,7 +130,7 @@ def _is_missing(planning: Planning, place: Place) -> bool:
     if found.row.schema_id != version.schema_id:
         text = f"version {version.number} has the id {found.row.schema_id} already, not {version.schema_id}"
         planning.problem(subject, f"{text}: register it without its id")
-    elif not planning.registry.holds(found, planning.registry.resolved(planning.wanted, place, {})):
+    elif not planning.registry.holds(found, planning.registry.resolve(planning.wanted, place, {})):
         text = f"version {version.number} with the id {version.schema_id} is another schema"
         planning.problem(subject, f"{text}: register this one without its id")
     return found.row.deleted and not version.deleted
@@ -152,7 +152,7 @@ def _check_compatible(planning: Planning, missing: Iterable[Place], unfinished: 
         unused = subject in unfinished or planning.registry.latest(subject) is None
         if version.deleted or unused or planning.registry.mode_in_force(subject) == _IMPORT:
             continue
-        resolved = planning.registry.resolved(planning.wanted, place, planning.numbers)
+        resolved = planning.registry.resolve(planning.wanted, place, planning.numbers)
         try:
             result = planning.registry.explain(resolved.request(subject))
         except RegistryError:
@@ -166,12 +166,12 @@ def _check_compatible(planning: Planning, missing: Iterable[Place], unfinished: 
 def _plan_import(planning: Planning, place: Place) -> Outcome:
     subject, version = place[0], planning.version(place)
     first = planning.registry.latest(subject) is None
-    resolved = planning.registry.resolved(planning.wanted, place, planning.numbers)
+    resolved = planning.registry.resolve(planning.wanted, place, planning.numbers)
     command = resolved.request(subject, schema_id=version.schema_id, version=version.number)
     try:
         planning.registry.submit(command)
     except RegistryError as error:
-        return planning.rejected(subject, version, error.message)
+        return planning.reject(subject, version, error.message)
     planning.plan.steps.append(registration(subject, version, command, version.number))
     return Outcome(subject, version, "new" if first else "compatible", version.number)
 

@@ -97,7 +97,7 @@ class Layout:
         name = self._names[subject]
         return str(parent / f"{name}/{number}{extension}" if number else parent / f"{name}{extension}")
 
-    def replaced(self, written: Mapping[str, Collection[int]], paths: Collection[str]) -> list[str]:
+    def replaced_files(self, written: Mapping[str, Collection[int]], paths: Collection[str]) -> list[str]:
         """Return the files of versions that were written to other paths."""
         return [
             path

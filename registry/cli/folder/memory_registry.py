@@ -31,7 +31,7 @@ from registry.domain.schemas.lint import Finding
 from registry.domain.subject_patterns import parse_pattern
 
 from .contents import Contents, FolderError, Version
-from .steps import Place, ordered
+from .steps import Place, order_versions
 
 # In front of the text in a row.
 _SCHEMA: Final = b',"schema":'
@@ -86,11 +86,11 @@ class MemoryRegistry:
         Raises ``RegistryError`` for an invalid schema and :class:`.contents.FolderError` for a cycle.
         """
         numbers: dict[Place, int] = {}
-        for place in ordered(contents):
-            version = self.resolved(contents, place, numbers)
+        for place in order_versions(contents):
+            version = self.resolve(contents, place, numbers)
             numbers[place] = self.submit(version.request(place[0], force=True))["version"]
 
-    def resolved(self, contents: Contents, place: Place, numbers: Mapping[Place, int]) -> Version:
+    def resolve(self, contents: Contents, place: Place, numbers: Mapping[Place, int]) -> Version:
         """Return a version with the numbers that its references have in this registry.
 
         ``numbers``: those of the versions of ``contents`` that are here. A reference to another version of
@@ -116,7 +116,7 @@ class MemoryRegistry:
 
     def decide(self, command: Command) -> Decision:
         """Return what the registry would do. Raises ``RegistryError``."""
-        saved = self._ids.saved()
+        saved = self._ids.save()
         try:
             return self._parser.run(
                 decide(self._view, command, self._ids, self._defaults, self._parser.memory)
@@ -175,7 +175,7 @@ class MemoryRegistry:
 
     def version(self, subject: str, number: int) -> Registered | None:
         """Return a version, soft-deleted or not."""
-        return versions.named(self._view, Subject.parse(subject), number)
+        return versions.version_numbered(self._view, Subject.parse(subject), number)
 
     def referrers(self, subject: str) -> list[str]:
         """Return the live versions of other subjects that refer to a subject, as texts."""

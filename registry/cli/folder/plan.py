@@ -15,7 +15,7 @@ from registry.domain.subject_patterns import Pattern
 from .contents import Contents, Version
 from .importing import Planning, import_versions
 from .memory_registry import MemoryRegistry
-from .steps import Outcome, Place, Plan, ordered, registration
+from .steps import Outcome, Place, Plan, order_versions, registration
 
 # Members of configs that are shown under the names of ``PUT /config``.
 _SHOWN_AS: Final = {"compatibilityLevel": "compatibility"}
@@ -38,11 +38,11 @@ def plan(
     """
     registry = MemoryRegistry()
     registry.load(present)
-    gone = doomed(wanted, present.versions, prune)
+    gone = subjects_to_prune(wanted, present.versions, prune)
     return plan_for(wanted, registry, prune=gone, keep_ids=keep_ids, unfinished=unfinished)
 
 
-def doomed(wanted: Contents, subjects: Iterable[str], owned: Sequence[Pattern]) -> list[str]:
+def subjects_to_prune(wanted: Contents, subjects: Iterable[str], owned: Sequence[Pattern]) -> list[str]:
     """Return the subjects that the patterns ``owned`` cover and that ``wanted`` lacks."""
     return [
         subject
@@ -128,10 +128,10 @@ def _scope(scope: str) -> str:
 
 def _register(planning: Planning) -> None:
     """Register versions, each compared with those before it."""
-    for place in ordered(planning.wanted):
+    for place in order_versions(planning.wanted):
         version = planning.version(place)
         if not version.deleted:
-            planning.add(place, planning.skipped(place) or _plan_registration(planning, place, version))
+            planning.add(place, planning.skip_outcome(place) or _plan_registration(planning, place, version))
     for subject, versions in planning.wanted.versions.items():
         number = planning.numbers.get((subject, len(versions) - 1))
         latest = planning.registry.latest(subject)
@@ -144,7 +144,7 @@ def _register(planning: Planning) -> None:
 
 def _plan_registration(planning: Planning, place: Place, version: Version) -> Outcome:
     subject, registry = place[0], planning.registry
-    command = registry.resolved(planning.wanted, place, planning.numbers).request(subject)
+    command = registry.resolve(planning.wanted, place, planning.numbers).request(subject)
     first = registry.latest(subject) is None
     try:
         decision = registry.decide(command)
@@ -160,7 +160,7 @@ def _plan_registration(planning: Planning, place: Place, version: Version) -> Ou
 
 def _refusal(planning: Planning, version: Version, command: Register, error: RegistryError) -> Outcome:
     if error.code != INCOMPATIBLE.code:
-        return planning.rejected(command.subject, version, error.message)
+        return planning.reject(command.subject, version, error.message)
     result = planning.registry.explain(command)
     return Outcome(command.subject, version, "incompatible", message=error.message, result=result)
 

@@ -24,7 +24,7 @@ from .steps import Place
 _NO_LINKS: Final = Links("", (), ())
 
 
-def linked(contents: Contents, inferred: Collection[Place]) -> Contents:
+def link_references(contents: Contents, inferred: Collection[Place]) -> Contents:
     """Return contents whose versions at the places ``inferred`` have the references that they need.
 
     A version that uses a name to which no reference leads says where that name is (``Version.missing``).
@@ -183,7 +183,7 @@ def read(tree: Tree, manifest: Manifest | None = None) -> Contents:
         for subject, found in files.items()
     }
     contents = Contents(versions, manifest.configs, manifest.modes)
-    return linked(contents, [*_unspoken(files, manifest)])
+    return link_references(contents, [*_unspoken(files, manifest)])
 
 
 def _unspoken(files: _Files, manifest: Manifest) -> Iterator[Place]:
@@ -256,7 +256,7 @@ def _version(tree: Tree, path: str, number: int, entry: SubjectEntry) -> Version
     if schema_type is None:
         raise FolderError(f"{path}: cannot determine the type of the schema; add schemaType in {MANIFEST}")
     return Version(
-        text=decoded(path, tree[path]),
+        text=decode_text(path, tree[path]),
         schema_type=schema_type,
         number=number,
         references=(own.references if own.references is not None else common.references) or (),
@@ -268,7 +268,7 @@ def _version(tree: Tree, path: str, number: int, entry: SubjectEntry) -> Version
     )
 
 
-def decoded(path: str, raw: bytes) -> str:
+def decode_text(path: str, raw: bytes) -> str:
     """Return the text of a file. Raises :class:`.contents.FolderError` if it is not UTF-8."""
     try:
         return raw.decode("utf-8-sig")

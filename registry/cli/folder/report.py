@@ -35,7 +35,7 @@ def verdict_lines(plan: Plan, *, details: bool = False) -> Iterator[str]:
         if step.sign == "-":
             yield f"- {step.shows}"
     yield from _problem_lines(plan)
-    refused, checked = len(plan.refused), len(plan.outcomes)
+    refused, checked = len(plan.refused_outcomes), len(plan.outcomes)
     schemas = f"{checked} {'schema' if checked == 1 else 'schemas'}"
     yield f"{refused} of {schemas} refused" if refused else f"{schemas} accepted"
     if plan.problems:
@@ -109,7 +109,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
 def plan_lines(plan: Plan) -> Iterator[str]:
     """Yield the steps like a diff; before them, what would be refused."""
     more = _consequences(plan)
-    for each in plan.refused:
+    for each in plan.refused_outcomes:
         if each.because:
             continue
         yield f"! {_place(each.subject, each.version.origin)}: {_describe(each)}"
@@ -131,7 +131,7 @@ def plan_json(plan: Plan, done: int) -> dict[str, Any]:
 def plan_annotations(plan: Plan, folder: PurePath) -> Iterator[str]:
     """Yield an annotation of GitHub for each cause of refusals; ``folder``: in the repository."""
     more = _consequences(plan)
-    for each in plan.refused:
+    for each in plan.refused_outcomes:
         if each.because:
             continue
         changes = [] if each.result is None else each.result.changes
@@ -175,7 +175,7 @@ def lint_json(found: Iterable[Linted]) -> dict[str, Any]:
         }
         for each in found
     ]
-    return {"accepted": not any(each.failed for each in found), "schemas": schemas}
+    return {"accepted": not any(each.is_refused for each in found), "schemas": schemas}
 
 
 def lint_annotations(found: Iterable[Linted], folder: PurePath) -> Iterator[str]:

@@ -16,7 +16,7 @@ from .contents import Contents, FolderError, Version
 Place = tuple[str, int]
 
 
-def ordered(contents: Contents) -> list[Place]:
+def order_versions(contents: Contents) -> list[Place]:
     """Return the places of all versions, each after those that it refers to and earlier ones of its subject.
 
     Raises :class:`.contents.FolderError` if references form a cycle.
@@ -107,14 +107,14 @@ class Plan:
     former_modes: dict[str, str | None] = field(default_factory=dict)
 
     @property
-    def refused(self) -> list[Outcome]:
+    def refused_outcomes(self) -> list[Outcome]:
         """The versions that the registry would refuse."""
         return [each for each in self.outcomes if each.verdict in REFUSED]
 
     @property
     def possible(self) -> bool:
         """True if no step would be refused."""
-        return not self.problems and not self.refused
+        return not self.problems and not self.refused_outcomes
 
 
 def registration(subject: str, version: Version, command: Register, number: int) -> Step:

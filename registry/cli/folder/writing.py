@@ -56,7 +56,7 @@ def files_of(
     written: dict[str, list[int]] = {}
     for subject, version in contents:
         written.setdefault(subject, []).append(version.number)
-    replaced = Layout(present, written).replaced(written, tree)
+    replaced = Layout(present, written).replaced_files(written, tree)
     if whole:
         replaced = [version.origin for _, version in present if version.origin not in tree]
     keep_manifest(tree, contents, before.get(MANIFEST, b""), whole=whole)

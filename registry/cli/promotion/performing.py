@@ -75,7 +75,7 @@ class ImportJournal:
         return self._notes.former_modes
 
     @property
-    def unfinished(self) -> Collection[str]:
+    def unfinished_subjects(self) -> Collection[str]:
         """The subjects of which an interrupted import left a part."""
         return self._notes.unfinished
 

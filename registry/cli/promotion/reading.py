@@ -203,7 +203,7 @@ class RegistryReader:
             return [(subject, self._latest[subject])]
         return self.all_places(subject, deleted=False)[-1:]
 
-    def configured(self, scopes: Collection[str]) -> Contents:
+    def read_scopes(self, scopes: Collection[str]) -> Contents:
         """Return the configs and modes of exactly these scopes."""
         configs = {
             scope: {key: each for key, each in config.items() if each is not None}
@@ -218,7 +218,7 @@ class RegistryReader:
 
     def _read_stored(self, kind: str, scopes: Collection[str]) -> dict[str, Any]:
         """Return the configs or modes that there are; many by the list, if the client may read that."""
-        listed = RegistryStreams(self._client).listed(kind) if len(scopes) > _MANY else None
+        listed = RegistryStreams(self._client).list_scopes(kind) if len(scopes) > _MANY else None
         if listed is not None:
             everything = {scope.qualified: stored for scope, stored in listed}
             return {scope: everything[scope] for scope in scopes if scope in everything}

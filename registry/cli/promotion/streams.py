@@ -83,10 +83,10 @@ class RegistryStreams:
         return self._read_stored("mode")
 
     def _read_stored(self, kind: str) -> Iterator[tuple[Subject, dict[str, Any]]]:
-        listed = self.listed(kind)
+        listed = self.list_scopes(kind)
         return self._of_each_scope(kind) if listed is None else iter(listed)
 
-    def listed(self, kind: str) -> list[tuple[Subject, dict[str, Any]]] | None:
+    def list_scopes(self, kind: str) -> list[tuple[Subject, dict[str, Any]]] | None:
         """Return the list of all configs or modes, which only Registrar has, for administrators."""
         try:
             found = [msgspec.convert(each, _Stored) for each in self._client.pages(f"/admin/{kind}s")]

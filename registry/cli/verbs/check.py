@@ -117,7 +117,7 @@ def _run_check(
 ) -> Plan:
     from registry.cli.folder import checking  # noqa: PLC0415 - as above
     from registry.cli.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
-    from registry.cli.folder.plan import doomed  # noqa: PLC0415
+    from registry.cli.folder.plan import subjects_to_prune  # noqa: PLC0415
     from registry.cli.promotion.reading import RegistryReader  # noqa: PLC0415
     from registry.cli.verbs.plans import present_for  # noqa: PLC0415
 
@@ -144,7 +144,7 @@ def _run_check(
         registry = MemoryRegistry()
         present = present_for(RegistryReader(client), wanted, owned, about=owned)
         registry.load(present)
-    gone = doomed(wanted, present.versions, owned)
+    gone = subjects_to_prune(wanted, present.versions, owned)
     return found.about(checking.check(wanted, registry, level, gone, targets))
 
 
@@ -205,7 +205,7 @@ def lint(
         print_lines(
             report.lint_annotations(found, folder_of(path)) if form == "github" else report.lint_lines(found)
         )
-    return REFUSED if any(each.failed for each in found) else OK
+    return REFUSED if any(each.is_refused for each in found) else OK
 
 
 def _rules(rules: str | None, warn: str | None, manifest: Manifest) -> LintRules:
@@ -224,11 +224,11 @@ def _rules(rules: str | None, warn: str | None, manifest: Manifest) -> LintRules
 
 
 def _policies(path: Path) -> Any:
-    from registry.cli.folder.reading import decoded  # noqa: PLC0415
+    from registry.cli.folder.reading import decode_text  # noqa: PLC0415
     from registry.cli.folder.trees import file_on_disk  # noqa: PLC0415
     from registry.domain.policies import PolicyError, parse  # noqa: PLC0415 - as above
 
     try:
-        return parse(decoded(str(path), file_on_disk(path)))
+        return parse(decode_text(str(path), file_on_disk(path)))
     except PolicyError as error:
         raise Failure(f"{path}: {error}") from None

@@ -9,7 +9,7 @@ import msgspec
 
 from registry.cli.client.client import RegistryClient
 from registry.cli.client.resources import ErrorAnswer, Schema, context_prefix, version_path
-from registry.cli.decoding.frame import CannotDecode, Headers, Options, SchemaName, framed
+from registry.cli.decoding.frame import CannotDecode, Headers, Options, SchemaName, split_frame
 from registry.cli.decoding.message import Answer, MessageDecoder, writer_schema
 from registry.domain.model import DEFAULT_TYPE
 
@@ -37,7 +37,7 @@ class SchemasById:
         member = "key" if key else "value"
         if data is None:
             return (_details(about, {}, member, "null", ()) if with_details else "null"), ()
-        frame = framed(data, headers, key=key)
+        frame = split_frame(data, headers, key=key)
         decoder, schema = self._decoder(frame.schema)
         found = decoder.decode(frame)
         if with_details:

@@ -17,7 +17,7 @@ from registry.cli.client.resources import (
     ErrorAnswer,
     History,
     Unreachable,
-    quoted,
+    quote_segment,
     subject_path,
 )
 from registry.cli.output import (
@@ -213,7 +213,7 @@ def _test(registry: RegistryClient, *, name: str, as_json: bool) -> int:
 
 
 def _path(name: str) -> str:
-    return f"{_WEBHOOKS}/{quoted(name)}"
+    return f"{_WEBHOOKS}/{quote_segment(name)}"
 
 
 def _member(column: str) -> str:

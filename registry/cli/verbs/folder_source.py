@@ -23,7 +23,7 @@ from registry.domain.model import Subject
 
 
 @contextmanager
-def opened(connection: Connection, source: str, side: str = "") -> Iterator[RegistryStreams | str]:
+def open_source(connection: Connection, source: str, side: str = "") -> Iterator[RegistryStreams | str]:
     """Open the registry at ``source``, for a ``with`` block; yield the name of a snapshot as it is.
 
     ``side``: :data:`registry.cli.client.addresses.FROM` or ``TO`` if the command may name two registries.
@@ -183,5 +183,5 @@ def _part(tree: Tree, inside: str, subject: str, part: Collection[str] = ()) -> 
     found, renamed = contents.with_referenced(names), ""
     if subject and len(names) == 1:
         renamed = Subject.parse(subject).qualified
-        found = found.renamed(next(iter(names)), renamed)
+        found = found.with_renamed(next(iter(names)), renamed)
     return Source(found, manifest, tuple(names), renamed)

@@ -16,7 +16,7 @@ from registry.cli.client.client import RegistryClient
 from registry.cli.client.resources import ErrorAnswer, RegistryError
 from registry.cli.folder import report
 from registry.cli.folder.contents import Contents, FolderError
-from registry.cli.folder.plan import doomed, plan
+from registry.cli.folder.plan import plan, subjects_to_prune
 from registry.cli.folder.steps import Plan
 from registry.cli.output import DRIFT, FAILED, OK, REFUSED, Failure, note, print_json, print_lines, progress
 from registry.cli.promotion.performing import ImportJournal, JournalError, PlanOutdated, open_journal, perform
@@ -46,13 +46,13 @@ def present_for(
     for user, version in wanted:
         subjects |= {wanted.target(each, user)[0] for each in version.references}
     places = [place for each in sorted(subjects) for place in reader.all_places(each)]
-    for subject in doomed(wanted, reader.subjects(owned), owned):
+    for subject in subjects_to_prune(wanted, reader.subjects(owned), owned):
         # Also what no pattern covers may forbid a deletion.
         places += [place for place in reader.referrers(subject) if place not in places]
     if keep_ids:
         places += _holders(reader, wanted, set(places))
     found = reader.contents(places)
-    configured = reader.configured(_scopes(subjects, wanted))
+    configured = reader.read_scopes(_scopes(subjects, wanted))
     return Contents(found.versions, configured.configs, configured.modes)
 
 
@@ -98,7 +98,7 @@ def wanted_of(
         return found
     contexts = {Subject(Subject.parse(each).context, "").qualified for each in subjects}
     covered = [each for each in contexts if any(one.covers(Subject.parse(each)) for one in patterns)]
-    configured = reader.configured(sorted({*subjects, *covered}))
+    configured = reader.read_scopes(sorted({*subjects, *covered}))
     modes = {scope: mode for scope, mode in configured.modes.items() if scope or mode != "READWRITE"}
     return Contents(found.versions, configured.configs, modes)
 
@@ -177,7 +177,7 @@ def sync_registry(
         unfinished: Collection[str] = ()
         if journal:
             present = present.with_modes(journal.former_modes)
-            unfinished = journal.unfinished
+            unfinished = journal.unfinished_subjects
         planned = plan(wanted, present, prune=owned, keep_ids=options.keep_ids, unfinished=unfinished)
         for text in reader.warnings:
             note(text)

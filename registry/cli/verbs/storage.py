@@ -120,10 +120,10 @@ def _diff(connection: Connection, loaded: Loaded, *, before: str, after: str, **
     """
     from registry.cli.client.addresses import FROM, TO  # noqa: PLC0415 - the help needs no client
 
-    from .folder_source import is_url, opened  # noqa: PLC0415
+    from .folder_source import is_url, open_source  # noqa: PLC0415
 
     sides = (FROM, TO) if is_url(before) and is_url(after) else ("", "")
-    with opened(connection, before, sides[0]) as old, opened(connection, after, sides[1]) as new:
+    with open_source(connection, before, sides[0]) as old, open_source(connection, after, sides[1]) as new:
         return run_command("diff", loaded, {**options, "before": old, "after": new})
 
 
@@ -171,9 +171,9 @@ SOURCE is a snapshot, by {SNAPSHOT}; or {REGISTRY}.
 @with_connection(url=False)
 def duplicates(connection: Connection, loaded: Loaded, *, source: str, **options: Any) -> int:
     """Run the verb."""
-    from .folder_source import opened  # noqa: PLC0415 - the help needs no client
+    from .folder_source import open_source  # noqa: PLC0415 - the help needs no client
 
-    with opened(connection, source) as content:
+    with open_source(connection, source) as content:
         return run_command("duplicates", loaded, {**options, "source": content})
 
 

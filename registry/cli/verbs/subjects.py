@@ -16,7 +16,7 @@ from registry.cli.client.resources import (
     Version,
     VersionName,
     context_prefix,
-    quoted,
+    quote_segment,
     version_path,
 )
 from registry.cli.output import OK, json_option, print_json, print_lines, print_styled, print_table
@@ -96,7 +96,7 @@ def show(
         raise click.UsageError(
             "--at-offset and --at-time belong to SUBJECT[:VERSION]", click.get_current_context()
         )
-    path = f"/schemas/ids/{schema_id}" if schema_id is not None else f"/schemas/guids/{quoted(guid)}"
+    path = f"/schemas/ids/{schema_id}" if schema_id is not None else f"/schemas/guids/{quote_segment(guid)}"
     if name:
         wanted = VersionName.parse(name)
         path = version_path(wanted.subject, wanted.version or LATEST)

@@ -61,7 +61,7 @@ def check(
     return _Check(view, memory, content, config, defaults, targets=targets).reasons(earlier)
 
 
-def explained(
+def explain_check(
     view: View,
     memory: SchemaMemory,
     content: Content,
@@ -256,7 +256,7 @@ class _Check:
             found = yield from self._ask(ways, old)
         except InvalidSchema as error:
             text = f"Unexpected exception during compatibility check: {error}"
-            self._report(results.unexpected(text), None, old, self._shows(old))
+            self._report(results.unexpected_change(text), None, old, self._shows(old))
             return [Reason(text, self._shows(old)), *_what_failed(old)]
         messages = [each for way in found for each in way]
         if not messages:

@@ -63,7 +63,7 @@ def _explain(view: View, request: ExplainRequest, *, lines: bool) -> Querying[Ex
         found = yield from _compare(old.source, new.source, request.policy, lines=lines)
     except InvalidSchema as error:
         text = f"Unexpected exception during compatibility check: {error}"
-        found = {way: [results.unexpected(text)] for way in _WAYS}
+        found = {way: [results.unexpected_change(text)] for way in _WAYS}
     except Exhausted:
         raise errors.UNPROCESSABLE(_TOO_LONG) from None
     try:

@@ -137,7 +137,7 @@ def other_type(old: str, new: str) -> Change:
     return _refusal("SCHEMA_TYPE_CHANGED", "", OTHER_TYPE, fix, old, new)
 
 
-def unexpected(message: str) -> Change:
+def unexpected_change(message: str) -> Change:
     """Return the change for a comparison that ended without a result."""
     fix = "correct the invalid schema, or set the level to NONE for this registration"
     return _refusal("UNEXPECTED_EXCEPTION", "", message, fix)

@@ -27,7 +27,7 @@ from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import View
 
 from . import results
-from .checks import check, explained, known_to_pass
+from .checks import check, explain_check, known_to_pass
 from .results import CompatibilityResult, MayRead
 
 
@@ -93,13 +93,13 @@ def explain(
     earlier = _earlier(view, subject, number)
     config, content = yield from _read(view, subject, request, defaults, level)
     how: dict[str, Any] = {"targets": targets, "lines": lines, "may_read": may_read}
-    return (yield from explained(view, memory, content, earlier, config, defaults, **how))
+    return (yield from explain_check(view, memory, content, earlier, config, defaults, **how))
 
 
 def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Registered]:
     if number is None:
         return versions.versions(view, subject, newest_first=True)
-    found = versions.named(view, subject, number)
+    found = versions.version_numbered(view, subject, number)
     if found is not None and not found.row.deleted:
         return [found]
     if number == LATEST:

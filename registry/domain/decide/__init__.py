@@ -27,7 +27,13 @@ from registry.domain.model import TOP, Subject
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.principal import CheckedNames
-from registry.domain.queries.scope import ConfiguredSubject, Defaults, aliased, configured, resolved
+from registry.domain.queries.scope import (
+    ConfiguredSubject,
+    Defaults,
+    resolve_alias,
+    resolve_configured,
+    with_own_config,
+)
 from registry.domain.rows.view import View
 
 from .association_batches import decide_associations
@@ -75,7 +81,7 @@ def decide(
             return (yield from register(view, place, command, ids, defaults, memory))
         case TagVersion():
             tagged = yield from registration(view, command)
-            place = configured(view, Subject.parse(tagged.subject))
+            place = with_own_config(view, Subject.parse(tagged.subject))
             return (yield from register(view, place, tagged, ids, defaults, memory, force_new=True))
         case DeleteVersion():
             place, command = _place(view, command, defaults)
@@ -103,7 +109,7 @@ def decide(
             return decide_webhook(view, command)
 
 
-def repeated(
+def repeat_reply(
     view: View, command: Command, brief: bytes, checked: CheckedNames | None = None
 ) -> Querying[bytes]:
     """Return the reply to a command that was executed before with a decision of this ``brief``.
@@ -113,7 +119,7 @@ def repeated(
     if isinstance(command, TagVersion):
         subject, shown = Subject.parse(command.subject), ""
     elif isinstance(command, Register):
-        subject, shown = aliased(view, Subject.parse(command.subject)), command.format
+        subject, shown = resolve_alias(view, Subject.parse(command.subject)), command.format
     else:
         return brief
     if checked is not None and not checked.cover(_OPERATIONS[Register], subject.qualified):
@@ -127,7 +133,7 @@ def _place(view: View, command: _T, defaults: Defaults) -> tuple[ConfiguredSubje
     The reader may not have known that alias yet.
     """
     asked = Subject.parse(command.subject)
-    place = resolved(view, asked)
+    place = resolve_configured(view, asked)
     if place.subject != asked:
         command = msgspec.structs.replace(command, subject=place.subject.qualified)
     if defaults.checked is not None:

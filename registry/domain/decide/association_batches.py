@@ -32,7 +32,7 @@ from registry.domain.queries.associations import ONE_RESOURCE, AssociationRules,
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
 
-from .association_checks import CREATE, DELETE, UPSERT, check_types, checked
+from .association_checks import CREATE, DELETE, UPSERT, check_request, check_types
 from .decision import Decision, Draft
 from .ids import Ids
 from .resource_associations import put, remove
@@ -49,7 +49,7 @@ def decide_associations(
     memory: SchemaMemory,
 ) -> Querying[Decision]:
     """Decide a command about associations; ``ids`` as in :func:`.decide`."""
-    draft, saved, stands = Draft(view, ids, defaults, memory), ids.saved(), False
+    draft, saved, stands = Draft(view, ids, defaults, memory), ids.save(), False
     try:
         decision = yield from _decide(draft, command)
         stands = not command.dry_run
@@ -74,7 +74,9 @@ def _associate(draft: Draft, command: Associate) -> Querying[dict[str, Any]]:
     op = CREATE if command.create else UPSERT
     wanted = [msgspec.structs.replace(each, op=op) for each in command.request.associations]
     request = msgspec.structs.replace(command.request, associations=wanted)
-    request = checked(request, command.context, draft.defaults.association_rules, dry_run=command.dry_run)
+    request = check_request(
+        request, command.context, draft.defaults.association_rules, dry_run=command.dry_run
+    )
     written = yield from put(draft, request)
     infos = [
         entities.info(step.association, draft.defaults.association_rules, step.schema) for step in written
@@ -85,7 +87,7 @@ def _associate(draft: Draft, command: Associate) -> Querying[dict[str, Any]]:
 def _dissociate(draft: Draft, command: Dissociate) -> Decision:
     """Remove associations of a resource. Raises 40410, and as :func:`.resource_associations.remove` does."""
     wanted = Filter(command.resource_type, tuple(command.association_types))
-    found = wanted.chosen(associations.of_resource_id(draft.view, command.resource_id))
+    found = wanted.select(associations.of_resource_id(draft.view, command.resource_id))
     if not found:
         raise ASSOCIATION_NOT_FOUND(command.resource_id)
     remove(draft, found, cascade=command.cascade)
@@ -109,7 +111,7 @@ def _result(draft: Draft, command: ChangeAssociations, request: ResourceRequest)
     schemas: _Schemas = {}
     rules = draft.defaults.association_rules
     try:
-        request = checked(request, command.context, rules, dry_run=command.dry_run)
+        request = check_request(request, command.context, rules, dry_run=command.dry_run)
         if rules.batch_in_runs:
             check_types(request.associations)
         runs = [
@@ -149,7 +151,7 @@ def _run(draft: Draft, request: ResourceRequest, *, dry_run: bool) -> Querying[_
 
     In a dry run each operation sees the stored state, without those before it.
     """
-    step, saved, stands = draft.step(), draft.ids.saved(), False
+    step, saved, stands = draft.step(), draft.ids.save(), False
     try:
         if request.associations[0].op == DELETE:
             schemas = _remove(step, request)

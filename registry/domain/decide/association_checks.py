@@ -36,7 +36,7 @@ NAME_MAX = 256
 _EMPTY = "cannot be null or empty"
 
 
-def checked(
+def check_request(
     request: ResourceRequest, context: str, rules: AssociationRules, *, dry_run: bool
 ) -> ResourceRequest:
     """Return the request with qualified subjects and the defaults that do not depend on stored data."""
@@ -76,7 +76,7 @@ def check_placed(request: ResourceRequest, wanted: AssociationRequest) -> None:
         raise ASSOCIATION_INVALID("subject", f"WEAK associations cannot use subject '{own}'")
 
 
-def filled(request: ResourceRequest, wanted: AssociationRequest) -> AssociationRequest:
+def fill_subject(request: ResourceRequest, wanted: AssociationRequest) -> AssociationRequest:
     """Return a new association with its subject; weak ones must name it."""
     if wanted.subject is not None:
         return wanted
@@ -132,7 +132,7 @@ def _check_association(
     wanted = replace(wanted, association_type=kind)
     check_lifecycle(wanted, rules)
     if wanted.op == CREATE:
-        wanted = filled(request, wanted)
+        wanted = fill_subject(request, wanted)
         check_placed(request, wanted)
     return wanted
 

@@ -32,7 +32,7 @@ class Decision(NamedTuple):
     entries: list[Entry]
     # JSON; empty if the answer has no body.
     reply: bytes
-    # The summary from which :func:`.repeated` restores the reply; ``None``: the reply itself.
+    # The summary from which :func:`.repeat_reply` restores the reply; ``None``: the reply itself.
     brief: bytes | None = None
 
 

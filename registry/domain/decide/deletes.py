@@ -54,7 +54,7 @@ def delete_version(view: View, subject: Subject, command: DeleteVersion) -> Deci
 
 
 def _version(view: View, subject: Subject, number: int) -> Registered:
-    found = versions.named(view, subject, number)
+    found = versions.version_numbered(view, subject, number)
     if found is None:
         if versions.exists(view, subject, deleted=True):
             raise errors.VERSION_NOT_FOUND(number)
@@ -124,7 +124,7 @@ def release_ids(view: View, command: ReleaseIds, ids: Ids) -> Decision:
     if used is not None and used <= freed.last:
         raise ID_IN_USE(*freed, shown_context(context), used)
     before = id_space(view, context)
-    grant = ids.released(context, before, freed)
+    grant = ids.release(context, before, freed)
     ids.take(grant)
-    reply = msgspec.json.encode(id_usage(view, context, before.released(freed)))
+    reply = msgspec.json.encode(id_usage(view, context, before.with_released(freed)))
     return Decision(grant.entries, reply)

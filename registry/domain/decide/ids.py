@@ -77,7 +77,7 @@ class Ids:
             return self._grant_above(context, schema_id, space, IdRange(schema_id, schema_id - 1))
         return self._from_free_range(view, context, space)
 
-    def imported(self, view: View, context: str, schema_id: int, *, far: bool = True) -> Grant:
+    def import_id(self, view: View, context: str, schema_id: int, *, far: bool = True) -> Grant:
         """Return an id that the client brought. If it is above all others, the next one will be above it.
 
         ``far``: whether it may leave more than :data:`FAR` free ids below itself; otherwise raises 40382.
@@ -100,13 +100,13 @@ class Ids:
         taken = IdRange(max(free.first, block), min(free.last, block + BLOCK - 1))
         return Grant(schema_id, reservations(context, space, space.without(taken)), context, span)
 
-    def released(self, context: str, space: IdSpace, freed: IdRange) -> Grant:
+    def release(self, context: str, space: IdSpace, freed: IdRange) -> Grant:
         """Return the records that make reserved ids free again; ``space``: the reserved ids of the context.
 
         The next id is taken from a new reservation, because the current one may include ids of ``freed``.
         """
         nothing_left = Span(1, 0, self._batch)
-        return Grant(0, reservations(context, space, space.released(freed)), context, nothing_left)
+        return Grant(0, reservations(context, space, space.with_released(freed)), context, nothing_left)
 
     def _grant_above(self, context: str, schema_id: int, space: IdSpace, skipped: IdRange) -> Grant:
         """Grant an id above all reserved ones; the ids of ``skipped``, below it, were never reserved."""
@@ -116,7 +116,7 @@ class Ids:
             upto = schema_id
         if not can_have_free_ranges(context):
             skipped = IdRange(schema_id, schema_id - 1)
-        entries = reservations(context, space, space.extended(upto, skipped))
+        entries = reservations(context, space, space.with_taken(upto, skipped))
         return Grant(schema_id, entries, context, self._grow(schema_id, upto, batch))
 
     def _from_free_range(self, view: View, context: str, space: IdSpace) -> Grant:
@@ -137,7 +137,7 @@ class Ids:
         """Use a grant, because its decision stands."""
         self._spans[grant.context] = grant.span
 
-    def saved(self) -> dict[str, Span]:
+    def save(self) -> dict[str, Span]:
         """Return the current spans, for :meth:`restore`."""
         return self._spans.copy()
 

@@ -17,7 +17,7 @@ from registry.domain.lookup import find, registration
 from registry.domain.lookup.equivalents import candidates
 from registry.domain.lookup.metadata import (
     VERSION_PROPERTY,
-    inherited,
+    merge_inherited,
     property_of,
     tidy_metadata,
     tidy_rules,
@@ -28,7 +28,7 @@ from registry.domain.model import VERSION_MAX, Metadata, RuleSet, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
-from registry.domain.parsing.stored import formatted
+from registry.domain.parsing.stored import format_version
 from registry.domain.policies import Policy
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
@@ -164,21 +164,15 @@ class _Registration(NamedTuple):
             wanted = yield from registration.read(
                 self.view, self.subject, request, new=False, normalize=False
             )
-        if self.takes_ids or (
-            latest is None
-            and wanted.metadata is None
-            and wanted.rules is None
-            and self.command.version == 0
-            and not self.config.adds
-        ):
+        if self.takes_ids:
             return wanted
         earlier: tuple[Metadata | None, RuleSet | None] = (None, None)
         if latest is not None:
             earlier = (entities.metadata(latest.row), entities.rule_set(latest.row))
-        meta, rules = inherited(self.config, (wanted.metadata, wanted.rules), earlier)
+        meta, rules = merge_inherited(self.config, (wanted.metadata, wanted.rules), earlier)
         if self.command.version != 0 or property_of(meta, VERSION_PROPERTY) is not None:
             meta = with_version(meta, self.next_version())
-        return wanted.given(meta, rules)
+        return wanted.with_metadata(meta, rules)
 
     def next_version(self) -> int:
         """Return the number above the highest version, counting soft-deleted ones."""
@@ -192,8 +186,8 @@ class _Registration(NamedTuple):
         schema_id = self._id_of_content(content, own)
         found = None if sought else (yield from self._find_existing(content, own, schema_id))
         if found is not None:
-            row = yield from formatted(self.view, found, self.command.format)
-            return Decision([], entities.registered(row, found.version))
+            row = yield from format_version(self.view, found, self.command.format)
+            return Decision([], entities.registration_response(row, found.version))
         if not self.takes_ids:  # imports have no policy, and nothing is compared
             policy = self.defaults.policies.policy(self.subject, self.defaults.principal, self.defaults.kind)
             yield from self._check_policy(content, policy)
@@ -292,4 +286,4 @@ class _Registration(NamedTuple):
                 label = context_label(self.subject)
                 refusal = f"Overwrite new schema with id {schema_id} in context {label} is not permitted."
                 raise errors.NOT_PERMITTED(refusal)
-        return ids.imported(self.view, context, schema_id, far=self.command.far_ids)
+        return ids.import_id(self.view, context, schema_id, far=self.command.far_ids)

@@ -19,7 +19,7 @@ from registry.domain.model import Subject
 from registry.domain.parsing.querying import Querying, together
 from registry.domain.queries import associations, versions
 from registry.domain.queries.associations import STRONG, WEAK, Association
-from registry.domain.queries.scope import aliased, configured
+from registry.domain.queries.scope import resolve_alias, with_own_config
 from registry.domain.rows.view import View
 
 from .association_checks import (
@@ -35,7 +35,7 @@ from .association_checks import (
     check_unreferenced,
     check_writable,
     default_subject,
-    filled,
+    fill_subject,
     implied_frozen,
     imports,
     weak_with_schema,
@@ -53,7 +53,7 @@ _STRONG_IN_UPSERT = (
 )
 
 
-def created(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> Querying[Step]:
+def create_step(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> Querying[Step]:
     """Return the step that creates an association. Raises 42212, 40907."""
     if wanted.op != CREATE:
         wanted = _fill_upsert(draft, request, wanted)
@@ -83,8 +83,8 @@ def _with_time_of_former(draft: Draft, association: Association) -> Association:
     former = associations.with_key(draft.view, association.key)
     if former is None or not association.guid:
         return association
-    guid = subject_values.guid_with_time(association.guid, former.created)
-    return replace(association, guid=guid, create_ts=former.created)
+    guid = subject_values.guid_with_time(association.guid, former.created_ms)
+    return replace(association, guid=guid, create_ts=former.created_ms)
 
 
 def _fill_upsert(draft: Draft, request: ResourceRequest, wanted: AssociationRequest) -> AssociationRequest:
@@ -98,7 +98,7 @@ def _fill_upsert(draft: Draft, request: ResourceRequest, wanted: AssociationRequ
     frozen = implied_frozen(lifecycle, rules) if wanted.frozen is None else wanted.frozen
     wanted = replace(wanted, lifecycle=lifecycle, frozen=frozen)
     check_lifecycle(wanted, rules)
-    wanted = filled(request, wanted)
+    wanted = fill_subject(request, wanted)
     check_placed(request, wanted)
     strong = lifecycle == STRONG
     if strong and rules.upsert_creates_weak and not imports(draft.view, Subject.parse(wanted.subject or "")):
@@ -106,7 +106,7 @@ def _fill_upsert(draft: Draft, request: ResourceRequest, wanted: AssociationRequ
     return wanted
 
 
-def repeated(
+def repeat_step(
     draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association
 ) -> Querying[Step]:
     """Return the step for an association that is already stored. Raises 42212, and 40903 if it differs."""
@@ -122,7 +122,7 @@ def repeated(
     return Step(wanted, old, old, writes=False)
 
 
-def changed(draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association) -> Step:
+def change_step(draft: Draft, request: ResourceRequest, wanted: AssociationRequest, old: Association) -> Step:
     """Return the step that changes a stored association. Raises 42212, 40908."""
     stored = STRONG if old.strong else WEAK
     lifecycle, subject = wanted.lifecycle or stored, wanted.subject or old.subject
@@ -179,7 +179,7 @@ def register_schema(draft: Draft, step: Step) -> Querying[None]:
 
 def _register_schema(draft: Draft, subject: Subject, schema: Register) -> Querying[bytes]:
     """Register a schema or find it; return it as ``Schema``."""
-    command, place = replace(schema, subject=subject.qualified), configured(draft.view, subject)
+    command, place = replace(schema, subject=subject.qualified), with_own_config(draft.view, subject)
     try:
         decision = yield from register(draft.view, place, command, draft.ids, draft.defaults, draft.memory)
     except Incompatible as error:  # only its messages (Confluent 8.x, only for associations)
@@ -227,7 +227,7 @@ def _resolve_alias(draft: Draft, wanted: AssociationRequest) -> AssociationReque
     """Return the association with its alias resolved; the subject must be valid, checked and writable."""
     if wanted.subject is None:
         return wanted
-    subject = aliased(draft.view, Subject.parse(wanted.subject))
+    subject = resolve_alias(draft.view, Subject.parse(wanted.subject))
     if draft.defaults.reject_empty_subject:
         check_subject(subject, subject.qualified, reject_empty=True)
     check_checked(draft.defaults.checked, WRITE, subject.qualified)
@@ -272,10 +272,10 @@ def _step(
         detail = f"cannot be provided while subject '{subject.qualified}' is in IMPORT mode"
         raise ASSOCIATION_INVALID("schema", detail)
     if old is None:
-        return (yield from created(draft, request, wanted))
+        return (yield from create_step(draft, request, wanted))
     if wanted.op == CREATE:
-        return (yield from repeated(draft, request, wanted, old))
-    return changed(draft, request, wanted, old)
+        return (yield from repeat_step(draft, request, wanted, old))
+    return change_step(draft, request, wanted, old)
 
 
 def _check_uniform(found: dict[str | None, Association], steps: list[Step]) -> None:

@@ -23,7 +23,7 @@ from registry.domain.model import DEFAULT_CONTEXT, LATEST, RuleSet, Subject
 from registry.domain.parsing import querying, stored
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
-from registry.domain.parsing.stored import formatted, referrers, source_of
+from registry.domain.parsing.stored import format_version, referrers, source_of
 from registry.domain.queries import by_subject, entities, versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
@@ -108,7 +108,7 @@ def version_entries(
     """Return the records of a new version; ``own``: the versions of the subject with the same content."""
     return [
         *_context_entries(view, subject.context),
-        *(_tombstones_of_superseded(view, subject, own, schema_id, version) if own else ()),
+        *_tombstones_of_superseded(view, subject, own, schema_id, version),
         _version_entry(subject, content, schema_id, version),
     ]
 
@@ -152,7 +152,7 @@ def reply(content: Content, schema_id: int, version: int, format: str) -> Queryi
     """Return the reply to the registration of a new version, with its text in a ``format`` of the API."""
     text = content.text
     if format.lower() not in ("", "default"):
-        text = yield from querying.formatted(content.source, format)
+        text = yield from querying.format_text(content.source, format)
     return entities.registered_unstored(
         schema_id,
         version,
@@ -179,8 +179,8 @@ def registered_before(view: View, subject: Subject, format: str, brief: bytes) -
     row = versions.get(view, subject, known.version)
     if row is None or row.schema_id != known.id:
         return brief
-    row = yield from formatted(view, Registered(subject, known.version, row), format)
-    return entities.registered(row, known.version)
+    row = yield from format_version(view, Registered(subject, known.version, row), format)
+    return entities.registration_response(row, known.version)
 
 
 class _Brief(msgspec.Struct):

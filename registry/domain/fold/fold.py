@@ -62,7 +62,7 @@ from registry.domain.rows.view import Change, View, scan
 
 from .fast_path import CONTEXT as PLAIN_CONTEXT
 from .fast_path import plain_key, plain_rows
-from .versions import RowParts, deletes, quarantined, schema_changes, version_changes, written
+from .versions import RowParts, deletes, foreign_key_changes, quarantine_row, schema_changes, version_changes
 
 # Version of the rows that the fold makes. A store of another version is rebuilt from the log.
 FOLD_VERSION = 4
@@ -131,9 +131,9 @@ def _changes(view: View, record: Record) -> list[Change]:
         row_key = layout.unreadable_key(raw)
         if record.value is None:
             return deletes(view, row_key)
-        return [(row_key, quarantined(record, error.reason))]
+        return [(row_key, quarantine_row(record, error.reason))]
     changes = _FOLDS[type(key)](view, key, record)
-    return changes + written(view, key, raw or b"", gone=tombstone)
+    return changes + foreign_key_changes(view, key, raw or b"", gone=tombstone)
 
 
 def owner(key: bytes | None) -> bytes:
@@ -271,7 +271,7 @@ def _single(view: View, record: Record, row_key: bytes, read: Callable[[bytes], 
     try:
         row = read(record.value)
     except BadValue as error:
-        return [*deletes(view, row_key), (quarantine, quarantined(record, error.reason))]
+        return [*deletes(view, row_key), (quarantine, quarantine_row(record, error.reason))]
     return [(row_key, row), *deletes(view, quarantine)]
 
 

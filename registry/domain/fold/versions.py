@@ -45,7 +45,7 @@ _ROW_KEYS: dict[type, Callable[[Any], bytes]] = {
 }
 
 
-def written(view: View, key: Key, raw: bytes, *, gone: bool) -> list[Change]:
+def foreign_key_changes(view: View, key: Key, raw: bytes, *, gone: bool) -> list[Change]:
     """Return a record's changes to the rows that keep foreign bytes of its key; ``gone``: a tombstone."""
     row_key_of = _ROW_KEYS.get(type(key))
     if row_key_of is None or raw == canonical_key(key):
@@ -95,7 +95,7 @@ def deletes(view: View, *keys: bytes) -> list[Change]:
     return [(key, None) for key in keys if view.get(key) is not None]
 
 
-def quarantined(record: Record, reason: str) -> bytes:
+def quarantine_row(record: Record, reason: str) -> bytes:
     """Return the quarantine row of a record."""
     key = None if record.key is None else record.key[:_KEY_SHOWN_MAX].decode(errors="backslashreplace")
     return orjson.dumps({"offset": record.offset, "ts": record.ts, "reason": reason, "key": key})
@@ -136,7 +136,7 @@ def version_changes(view: View, record: Record, parts: RowParts) -> list[Change]
     try:
         content = values.read_schema(value)
     except BadValue as error:
-        return _each_once([*gone, (quarantine, quarantined(record, error.reason))])
+        return _each_once([*gone, (quarantine, quarantine_row(record, error.reason))])
     referenced = [(each.subject, each.version) for each in content.references]
     metadata = _metadata(content)
     new = _index(parts, content.schema_id, content.md5, record.offset, referenced)

@@ -151,7 +151,7 @@ def packed_owner(subject: Subject) -> bytes:
     return part(subject.context) + part(subject.name)
 
 
-def unpacked(key: bytes, value: bytes) -> HistoryEntry:
+def unpack(key: bytes, value: bytes) -> HistoryEntry:
     """Return the entry of a key and a value."""
     offset = int.from_bytes(key[-OFFSET_BYTES:], "big")
     members = dict(zip(_MEMBERS, _decode(value[_HASH_BYTES:]), strict=False))

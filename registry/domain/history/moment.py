@@ -21,7 +21,7 @@ from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.version_row import ENCODED_MARK
 from registry.domain.rows.view import History, View, scan
 
-from .entries import OFFSET_BYTES, HistoryEntry, entry_key, event_for, packed_owner, unpacked
+from .entries import OFFSET_BYTES, HistoryEntry, entry_key, event_for, packed_owner, unpack
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ def entries(history: History, owner: bytes, begin: int = 0) -> Iterator[HistoryE
     """Yield the entries of an owner from an offset on, ascending."""
     found = history.seek(entry_key(owner, begin))
     while found is not None and _is_of(found[0], owner):
-        yield unpacked(*found)
+        yield unpack(*found)
         found = history.seek(found[0] + b"\0")
 
 
@@ -92,7 +92,7 @@ def walk(
         if found is None or not _is_of(found[0], owner):
             return
         key = found[0]
-        yield event_for(unpacked(*found), subject)
+        yield event_for(unpack(*found), subject)
 
 
 def _is_of(key: bytes, owner: bytes) -> bool:
@@ -117,7 +117,7 @@ def rows_of(view: View, owner: bytes) -> list[Row]:
     return [row for prefix in prefixes(owner) for row in scan(view, prefix)]
 
 
-def lost(entries: Sequence[HistoryEntry], found: Mapping[int, Record]) -> HistoryEntry | None:
+def find_lost(entries: Sequence[HistoryEntry], found: Mapping[int, Record]) -> HistoryEntry | None:
     """Return an entry that the rows need and whose record is gone; ``None`` if there is none.
 
     ``found``: the records of the entries that the log still has.
@@ -140,7 +140,7 @@ def _marked_by(event: Event) -> int:
     return event.version or 0 if event.kind is Kind.SUBJECT_SOFT_DELETED else 0
 
 
-def replayed(
+def replay(
     owner: bytes, rows: Iterable[Row], entries: Sequence[HistoryEntry], found: Mapping[int, Record]
 ) -> list[Row]:
     """Return an owner's rows after the records of ``entries``, of which none that counts is lost."""

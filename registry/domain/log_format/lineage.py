@@ -79,7 +79,7 @@ class Lineage(NamedTuple):
         """The offset up to which the log is remembered."""
         return max(self.epoch_end, self.traces[-1].offset + 1 if self.traces else 0)
 
-    def extended(self, records: Sequence[Record], epoch: int = -1, epoch_end: int = 0) -> Lineage:
+    def with_records(self, records: Sequence[Record], epoch: int = -1, epoch_end: int = 0) -> Lineage:
         """Return the lineage extended by ``records``, which come next in the log.
 
         ``epoch``: the leader epoch of the batch that ends at ``epoch_end``, if known.

@@ -131,7 +131,7 @@ def time_of_guid(guid: str) -> int | None:
     return None if match is None else int(match[1] + match[2], 16)
 
 
-def created(guid: str, first: int) -> int:
+def creation_time(guid: str, first: int) -> int:
     """Return the time of creation in ms; ``first``: that of the oldest known record, or its ``createTs``."""
     from_guid = time_of_guid(guid)
     return first if from_guid is None or first - from_guid <= WRITTEN_WITHIN_MS else from_guid

@@ -70,7 +70,7 @@ def _candidates(view: View, memory: SchemaMemory, subject: Subject, content: Con
         said = yield from querying.fingerprints(content.source)
     except InvalidSchema:
         return []
-    named = index.named(_keys_to_search(content, said))
+    named = index.with_keys(_keys_to_search(content, said))
     repeated = property_of(content.metadata, VERSION_PROPERTY)
     if repeated is not None and repeated.isascii() and repeated.isdigit() and len(repeated) <= 10:
         # A version whose number the given metadata repeats need not repeat it itself.
@@ -159,7 +159,7 @@ def _settle(
     """Compute the keys of versions with these outlines, as many at once as can be parsed quickly."""
     steps: list[Querying[None]] = []
     characters = 0
-    for count, version in enumerate(index.unsettled(outlines), 1):
+    for count, version in enumerate(index.without_keys(outlines), 1):
         value = view.get(layout.version_key(subject, version))
         if value is None:
             index.settle(version, ())

@@ -29,7 +29,7 @@ from registry.domain.schemas import InvalidSchema
 
 from . import registration
 from .equivalents import candidates
-from .metadata import VERSION_PROPERTY, inherited, property_of, without_version
+from .metadata import VERSION_PROPERTY, merge_inherited, property_of, without_version
 from .registration import Content
 
 
@@ -141,7 +141,7 @@ def lookup(
         found = None
     if found is None:
         return None
-    row = yield from stored.formatted(view, found.registered, request.format)
+    row = yield from stored.format_version(view, found.registered, request.format)
     return entities.schema_entity(row, times=not found.exact)
 
 
@@ -192,10 +192,10 @@ def lookup_in(
     if found is not None or latest is None:
         return found
     sent = (content.metadata, content.rules)
-    given = inherited(config, sent, (entities.metadata(latest.row), entities.rule_set(latest.row)))
+    given = merge_inherited(config, sent, (entities.metadata(latest.row), entities.rule_set(latest.row)))
     if given == sent:
         return None
-    return (yield from find(view, memory, subject, content.given(*given), deleted=deleted))
+    return (yield from find(view, memory, subject, content.with_metadata(*given), deleted=deleted))
 
 
 def _check(content: Content, request: Register) -> Querying[None]:
@@ -259,8 +259,8 @@ def shortcut(
     answer = _as_asked(view, found, request)
     if answer is None:
         return None
-    row = yield from stored.formatted(view, answer.registered, request.format)
-    return entities.registered(row, answer.registered.version, times=not answer.exact)
+    row = yield from stored.format_version(view, answer.registered, request.format)
+    return entities.registration_response(row, answer.registered.version, times=not answer.exact)
 
 
 def _as_asked(view: View, found: Match, request: Register) -> Match | None:

@@ -38,7 +38,7 @@ def with_version(meta: Metadata | None, version: int) -> Metadata:
     return repeated if meta is None else _merge_two(meta, repeated)
 
 
-def inherited(
+def merge_inherited(
     config: Config,
     sent: tuple[Metadata | None, RuleSet | None],
     latest: tuple[Metadata | None, RuleSet | None],

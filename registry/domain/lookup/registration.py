@@ -40,7 +40,7 @@ class Content:
         md5 = identity(self.text, self.references, self.metadata, self.rules)
         object.__setattr__(self, "md5", md5)
 
-    def given(self, metadata: Metadata | None, rules: RuleSet | None) -> Content:
+    def with_metadata(self, metadata: Metadata | None, rules: RuleSet | None) -> Content:
         """Return the same schema with other metadata and rules."""
         if metadata == self.metadata and rules == self.rules:
             return self
@@ -131,6 +131,6 @@ def _format(request: Register, listed: str, numbers: str) -> str:
     md5 = identity(text, request.references or (), request.metadata, request.rule_set)
     return (
         f"{{subject={request.subject},{numbers},guid={guid_text(md5)},schemaType={request.type_name},"
-        f"references=[{listed}],metadata={entities.shown(request.metadata)},"
-        f"ruleSet={entities.shown(request.rule_set)},schema={shown},schemaTags=null,ts=null,deleted=null}}"
+        f"references=[{listed}],metadata={entities.as_printed(request.metadata)},"
+        f"ruleSet={entities.as_printed(request.rule_set)},schema={shown},schemaTags=null,ts=null,deleted=null}}"
     )

@@ -64,7 +64,7 @@ class VersionIndex:
             self._without_keys.add(version)
             self._entries += 1
 
-    def unsettled(self, outlines: Iterable[bytes] | None) -> list[int]:
+    def without_keys(self, outlines: Iterable[bytes] | None) -> list[int]:
         """Return the versions with one of the outlines (``None``: any) that have no keys yet."""
         found: list[int] = []
         for outline in list(self._outlined) if outlines is None else outlines:
@@ -107,7 +107,7 @@ class VersionIndex:
         self._without_keys.clear()
         self._entries, self.refers = 0, False
 
-    def named(self, keys: Iterable[bytes]) -> list[int]:
+    def with_keys(self, keys: Iterable[bytes]) -> list[int]:
         """Return the versions with any of the keys, newest first."""
         found = set(self._unsure)
         for key in keys:

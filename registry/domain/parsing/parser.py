@@ -64,7 +64,7 @@ class Parser:
 
     def read(self, source: Source) -> Schema:
         """Return the schema of a source. Raises :class:`InvalidSchema`, also if its type is not served."""
-        schema = self.kept(source)
+        schema = self.cached_schema(source)
         return self.parse(source) if schema is None else schema
 
     def parse(self, source: Source) -> Schema:
@@ -83,7 +83,7 @@ class Parser:
         if (canonical := schema.canonical) != text:
             self._keep((schema_type, canonical, dependencies), schema, new)
 
-    def kept(self, source: Source) -> Schema | None:
+    def cached_schema(self, source: Source) -> Schema | None:
         """Return a cached schema; for a new source only one that was validated as new."""
         found = self._schemas.get(source[:3])
         return found[0] if found is not None and (found[1] or not source.new) else None
@@ -94,7 +94,7 @@ class Parser:
             characters += sum(len(each.text) for each in key[2])
         self._schemas.put(key, (schema, new), 1000 + characters * _BYTES_PER_CHARACTER)
 
-    def known(self, query: SchemaQuery) -> SchemaAnswer | None:
+    def cached_answer(self, query: SchemaQuery) -> SchemaAnswer | None:
         """Return a remembered answer."""
         if query.what == "fingerprints":
             return self.memory.fingerprints.get(query.source.digest)
@@ -159,7 +159,7 @@ class _Attempt:
             return None
         known = self._known.get(query.key) if self._known else None
         if known is None and self._may_be_remembered(query):
-            known = self._parser.known(query)
+            known = self._parser.cached_answer(query)
         if known is None:
             known = self._compute(query)
             if known is None:
@@ -170,7 +170,11 @@ class _Attempt:
 
     def _may_be_remembered(self, query: SchemaQuery) -> bool:
         # With a cached schema, computing most answers is faster than finding remembered ones by their texts.
-        return query.other is not None or query.what == "fingerprints" or not self._parser.kept(query.source)
+        return (
+            query.other is not None
+            or query.what == "fingerprints"
+            or not self._parser.cached_schema(query.source)
+        )
 
     def _compute(self, query: SchemaQuery) -> SchemaAnswer | None:
         """Compute the answer; ``None`` if that exceeds the limits. Raises :class:`InvalidSchema`."""
@@ -189,7 +193,7 @@ class _Attempt:
             return None
 
     def _read(self, source: Source) -> Schema | None:
-        schema = self._parser.kept(source)
+        schema = self._parser.cached_schema(source)
         if schema is None:
             served = FORMATS.get(source.schema_type)
             cost = source.characters * (1 if served is None else served.weight)

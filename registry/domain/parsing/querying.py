@@ -109,7 +109,7 @@ def field_names(source: Source) -> Querying[frozenset[str]]:
     return _ask("field_names", source)
 
 
-def formatted(source: Source, format: str) -> Querying[str]:
+def format_text(source: Source, format: str) -> Querying[str]:
     """Return the text in a ``format`` of the API."""
     return _ask("formatted", source, format=format)
 

@@ -35,13 +35,13 @@ def source_of(view: View, registered: Registered, *, strict: bool = False) -> So
     return source
 
 
-def formatted(view: View, registered: Registered, wanted: str) -> Querying[VersionRow]:
+def format_version(view: View, registered: Registered, wanted: str) -> Querying[VersionRow]:
     """Return the version's row with its text in a ``format`` of the API. Raises 42201."""
     row = registered.row
     if wanted.lower() in ("", "default") or entities.schema_type(row) not in FORMATS:
         return row
     try:
-        text = yield from querying.formatted(source_of(view, registered), wanted)
+        text = yield from querying.format_text(source_of(view, registered), wanted)
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
     return entities.with_text(row, text)
@@ -67,7 +67,7 @@ def resolve(
 
 def _target(view: View, subject: Subject, reference: Reference, deleted: bool) -> Registered:
     target = Subject.within(subject.context, reference.subject)
-    found = versions.named(view, target, reference.version)
+    found = versions.version_numbered(view, target, reference.version)
     if found is None or (found.row.deleted and not deleted):
         wanted = f'subject "{reference.subject}" and version {reference.version}'
         raise Unreadable(f"No schema reference found for {wanted}")
@@ -139,7 +139,7 @@ def subjects_used(view: View, context: str, references: Iterable[Reference]) -> 
         seen.add((target, reference.version))
         if len(seen) > DEPENDENCIES_MAX:
             raise _too_many()
-        found = versions.named(view, target, reference.version)
+        found = versions.version_numbered(view, target, reference.version)
         if found is not None:
             stack.append((target.context, iter(entities.references(found.row))))
 

@@ -22,7 +22,7 @@ from registry.domain.model import Subject
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 
-from .walks import ordered
+from .walks import in_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +102,9 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
         return bool(self.frozen)
 
     @property
-    def created(self) -> int:
+    def created_ms(self) -> int:
         """The time of creation in ms since the epoch; 0 if it is not stored yet."""
-        return subject_values.created(self.guid or "", self.create_ts)
+        return subject_values.creation_time(self.guid or "", self.create_ts)
 
     @property
     def key(self) -> AssociationKey:
@@ -126,7 +126,7 @@ class Association(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
             "subject": self.subject,
             "lifecycle": self.lifecycle,
             "frozen": self.is_frozen,
-            "createTs": self.created or None,
+            "createTs": self.created_ms or None,
         }
         value = dumps({name: value for name, value in members.items() if value is not None and value != ""})
         return Entry(association_key(key), value)
@@ -143,7 +143,7 @@ class Filter(NamedTuple):
     lifecycles: tuple[str, ...] = ()
 
     @property
-    def given(self) -> bool:
+    def has_criteria(self) -> bool:
         """True if there is any criterion; an empty resource type is one, and matches nothing."""
         return self.resource_type is not None or bool(self.association_types or self.lifecycles)
 
@@ -158,7 +158,7 @@ class Filter(NamedTuple):
             not self.association_types or kind in self.association_types
         )
 
-    def chosen(self, found: Iterable[Association]) -> list[Association]:
+    def select(self, found: Iterable[Association]) -> list[Association]:
         """Return the associations that match."""
         return list(filter(self.admits, found))
 
@@ -168,12 +168,12 @@ class Filter(NamedTuple):
         With ``NONE`` among the lifecycles, subjects without an association of the wanted type match
         (Confluent 8.3.1).
         """
-        if not self.given:
+        if not self.has_criteria:
             return []
         kind = [each for each in of_subject(view, subject) if self._admits_kind(each)]
         if not kind:
             return [] if NONE in self.lifecycles else None
-        return self.chosen(kind) or None
+        return self.select(kind) or None
 
 
 SortKey = tuple[str, str, str, str, str]  # resource's name, namespace and type, then own type and subject
@@ -229,7 +229,7 @@ def list_anywhere(
             each = _decode(value)
             yield each if named(each) and wanted.admits(each) else None
 
-    return ordered(found, sort_key, after)
+    return in_order(found, sort_key, after)
 
 
 def with_key(view: View, key: AssociationKey) -> Association | None:
@@ -249,7 +249,9 @@ def newest_of_resource(view: View, name: str, namespace: str) -> list[Associatio
     Several resources share a name if a topic was deleted and created again.
     """
     found = list(_led_to(view, layout.resource_name_prefix(name, namespace)))
-    newest = max(found, key=lambda each: (each.update_ts, each.created, each.resource_id or ""), default=None)
+    newest = max(
+        found, key=lambda each: (each.update_ts, each.created_ms, each.resource_id or ""), default=None
+    )
     if newest is None:
         return []
     return sorted((each for each in found if each.resource_id == newest.resource_id), key=sort_key)
@@ -300,7 +302,7 @@ def _filter_walk(
     def admitted() -> Iterator[Association | None]:
         return (each if wanted.admits(each) else None for each in walk())
 
-    return ordered(admitted, sort_key, after)
+    return in_order(admitted, sort_key, after)
 
 
 def _led_to(view: View, prefix: bytes) -> Iterator[Association]:

@@ -19,7 +19,7 @@ from registry.domain.rows.view import View, scan
 
 from . import entities, lists, versions
 from .versions import Registered
-from .walks import Search, finished
+from .walks import Search, run_search
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
@@ -37,7 +37,7 @@ def parse_version(text: str) -> int:
 
 def version_of(view: View, subject: Subject, number: int, *, deleted: bool = False) -> Registered:
     """Return one version, or the latest that is not soft-deleted. Raises 40401, 40402."""
-    return finished(find_version(view, subject, number, deleted=deleted))
+    return run_search(find_version(view, subject, number, deleted=deleted))
 
 
 def find_version(view: View, subject: Subject, number: int, *, deleted: bool = False) -> Search[Registered]:
@@ -101,7 +101,7 @@ def version_numbers(
 
     ``deleted_as_negative`` does not affect whether the subject counts as existing.
     """
-    finished(require(view, subject, deleted=deleted or deleted_only))
+    run_search(require(view, subject, deleted=deleted or deleted_only))
     found = lists.version_numbers(
         view,
         subject,
@@ -243,7 +243,7 @@ _Step = tuple[str, Node | None]
 def _references_of(view: View, node: Registered) -> Iterator[_Step]:
     for each in entities.references(node.row):
         subject = Subject.within(node.subject.context, each.subject)
-        found = versions.named(view, subject, each.version)
+        found = versions.version_numbered(view, subject, each.version)
         version = each.version if found is None else found.version
         yield each.name, Node(subject, version, 0, found)
 

@@ -25,7 +25,7 @@ def entity(found: Association, rules: AssociationRules) -> dict[str, Any]:
         found,
         lifecycle=STRONG if found.strong else WEAK,
         frozen=_shown_frozen(found, rules),
-        create_ts=found.created,
+        create_ts=found.created_ms,
     )
     return {"subject": shown.subject, **msgspec.to_builtins(shown)}
 
@@ -103,7 +103,7 @@ def schema_string(row: VersionRow, *, tail: bytes = b"", named: bool = True) -> 
     return b"".join((start, row.schema, row.references, row.metadata, row.rules, tail, row.tail))
 
 
-def registered(row: VersionRow, version: int, *, times: bool = False) -> bytes:
+def registration_response(row: VersionRow, version: int, *, times: bool = False) -> bytes:
     """Return ``RegisterSchemaResponse``; ``times``: include ``ts`` and ``deleted``."""
     ts = row.tail[:-1] if times else b""
     start = b'{"id":%d,"version":%d' % (row.schema_id, version)
@@ -168,7 +168,7 @@ def mode_entity(mode: str | None) -> bytes:
     return b"{}" if mode is None else orjson.dumps({"mode": mode})
 
 
-def shown(value: Metadata | RuleSet | None) -> str:
+def as_printed(value: Metadata | RuleSet | None) -> str:
     """Return metadata or rules as Confluent's messages print them."""
     return "null" if value is None else msgspec.json.encode(value).decode()
 

@@ -48,7 +48,7 @@ class IdSpace(NamedTuple):
     free: tuple[IdRange, ...] = ()
 
     @property
-    def taken(self) -> int:
+    def taken_count(self) -> int:
         """The number of ids that are not free up to ``upto``."""
         return self.upto - sum(each.size for each in self.free)
 
@@ -60,7 +60,7 @@ class IdSpace(NamedTuple):
         """Return the number of free ids below an id."""
         return sum(_parts(each, IdRange(schema_id, ID_MAX))[0].size for each in self.free)
 
-    def extended(self, upto: int, skipped: IdRange) -> IdSpace:
+    def with_taken(self, upto: int, skipped: IdRange) -> IdSpace:
         """Return the space with all ids up to ``upto`` taken, except ``skipped`` if that is large enough."""
         return IdSpace(upto, self.free if skipped.size < FREE_MIN else _largest((*self.free, skipped)))
 
@@ -68,7 +68,7 @@ class IdSpace(NamedTuple):
         """Return the space with the ids of ``taken`` no longer free."""
         return IdSpace(self.upto, _largest(part for each in self.free for part in _parts(each, taken)))
 
-    def released(self, freed: IdRange) -> IdSpace:
+    def with_released(self, freed: IdRange) -> IdSpace:
         """Return the space with the ids of ``freed`` no longer taken."""
         free = _merge((*self.free, IdRange(freed.first, min(freed.last, self.upto))))
         if free and free[-1].last == self.upto:
@@ -153,5 +153,5 @@ class FreeRange(msgspec.Struct, frozen=True, rename={"first": "from", "last": "t
 def id_usage(view: View, context: str, space: IdSpace) -> IdUsage:
     """Return the use of a context's ids, of which ``space`` are reserved."""
     highest = id_max(view, context)
-    used = (max(space.upto, highest) - space.upto + space.taken) / ID_MAX
+    used = (max(space.upto, highest) - space.upto + space.taken_count) / ID_MAX
     return IdUsage(context, highest, space.upto, used, [FreeRange(*each) for each in space.free])

@@ -19,7 +19,7 @@ from .associations import Association, Filter
 from .subject_order import Prefix, SubjectEntry
 from .subject_order_back import subjects_back
 from .versions import Registered
-from .walks import Search, Skips, held_and_sorted, ordered, scan_skipping
+from .walks import Search, Skips, held_and_sorted, in_order, scan_skipping
 
 _NO_FILTER = Filter()
 
@@ -89,7 +89,7 @@ class Schemas(NamedTuple):
                     aliases.setdefault(pair[1], []).append(pair[0])
                 yield None
         last = None if after is None else after[0]
-        filtered = self.rule_type or self.with_aliases or self.wanted.given
+        filtered = self.rule_type or self.with_aliases or self.wanted.has_criteria
         skips = None if skip is None or filtered else Skips(skip, self._items)
         if after is not None and not self.latest_only:
             yield from self._of_subject(view, after[0], aliases, after[1], skips)
@@ -148,7 +148,7 @@ def _versions(
             yield None
             continue
         row = VersionRow.unpack(found[1])
-        shown = not versions.cleared(view, subject, row)
+        shown = not versions.is_cleared(view, subject, row)
         yield Registered(subject, layout.unnumber(found[0][-4:]), row) if shown else None
 
 
@@ -166,7 +166,7 @@ def _aliases_under(view: View, text: str) -> Iterator[tuple[str, Subject] | None
         start = layout.context_key(layout.CONFIG, prefix.context) + layout.part_prefix(prefix.name)
     for key, value in scan(view, start):
         alias = layout.scope_of(key, value)
-        target = scope.aliased(view, alias) if prefix.admits(alias) else alias
+        target = scope.resolve_alias(view, alias) if prefix.admits(alias) else alias
         yield None if target == alias else (alias.qualified, target)
 
 
@@ -277,7 +277,7 @@ def held_by(view: View, key: bytes, prefix: bytes) -> Search[Registered | None]:
     for other_key, value in scan(view, layout.scope_key(layout.VERSION, subject)):
         if layout.unnumber(other_key[-4:]) != version:
             later = version_row.id_of(value) == row.schema_id and version_row.offset_of(value) > row.offset
-            if later and not versions.cleared(view, subject, VersionRow.unpack(value)):
+            if later and not versions.is_cleared(view, subject, VersionRow.unpack(value)):
                 return None
             yield
     return found
@@ -306,4 +306,4 @@ def referrer_ids(
             shown = found is not None and (deleted or not found.row.deleted)
             yield (found.subject.context, found.row.schema_id) if found is not None and shown else None
 
-    return ordered(using, lambda each: each, after)
+    return in_order(using, lambda each: each, after)

@@ -95,7 +95,7 @@ def stored_config(view: View, scope: Subject) -> Config | None:
     return _config_at(view, layout.scope_key(layout.CONFIG, scope))
 
 
-def configured(view: View, subject: Subject) -> ConfiguredSubject:
+def with_own_config(view: View, subject: Subject) -> ConfiguredSubject:
     """Return a subject with its own config."""
     return ConfiguredSubject(subject, stored_config(view, subject))
 
@@ -114,7 +114,7 @@ def config_in_scope(view: View, subject: Subject, defaults: Defaults) -> Config:
     the server's default. The top level stands only for the default context. Names in the context of all
     contexts always have a config (Confluent 8.4).
     """
-    return effective_config(view, configured(view, subject), defaults)
+    return effective_config(view, with_own_config(view, subject), defaults)
 
 
 def effective_config(view: View, configured: ConfiguredSubject, defaults: Defaults) -> Config:
@@ -222,16 +222,16 @@ def context_label(subject: Subject) -> str:
     return "" if subject.context == DEFAULT_CONTEXT else f":{subject.context}:"
 
 
-def aliased(view: View, subject: Subject) -> Subject:
+def resolve_alias(view: View, subject: Subject) -> Subject:
     """Return the alias in the subject's own config, else the subject; follows only one alias."""
-    return _target(configured(view, subject))
+    return _target(with_own_config(view, subject))
 
 
-def resolved(view: View, subject: Subject) -> ConfiguredSubject:
-    """Return the subject of :func:`aliased` with its own config."""
-    asked = configured(view, subject)
+def resolve_configured(view: View, subject: Subject) -> ConfiguredSubject:
+    """Return the subject of :func:`resolve_alias` with its own config."""
+    asked = with_own_config(view, subject)
     target = _target(asked)
-    return asked if target is subject else configured(view, target)
+    return asked if target is subject else with_own_config(view, target)
 
 
 def _target(asked: ConfiguredSubject) -> Subject:

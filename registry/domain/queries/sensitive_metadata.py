@@ -119,7 +119,7 @@ def has_encoded(view: View) -> bool:
     return row is not None and row[0].startswith(ENCODED)
 
 
-def recorded(entries: Iterable[Entry], view: View, cipher: Cipher | None) -> list[Entry]:
+def encrypt_entries(entries: Iterable[Entry], view: View, cipher: Cipher | None) -> list[Entry]:
     """Return the records for the log, with sensitive properties encrypted.
 
     ``view``: the rows of the log. Without a cipher, sensitive properties are refused (42205) if other

@@ -18,7 +18,7 @@ from registry.domain.rows.view import View
 from . import subject_order, versions
 from .subject_order import Prefix
 from .subject_order_back import flip
-from .walks import Search, ordered
+from .walks import Search, in_order
 
 FEW = 500  # so many subjects of a context are looked up and sorted, however many versions there are
 BATCH = 8_000  # places held at once
@@ -75,7 +75,7 @@ class ById(NamedTuple):
                 last = found and view.seek_back(layout.after(layout.scope_key(layout.VERSION, found[0])))
                 yield (yield from self._place(view, found[0], last)) if found and last else None
 
-        yield from ordered(places, self._rank, None if after is None else self._rank(after), BATCH)
+        yield from in_order(places, self._rank, None if after is None else self._rank(after), BATCH)
 
     def _many(self, view: View, prefix: Prefix) -> Search[bool]:
         """Search for more subjects than few."""

@@ -33,7 +33,7 @@ class SubjectDetails(NamedTuple):
     alias: str | None  # from the subject's own config
     associations: int
 
-    def printed(self) -> bytes:
+    def print_json(self) -> bytes:
         """Return the JSON object; ``size`` is the length of the latest version's text as JSON, in bytes."""
         row = self.latest.row
         more = orjson.dumps(

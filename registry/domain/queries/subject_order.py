@@ -18,7 +18,7 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
 from . import versions
-from .walks import BlockSkip, Skips, ordered
+from .walks import BlockSkip, Skips, in_order
 
 DEFAULT = DEFAULT_CONTEXT.encode()
 QUALIFIED = b":."  # sorts after some bare names, before those from BEYOND on
@@ -222,7 +222,7 @@ def _group(view: View, group: bytes, after: str | None) -> Iterator[SubjectEntry
             yield versions.subject_at(key, value), value
             row = view.seek(key[: key.index(b"\0", len(group))] + b"\x01")
 
-    return ordered(members, lambda found: found[0].name, after)
+    return in_order(members, lambda found: found[0].name, after)
 
 
 def raw_part(text: str) -> bytes:

@@ -24,7 +24,7 @@ from .subject_order import (
     has_cut,
     raw_part,
 )
-from .walks import BlockSkipBack, Skips, ordered
+from .walks import BlockSkipBack, Skips, in_order
 
 _FLIPPED = bytes(range(255, -1, -1))
 
@@ -159,9 +159,9 @@ def _group(view: View, group: bytes, before: str | None) -> Iterator[SubjectEntr
             yield versions.subject_at(key, value), value
             row = view.seek_back(key[: key.index(b"\0", len(group))])
 
-    return ordered(members, lambda found: _place(found[0].name), None if before is None else _place(before))
+    return in_order(members, lambda found: _place(found[0].name), None if before is None else _place(before))
 
 
 def _place(name: str) -> bytes:
     # The zero byte, which no escaped name holds, keeps a name from being the beginning of another.
-    return flip(layout.escaped(name.encode()) + b"\0")
+    return flip(layout.escape(name.encode()) + b"\0")

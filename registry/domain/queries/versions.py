@@ -16,7 +16,7 @@ from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import Counts, View, scan, scan_back
 
-from .walks import Search, finished, first
+from .walks import Search, first, run_search
 
 # Limit on the rows examined per content, so that text shared by many subjects stays cheap.
 SHARED_ROWS_MAX = 64
@@ -30,7 +30,7 @@ class Registered(NamedTuple):
     row: VersionRow
 
 
-def cleared(view: View, subject: Subject, row: VersionRow) -> bool:
+def is_cleared(view: View, subject: Subject, row: VersionRow) -> bool:
     """Return true if a later clear of the subject, the context or everything covers a deleted version."""
     return row.deleted and _cleared_at(view, subject) > row.offset
 
@@ -48,7 +48,7 @@ def get(view: View, subject: Subject, version: int) -> VersionRow | None:
     if value is None:
         return None
     row = VersionRow.unpack(value)
-    return None if row.deleted and cleared(view, subject, row) else row
+    return None if row.deleted and is_cleared(view, subject, row) else row
 
 
 def versions(
@@ -114,13 +114,13 @@ def latest(view: View, subject: Subject) -> Registered | None:
     return next(versions(view, subject, newest_first=True), None)
 
 
-def named(view: View, subject: Subject, number: int) -> Registered | None:
+def version_numbered(view: View, subject: Subject, number: int) -> Registered | None:
     """Return the version with this number, or the latest, which is never soft-deleted."""
-    return finished(find_named(view, subject, number))
+    return run_search(find_named(view, subject, number))
 
 
 def find_named(view: View, subject: Subject, number: int) -> Search[Registered | None]:
-    """Search for the version that :func:`named` returns."""
+    """Search for the version that :func:`version_numbered` returns."""
     if number == LATEST:
         return (yield from first(walk(view, subject, newest_first=True)))
     row = get(view, subject, number)
@@ -146,7 +146,7 @@ def find_latest(view: View, subject: Subject) -> Search[Registered | None]:
 
 def exists(view: View, subject: Subject, *, deleted: bool = False) -> bool:
     """Return true if the subject has any version with this visibility."""
-    return finished(find_any(view, subject, deleted=deleted))
+    return run_search(find_any(view, subject, deleted=deleted))
 
 
 def find_any(view: View, subject: Subject, *, deleted: bool = False) -> Search[bool]:
@@ -164,7 +164,7 @@ def at(view: View, key: bytes) -> Registered | None:
 def _from_row(view: View, key: bytes, value: bytes) -> Registered | None:
     row = VersionRow.unpack(value)
     subject = subject_at(key, value)
-    if row.deleted and cleared(view, subject, row):
+    if row.deleted and is_cleared(view, subject, row):
         return None
     return Registered(subject, layout.unnumber(key[-4:]), row)
 

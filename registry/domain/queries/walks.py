@@ -103,7 +103,7 @@ Search = Generator[None, None, _T]
 BATCH = 2_000
 
 
-def ordered(
+def in_order(
     walk: Callable[[], Iterator[_T | None]],
     key: Callable[[_T], _K],
     after: _K | None = None,
@@ -166,7 +166,7 @@ def first(walk: Iterator[_T | None]) -> Search[_T | None]:
     return None
 
 
-def finished(search: Search[_T]) -> _T:
+def run_search(search: Search[_T]) -> _T:
     """Return the result of a search without pausing."""
     while True:
         try:

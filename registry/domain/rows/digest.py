@@ -32,7 +32,7 @@ def total(rows: Iterable[tuple[bytes, bytes | None]]) -> int:
     )
 
 
-def changed(digest: int, key: bytes, old: bytes | None, new: bytes | None) -> int:
+def digest_after_change(digest: int, key: bytes, old: bytes | None, new: bytes | None) -> int:
     """Return the digest after a row changed from ``old`` to ``new``; ``None`` for an absent row."""
     if new is not None:
         digest += row_hash(key, new)
@@ -46,7 +46,7 @@ def of_rows(rows: Iterable[tuple[bytes, bytes]]) -> int:
     return total(rows) % MODULUS
 
 
-def united(digests: Iterable[int]) -> int:
+def combine(digests: Iterable[int]) -> int:
     """Return the digest of several disjoint parts together."""
     return sum(digests) % MODULUS
 

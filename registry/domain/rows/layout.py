@@ -82,7 +82,7 @@ def is_version_key(boundary: bytes) -> bool:
     return boundary.find(b"\0", boundary.find(b"\0") + 1) > 0
 
 
-def escaped(raw: bytes) -> bytes:
+def escape(raw: bytes) -> bytes:
     """Return bytes without the zero byte that ends key parts; their order is preserved."""
     return raw.replace(b"\x01", b"\x01\x02").replace(b"\0", b"\x01\x01")
 
@@ -91,7 +91,7 @@ def part(text: str) -> bytes:
     """Return ``text`` as a key part: order preserved, zero-terminated, at most ``PART_MAX`` + 1 bytes."""
     raw = text.encode()
     if b"\0" in raw or b"\x01" in raw:
-        raw = escaped(raw)
+        raw = escape(raw)
     if len(raw) > PART_MAX:
         raw = raw[:PART_CUT] + CUT_MARK + hashlib.blake2b(text.encode(), digest_size=16).hexdigest().encode()
     return raw + b"\0"

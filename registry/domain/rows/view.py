@@ -30,7 +30,7 @@ class Span(NamedTuple):
     end: int
 
 
-def joined(spans: Iterable[Span], new: Span) -> tuple[Span, ...]:
+def join_span(spans: Iterable[Span], new: Span) -> tuple[Span, ...]:
     """Return the spans together with a new one, which overlaps none of them."""
     found: list[Span] = []
     for each in sorted([*spans, new]):

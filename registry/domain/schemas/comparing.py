@@ -36,13 +36,11 @@ class Comparing(ABC, Generic[S]):
         """Return the schema if it is one of this format, else None."""
 
     @abstractmethod
-    def compared(
-        self, writer: S, reader: S, reader_is: Side, budget: Budget, policy: str
-    ) -> list[Difference]:
+    def compare(self, writer: S, reader: S, reader_is: Side, budget: Budget, policy: str) -> list[Difference]:
         """Return the :meth:`differences` of two schemas of this format."""
 
     @abstractmethod
-    def explained(
+    def explain(
         self, writer: S, reader: S, reader_is: Side, budget: Budget, policy: str, *, lines: bool
     ) -> list[Change]:
         """Return the :meth:`changes` between two schemas of this format."""
@@ -57,7 +55,7 @@ class Comparing(ABC, Generic[S]):
         policy: str = STRICT,
     ) -> list[Difference]:
         """Return the reasons why ``reader`` cannot read data of ``writer``; see :class:`.contract.Format`."""
-        return self.compared(
+        return self.compare(
             self._one(writer), self._one(reader), reader_is, Budget() if budget is None else budget, policy
         )
 
@@ -75,7 +73,7 @@ class Comparing(ABC, Generic[S]):
         budget = Budget() if budget is None else budget
         for each in (writer, reader):
             budget.spend_on_text(len(each.canonical), lines=lines)
-        return self.explained(self._one(writer), self._one(reader), reader_is, budget, policy, lines=lines)
+        return self.explain(self._one(writer), self._one(reader), reader_is, budget, policy, lines=lines)
 
     def _one(self, schema: Schema) -> S:
         own = self.own(schema)

@@ -184,7 +184,7 @@ class Schema(Protocol):
     def fingerprints(self) -> Fingerprints:
         """Return digests that are equal for equivalent schemas."""
 
-    def formatted(self, format: str) -> str:
+    def text_in(self, format: str) -> str:
         """Return the text in a ``format`` of the API; an unknown format returns the canonical text.
 
         Raises :class:`InvalidSchema`.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
 from .contract import Part
-from .json_text import Json, printed, quoted
+from .json_text import Json, print_json, quote_json
 
 # The longest excerpt.
 CHARACTERS_MAX: Final = 300
@@ -71,7 +71,7 @@ def _pieces(value: Json) -> Iterator[str]:
 
 
 def _scalar(value: Json) -> str:
-    return quoted(value[: CHARACTERS_MAX + 1]) if type(value) is str else printed(value)
+    return quote_json(value[: CHARACTERS_MAX + 1]) if type(value) is str else print_json(value)
 
 
 def _members(value: dict[str, Json]) -> Iterator[tuple[str, Json]]:
@@ -117,14 +117,14 @@ class Lines:
             else:
                 if type(value) is dict or type(value) is list:
                     self._at[id(value), None] = len(self.lines) + 1
-                self.lines.append(f"{indent}{name}{printed(value)}{',' if stack else ''}")
+                self.lines.append(f"{indent}{name}{print_json(value)}{',' if stack else ''}")
             while stack:
                 members, holder = stack[-1]
                 following = next(members, None)
                 if following is not None:
                     key, value = following
                     self._at[id(holder), key] = len(self.lines) + 1
-                    name = f"{quoted(key)}: " if isinstance(key, str) else ""
+                    name = f"{quote_json(key)}: " if isinstance(key, str) else ""
                     break
                 stack.pop()
                 self._close(holder, last=not stack, indent=_indent(len(stack)))

@@ -181,7 +181,7 @@ _CONTROLS: Final = {i: f"\\u{i:04X}" for i in range(0x20)} | {
 }
 
 
-def quoted(text: str) -> str:
+def quote_json(text: str) -> str:
     r"""Return a JSON string. Control characters without a short form become ``\u001F``, in upper case."""
     done: str = encode_basestring(text)
     return done if "\\u00" not in done else f'"{text.translate(_CONTROLS)}"'
@@ -219,7 +219,7 @@ def _digits(value: float) -> tuple[str, int]:
 
 def _scalar(value: Json) -> str | None:
     if type(value) is str:
-        return quoted(value)
+        return quote_json(value)
     if value is None:
         return "null"
     if value is True:
@@ -237,7 +237,7 @@ def _scalar(value: Json) -> str | None:
     return None
 
 
-def printed(value: Json) -> str:
+def print_json(value: Json) -> str:
     """Return any JSON value as text, members in their order."""
     simple = _scalar(value)
     if simple is not None:
@@ -277,7 +277,7 @@ def _open(value: Json, out: list[str], stack: _Stack) -> None:
 def _members(value: dict[str, Json]) -> Iterator[tuple[str, Json]]:
     comma = ""
     for name, member in value.items():
-        yield f"{comma}{quoted(name)}:", member
+        yield f"{comma}{quote_json(name)}:", member
         comma = ","
 
 

@@ -48,14 +48,14 @@ def _merge(tagged: Iterable[Tagged]) -> dict[Entity, list[str]]:
     return found
 
 
-def changed(tags: Iterable[str], change: Change) -> list[str]:
+def apply_change(tags: Iterable[str], change: Change) -> list[str]:
     """Return an entity's tags after a change: new ones at the end, without duplicates."""
     return [each for each in dict.fromkeys([*tags, *change.add]) if each not in change.remove]
 
 
-def tagged(entities: Iterable[tuple[Entity, T]], read: Callable[[T], object]) -> list[Tagged]:
+def collect_tagged(entities: Iterable[tuple[Entity, T]], read: Callable[[T], object]) -> list[Tagged]:
     """Return the tagged entities; ``read`` returns the value of an entity's tag property."""
-    found = ((entity, listed(read(each))) for entity, each in entities)
+    found = ((entity, tags_in(read(each))) for entity, each in entities)
     return [(entity, tuple(names)) for entity, names in found if names]
 
 
@@ -72,7 +72,7 @@ def give(
     there = dict(entities)
     for entity, each in wanted.items():
         if entity in there:
-            write(there[entity], changed(listed(read(there[entity])), each))
+            write(there[entity], apply_change(tags_in(read(there[entity])), each))
         else:
             check_optional(entity, each)
 
@@ -83,6 +83,6 @@ def check_optional(entity: Entity, change: Change) -> None:
         raise InvalidSchema(f"No matching path '{entity.path}' found in the schema")
 
 
-def listed(value: object) -> list[str]:
+def tags_in(value: object) -> list[str]:
     """Return the tags in a property's value; empty if it is not a list."""
     return [each for each in value if type(each) is str] if isinstance(value, list) else []

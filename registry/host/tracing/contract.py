@@ -35,15 +35,15 @@ class Tracing:
         """Wrap the API's backend: a span for each wait at the read barrier; commands carry their request."""
         return backend
 
-    def decided(self, submit: Submit, *, from_peer: bool = False) -> Submit:
+    def trace_commands(self, submit: Submit, *, from_peer: bool = False) -> Submit:
         """Wrap what decides or forwards commands in this node: a span for each, until its reply."""
         return submit
 
-    def sent(self, ask: Ask, address: str) -> Ask:
+    def trace_sending(self, ask: Ask, address: str) -> Ask:
         """Wrap what sends commands to the node at ``address``: a span for each attempt."""
         return ask
 
-    def appended(self, commands: Sequence[PendingCommand]) -> AbstractContextManager[None]:
+    def trace_append(self, commands: Sequence[PendingCommand]) -> AbstractContextManager[None]:
         """Return a context for an append of the records of ``commands``: a span in the trace of each."""
         return _NOTHING
 

@@ -28,12 +28,12 @@ from .contract import Ask, Tracing
 from .spans import (
     Attributes,
     Spans,
-    appended,
-    decided,
+    append_span,
     end,
     requested_context,
-    sent,
     traceparent_of,
+    with_command_spans,
+    with_forward_spans,
 )
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
@@ -219,17 +219,17 @@ class OtelTracing(Tracing):
         """Wrap the API's backend."""
         return TracedBackend(backend, self._spans)
 
-    def decided(self, submit: Submit, *, from_peer: bool = False) -> Submit:
+    def trace_commands(self, submit: Submit, *, from_peer: bool = False) -> Submit:
         """Wrap what decides or forwards commands."""
-        return decided(self._spans, submit, from_peer=from_peer)
+        return with_command_spans(self._spans, submit, from_peer=from_peer)
 
-    def sent(self, ask: Ask, address: str) -> Ask:
+    def trace_sending(self, ask: Ask, address: str) -> Ask:
         """Wrap what sends commands to another node."""
-        return sent(self._spans, ask, address)
+        return with_forward_spans(self._spans, ask, address)
 
-    def appended(self, commands: Sequence[PendingCommand]) -> AbstractContextManager[None]:
+    def trace_append(self, commands: Sequence[PendingCommand]) -> AbstractContextManager[None]:
         """Return a context for an append."""
-        return appended(self._spans, commands)
+        return append_span(self._spans, commands)
 
     async def close(self, timeout_s: float) -> None:
         """Export what is left; a collector that does not answer in time loses it."""

@@ -92,7 +92,7 @@ APPENDS_MAX = 100
 _SAMPLED = 1  # bit of the flags at the end of a traceparent
 
 
-def decided(spans: Spans, submit: Submit, *, from_peer: bool) -> Submit:
+def with_command_spans(spans: Spans, submit: Submit, *, from_peer: bool) -> Submit:
     """Return ``submit`` with a span from a command's arrival to its reply."""
     kind = SpanKind.SERVER if from_peer else SpanKind.INTERNAL
 
@@ -110,7 +110,7 @@ def decided(spans: Spans, submit: Submit, *, from_peer: bool) -> Submit:
     return traced
 
 
-def sent(spans: Spans, ask: Ask, address: str) -> Ask:
+def with_forward_spans(spans: Spans, ask: Ask, address: str) -> Ask:
     """Return ``ask`` with a span for each attempt."""
     server = urlsplit(address if "://" in address else f"//{address}")
     where: Attributes = {"server.address": server.hostname or "", "server.port": server.port or 0}
@@ -129,7 +129,7 @@ def sent(spans: Spans, ask: Ask, address: str) -> Ask:
 
 
 @contextmanager
-def appended(spans: Spans, commands: Sequence[PendingCommand]) -> Iterator[None]:
+def append_span(spans: Spans, commands: Sequence[PendingCommand]) -> Iterator[None]:
     """Record a span of the append within the block, for each of the commands that are traced.
 
     A span with links to all commands would be cheaper, but a link leads from the append to a command, and who

@@ -31,7 +31,7 @@ from registry.log.contract import (
 from . import layout
 from .appender import Appender, Bounds, Compaction
 from .check import check
-from .reader import divergence, fetched, with_principals
+from .reader import divergence, read_records, with_principals
 
 MAP_BYTES = 64 << 30
 RECORD_BYTES_MAX = 1_048_576
@@ -94,11 +94,6 @@ class EmbeddedLog:
         return self._appender.last_error
 
     @property
-    def is_being_written(self) -> bool:
-        """True while an append would wait for another, or for a step of compaction."""
-        return self._writing.locked()
-
-    @property
     def identity(self) -> str:
         """A random id, assigned when the log was created."""
         return self._identity
@@ -139,7 +134,7 @@ class EmbeddedLog:
         self._alive()
         try:
             with self._env.begin(self._tables.records) as txn:
-                found = fetched(txn, offset, records_max, bytes_max)
+                found = read_records(txn, offset, records_max, bytes_max)
                 return with_principals(txn, self._tables.principals, found)
         except layout.BadRecord as bad:
             raise self._damaged_error(f"the record at offset {bad.offset} is unreadable") from bad

@@ -51,7 +51,7 @@ class EmbeddedLogReader:
         """Read records, see :meth:`.contract.Log.read`; without their principals, which no row has."""
         try:
             with self._begin(self._records) as txn:
-                return fetched(txn, offset, records_max, bytes_max)
+                return read_records(txn, offset, records_max, bytes_max)
         except layout.BadRecord as bad:
             raise DamagedLog(
                 f"the log in {self._path} is damaged: the record at offset {bad.offset} is unreadable"
@@ -106,7 +106,7 @@ def divergence(log: Readable, lineage: Lineage) -> int | None:
     return lineage.divergence(found, log.query_end(0.0), None)
 
 
-def fetched(txn: Any, offset: int, records_max: int, bytes_max: int) -> Fetched:
+def read_records(txn: Any, offset: int, records_max: int, bytes_max: int) -> Fetched:
     """Read records in a transaction on the table records; see :meth:`.contract.Log.read`.
 
     Raises :class:`.layout.BadRecord` and LMDB's errors.

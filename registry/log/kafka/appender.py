@@ -113,9 +113,9 @@ class Appender:
             self._void_claim(reason)
 
     @property
-    def assumed(self) -> str:
-        """The result of :func:`.producer_id.assumed` at the last check; empty without fencing."""
-        return producer_id.assumed(self._expiration) if self._fencing else ""
+    def assumption(self) -> str:
+        """The result of :func:`.producer_id.describe_assumption` at the last check; empty without fencing."""
+        return producer_id.describe_assumption(self._expiration) if self._fencing else ""
 
     async def check_expiration(self, timeout_s: float) -> list[str]:
         """Read how long the brokers remember idle producers; return warnings for the operator.
@@ -234,7 +234,7 @@ class Appender:
         try:
             offset = await produce_at(timestamp_ms)
         except FutureTimestamp as error:
-            earlier_ms = self._timestamps.rejected(timestamp_ms)
+            earlier_ms = self._timestamps.next_after_rejection(timestamp_ms)
             if earlier_ms is None:
                 raise UnfitHost(_CLOCK_AHEAD) from error
             timestamp_ms = earlier_ms

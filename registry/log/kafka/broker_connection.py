@@ -19,7 +19,7 @@ from aiokafka.protocol.admin import ApiVersionRequest, SaslAuthenticateRequest, 
 
 from registry.log.contract import LogError
 
-from .refused_login import LoginRefused, expired, mismatch, probe, refused
+from .refused_login import LoginRefused, describe_expiry, mismatch, probe, refusal_of
 from .security import AWS_MSK_IAM, GSSAPI, OAUTHBEARER, Security, TlsContext
 from .token_endpoint import expiry_of, fetch_token
 from .tokens import TokenSource, check_signer, sign_token
@@ -183,11 +183,11 @@ class BrokerConnection(AIOKafkaConnection):  # type: ignore[misc] # aiokafka has
     async def _raise_refused(self, error: Exception) -> None:
         """Raise the error that names the setting, unless ``error`` is no matter of the login."""
         security = self._login.security
-        detail = "" if self._bearer is None else self._bearer.refused()
-        explained = refused(error, security, offered=self._offered, detail=detail)
+        detail = "" if self._bearer is None else self._bearer.take_refusal()
+        explained = refusal_of(error, security, offered=self._offered, detail=detail)
         if explained is None and detail and isinstance(error, HANGS_UP):
             # Some brokers accept an expired token, and end its session with the first request.
-            explained = refused(SaslAuthenticationFailed(), security, detail=detail)
+            explained = refusal_of(SaslAuthenticationFailed(), security, detail=detail)
         if explained is None and isinstance(error, HANGS_UP):
             explained = await self._hung_up(error)
         if explained is not None:
@@ -226,9 +226,9 @@ class _Bearer:
             return b"\x01", True
         return None
 
-    def refused(self) -> str:
+    def take_refusal(self) -> str:
         """Return why the token is refused, and have the next login fetch another one; empty if it is not."""
-        reasons = [self.error, expired(expiry_of(self._token), time.time())]
+        reasons = [self.error, describe_expiry(expiry_of(self._token), time.time())]
         if any(reasons):
             self._tokens.discard(self._token)
         return ", ".join(filter(None, reasons))

@@ -190,7 +190,7 @@ class Connections:
         connection = self._open.get((host, port, Purpose.QUERY))
         return connection.api_versions if connection else {}
 
-    def known(self) -> Iterator[tuple[str, int]]:
+    def open_addresses(self) -> Iterator[tuple[str, int]]:
         """Yield the addresses with open connections."""
         for (host, port, _), connection in self._open.items():
             if connection.connected():

@@ -43,7 +43,7 @@ async def fetch(
         wait_ms=round(wait_s * 1000),
         bytes_max=min(bytes_max, FETCH_BYTES),
     )
-    return requests.fetched(await partition.send(request, purpose, wait_s + TRY_S, reading_bounds=True))
+    return requests.read_fetch(await partition.send(request, purpose, wait_s + TRY_S, reading_bounds=True))
 
 
 async def headers_before(
@@ -114,7 +114,7 @@ class Fetcher:
             return self._before
         first = next(record_batches.batch_headers(self._last)).offset
         records = [record for run in record_batches.runs(self._last, first) for record in run]
-        return self._before.extended(records, *self._last_epoch)
+        return self._before.with_records(records, *self._last_epoch)
 
     def put(self, offset: int, data: bytes) -> None:
         """Take this node's append at ``offset``; if it comes next it need not be fetched."""

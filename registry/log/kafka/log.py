@@ -104,7 +104,7 @@ class KafkaLog:
             raise
 
     async def _describe(self) -> str:
-        return release.describe(self._partition.api_versions(), self._appender.assumed)
+        return release.describe(self._partition.api_versions(), self._appender.assumption)
 
     async def _start_reading(self) -> asyncio.Task[None]:
         return asyncio.create_task(self._fetcher.run())

@@ -52,7 +52,7 @@ class NewerEpoch(Exception):
         self.cluster = cluster
 
 
-def needed(replicas: int, min_in_sync: int) -> int:
+def confirmations_needed(replicas: int, min_in_sync: int) -> int:
     """Return how many brokers besides the leader must name its epoch."""
     return max(replicas // 2, replicas - min_in_sync) if replicas > 1 else 0
 
@@ -65,7 +65,7 @@ async def confirm(
     ``min_in_sync``: the topic's ``min.insync.replicas``. Brokers with a lower ``priority`` are asked first.
     Raises :class:`NewerEpoch`, and :class:`.connection.NoAnswer` if too few brokers confirm it.
     """
-    enough = needed(metadata.replicas, min_in_sync)
+    enough = confirmations_needed(metadata.replicas, min_in_sync)
     if not enough:
         return
     order = sorted(metadata.others, key=priority)
@@ -101,7 +101,7 @@ def _is_proven(
 ) -> bool:
     """Return True if enough brokers besides the leader ``agreed``, or all in-sync replicas did."""
     others = len(agreed) - (metadata.broker is not None and metadata.broker.id in agreed)
-    return others >= needed(metadata.replicas, min_in_sync) or (
+    return others >= confirmations_needed(metadata.replicas, min_in_sync) or (
         len(in_sync) >= min_in_sync and in_sync <= agreed
     )
 

@@ -106,7 +106,7 @@ class LineageCheck:
         request = requests.Fetch(
             self._topic, self._topic_id, offset, epoch=self._epoch, wait_ms=0, bytes_max=_RECORD_BYTES
         )
-        answer = requests.fetched(await self._send(request))
+        answer = requests.read_fetch(await self._send(request))
         if answer.code == Code.OFFSET_OUT_OF_RANGE:
             return None
         self._check(answer.code)

@@ -88,7 +88,7 @@ class Messages:
                 self._partition.topic, place.topic_id, offset,
                 epoch=place.epoch, wait_ms=_WAIT_MS, bytes_max=_BYTES, partition=self._number,
             )  # fmt: skip
-            answer = requests.fetched(await self._send(place, request))
+            answer = requests.read_fetch(await self._send(place, request))
             if answer.code == Code.OFFSET_OUT_OF_RANGE:
                 raise LogError(f"{self._name} has no offset {offset}")
             self._check(answer.code, "Read")

@@ -180,7 +180,7 @@ class Partition:
 
     async def _send_to_any(self, request: Any, read: Callable[[Any], T]) -> T:
         known = [(broker.host, broker.port) for broker in self.cluster.brokers] if self.cluster else []
-        known = list(dict.fromkeys([*self._connections.known(), *known, *self._servers]))
+        known = list(dict.fromkeys([*self._connections.open_addresses(), *known, *self._servers]))
         errors = []
         # Brokers that failed are tried last, the one that failed longest ago first.
         for host, port in sorted(known, key=lambda address: self._failed_at.get(address, 0.0)):

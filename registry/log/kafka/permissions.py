@@ -53,7 +53,7 @@ class Permitted(NamedTuple):
     cluster: frozenset[Operation] | None
 
 
-async def permitted(partition: Partition) -> Permitted:
+async def read_permissions(partition: Partition) -> Permitted:
     """Return what this client may do with the topic and the cluster; raises as ``Partition``."""
 
     def read(answer: Any) -> Permitted:

@@ -124,7 +124,7 @@ class ProduceAttempt:
         request = requests.Produce(
             partition.topic, partition.topic_id, self._batch.data, timeout_ms=max(1, round(left_s * 900))
         )
-        return requests.produced(await partition.send(request, Purpose.APPEND, left_s))
+        return requests.read_produce(await partition.send(request, Purpose.APPEND, left_s))
 
     def _raise_for(self, answer: ProduceAnswer) -> NoReturn:
         partition, code = self._partition, answer.code

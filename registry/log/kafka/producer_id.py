@@ -127,7 +127,7 @@ def unsafe(found: Expiration, least_s: float) -> str:
     )
 
 
-def assumed(found: Expiration) -> str:
+def describe_assumption(found: Expiration) -> str:
     """Return what replaces the setting that Kafka 3.4 introduced; empty if the brokers have it."""
     if found.unread:
         return f"{PRODUCER} cannot be read and is taken to be a day"

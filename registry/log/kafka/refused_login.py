@@ -112,7 +112,7 @@ class LoginRefused(ConnectionError):
         self.final = final
 
 
-def refused(
+def refusal_of(
     error: BaseException, security: Security, *, offered: Sequence[str] = (), detail: str = ""
 ) -> LoginRefused | None:
     """Return the error for a failed connection attempt; ``None`` if it is no matter of the login.
@@ -144,10 +144,10 @@ def refused(
         # The codes of GSSAPI and of Kerberos come first.
         reason = _text_of(error).rpartition("): ")[2]
         return LoginRefused(f"Kerberos: {reason}; {_see(security)}", final=False)
-    return refused(error.__cause__, security) if error.__cause__ else None
+    return refusal_of(error.__cause__, security) if error.__cause__ else None
 
 
-def expired(token_expiry: float | None, now: float) -> str:
+def describe_expiry(token_expiry: float | None, now: float) -> str:
     """Return a sentence about a refused token that has expired by this host's clock; empty if it has not."""
     if token_expiry is None or token_expiry > now:
         return ""

@@ -203,7 +203,7 @@ class Fetch(Request[FetchRequest_v11 | FetchRequestV13]):  # type: ignore[misc]
         return struct(*head, [(self._topic, [by_name])], [], "")
 
 
-def fetched(response: Any) -> FetchAnswer:
+def read_fetch(response: Any) -> FetchAnswer:
     """Read the answer to :class:`Fetch`."""
     if response.error_code or not response.topics:
         return FetchAnswer(response.error_code, -1, b"")
@@ -227,7 +227,7 @@ class Produce(Request[ProduceRequest_v7 | ProduceRequestV13]):  # type: ignore[m
         return struct(*head, [(self._topic, [(PARTITION, self._batch)])])
 
 
-def produced(response: Any) -> ProduceAnswer:
+def read_produce(response: Any) -> ProduceAnswer:
     """Read the answer to :class:`Produce`."""
     _, code, offset, time_ms, _, *rest = response.topics[0][1][0]
     return ProduceAnswer(code, offset, time_ms, (rest[1] if len(rest) > 1 else None) or "")

@@ -62,7 +62,7 @@ class Timestamps:
         self._accepted = (timestamp_ms, self._clock())
         self._ahead = None
 
-    def rejected(self, timestamp_ms: int) -> int | None:
+    def next_after_rejection(self, timestamp_ms: int) -> int | None:
         """Return a timestamp to retry with after the broker rejected this one; ``None`` if there is none."""
         counted_ms = self._elapsed_ms()
         if counted_ms is None or counted_ms >= timestamp_ms:

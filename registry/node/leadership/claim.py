@@ -50,7 +50,7 @@ class IdCounter:
         # Ids up to this one may be assigned by others through the counter; 0: none but reserved ones.
         self.floor = 0
 
-    def claimed(self) -> None:
+    def read(self) -> None:
         """Read the counter before the first decision. Raises :class:`Unreachable`."""
         reserved = self._read_reserved()
         asked = self._advance(reserved)

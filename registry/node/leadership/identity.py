@@ -108,6 +108,6 @@ def own_identity(settings: Settings, peer: str = "") -> Identity:
     if not settings.kafka:
         # No other node needs the address, so skip looking up the host's name, which may take long.
         return Identity(*settings.main_address, eligible=True, node=node)
-    url = settings.advertised
+    url = settings.advertised_url
     since_ms = advertised_since(settings.data, url)
     return identity_of(url, eligible=settings.eligible, peer=peer, node=node, since_ms=since_ms)

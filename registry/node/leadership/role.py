@@ -91,7 +91,7 @@ class Role:
         """Return the role after the claim has begun."""
         return replace(self, stage=Stage.CATCHING_UP) if self.task is Task.CLAIM else self
 
-    def claimed(self, epoch: int) -> Role:
+    def after_claim(self, epoch: int) -> Role:
         """Return the role once this node's barrier at offset ``epoch`` is applied.
 
         The claim has no effect if the election was lost in the meantime.
@@ -104,20 +104,20 @@ class Role:
         """Return the role of a primary without election and barrier, as no other node can write the log."""
         return replace(self, elected=True, stage=Stage.PRIMARY, epoch=0, reason="")
 
-    def deposed(self, reason: str) -> Role:
+    def after_deposition(self, reason: str) -> Role:
         """Return the role after the claim was fenced, became uncertain or could not be made."""
         return replace(self._stepped_down(), reason=reason if self.elected else self.reason)
 
-    def applied(self, barrier: int) -> Role:
+    def after_barrier(self, barrier: int) -> Role:
         """Return the role after a barrier was applied; one newer than its own deposes a primary."""
         if barrier <= self.seen:
             return self
         after = replace(self, seen=barrier)
         if self.stage is Stage.PRIMARY and barrier > self.epoch:
-            return after.deposed(f"another node claimed the log at offset {barrier}")
+            return after.after_deposition(f"another node claimed the log at offset {barrier}")
         return after
 
-    def left(self) -> Role:
+    def after_leaving(self) -> Role:
         """Return the role of a node that stops; it never writes again."""
         return replace(self._stepped_down(), elected=False, leaving=True, reason="this node is stopping")
 
@@ -154,25 +154,25 @@ class RoleHolder:
         """Apply :meth:`.role.Role.claiming`."""
         self._change(Role.claiming)
 
-    def claimed(self, epoch: int) -> None:
-        """Apply :meth:`.role.Role.claimed`."""
-        self._change(lambda role: role.claimed(epoch))
+    def claim(self, epoch: int) -> None:
+        """Apply :meth:`.role.Role.after_claim`."""
+        self._change(lambda role: role.after_claim(epoch))
 
     def standalone(self) -> None:
         """Apply :meth:`.role.Role.standalone`."""
         self._change(Role.standalone)
 
-    def deposed(self, reason: str) -> None:
-        """Apply :meth:`.role.Role.deposed`."""
-        self._change(lambda role: role.deposed(reason))
+    def depose(self, reason: str) -> None:
+        """Apply :meth:`.role.Role.after_deposition`."""
+        self._change(lambda role: role.after_deposition(reason))
 
-    def applied(self, barrier: int) -> None:
-        """Apply :meth:`.role.Role.applied`."""
-        self._change(lambda role: role.applied(barrier))
+    def apply_barrier(self, barrier: int) -> None:
+        """Apply :meth:`.role.Role.after_barrier`."""
+        self._change(lambda role: role.after_barrier(barrier))
 
-    def left(self) -> None:
-        """Apply :meth:`.role.Role.left`."""
-        self._change(Role.left)
+    def leave(self) -> None:
+        """Apply :meth:`.role.Role.after_leaving`."""
+        self._change(Role.after_leaving)
 
     def _change(self, change: Callable[[Role], Role]) -> None:
         with self._condition:

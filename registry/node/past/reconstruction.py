@@ -16,7 +16,16 @@ from registry.domain.errors import BAD_REQUEST, PAST_LOST, UNAVAILABLE, UNPROCES
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.history import moment
 from registry.domain.history.entries import HistoryEntry, is_of
-from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, Row, lost, prefixes, replayed, rows_of
+from registry.domain.history.moment import (
+    CONTEXTS,
+    Moment,
+    OwnerRows,
+    Row,
+    find_lost,
+    prefixes,
+    replay,
+    rows_of,
+)
 from registry.domain.log_format.records import Record
 from registry.domain.lru import Lru
 from registry.domain.rows import layout
@@ -194,10 +203,10 @@ class PastReader:
             raise _past_lost("its records were removed before this server saw them", applied, min(later))
         entries = [each for each in entries if each.offset >= begin]
         found = self._records(entries, hurry)
-        missing = lost(entries, found)
+        missing = find_lost(entries, found)
         if missing is not None:
             raise _past_lost(f"compaction has removed the record at {missing.offset}", applied, min(later))
-        return replayed(owner, rows, entries, found)
+        return replay(owner, rows, entries, found)
 
     def _base(
         self, owner: bytes, applied: int, bases: Sequence[Entry], hurry: Callable[[], None]

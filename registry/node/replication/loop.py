@@ -295,7 +295,7 @@ class FollowLoop:
             progress.applied, progress.end, progress.records_per_s, eta,
         )  # fmt: skip
 
-    def quarantined(self) -> int:
+    def count_quarantined(self) -> int:
         """Return the number of quarantined records; log each when it is first seen."""
         found, fresh = 0, []
         with self._store.view() as view:

@@ -159,7 +159,7 @@ class ReadBarrier:
         await asyncio.wait((answered,), timeout=timeout_s)
         return answered.done() and answered.result()
 
-    def advanced(self) -> None:
+    def notify_advanced(self) -> None:
         """Notify waiting requests that the store has advanced; callable from any thread."""
         if self._store.applied >= self._least and not self._releasing:
             self._releasing = True

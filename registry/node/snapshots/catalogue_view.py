@@ -89,10 +89,10 @@ class Entries:
 
     # --- markers
 
-    def begun(self) -> int:
+    def newest_begun_offset(self) -> int:
         """Return the offset up to which markers do not satisfy a further request; -1 for none."""
         entries = self.read()
-        marker, marked = self._marker(), self.catalogue.marked(self.log)
+        marker, marked = self._marker(), self.catalogue.marked_offset(self.log)
         if marker is None or marker.offset > marked:
             return -1
         entry = entries.get(_id_of(marker))
@@ -107,7 +107,7 @@ class Entries:
         if marker is None:
             return None
         named = _id_of(marker)
-        if marker.offset > self.catalogue.marked(self.log):
+        if marker.offset > self.catalogue.marked_offset(self.log):
             if named not in self.read():
                 self.catalogue.put(self._make_entry(named, marker))
             self.catalogue.mark(self.log, marker.offset)
@@ -120,7 +120,7 @@ class Entries:
 
     def _make_entry(self, id: str, marker: Marker) -> Entry:
         try:
-            uri = Location.named(self._settings.snapshots_location)
+            uri = Location.normalize_uri(self._settings.snapshots_location)
         except BadLocation as error:
             raise CatalogueError(str(error)) from error
         if self._settings.kafka and not self._settings.snapshots and not self._warned:

@@ -26,7 +26,7 @@ from registry.domain.commands import (
     Outcome,
     RequestSnapshot,
     Unknown,
-    refused,
+    refusal,
 )
 from registry.domain.errors import TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
@@ -58,7 +58,7 @@ class Situation(Protocol):
         ...
 
     @property
-    def started(self) -> bool:
+    def is_started(self) -> bool:
         """True once the log was read up to its end."""
         ...
 
@@ -102,7 +102,7 @@ class SnapshotCoordinator:
     def request(self, pending: PendingCommand) -> None:
         """Submit a :class:`RequestSnapshot`; :class:`Done` contains the entry, published in the catalogue."""
         if not self._call(lambda: self._request(pending)):
-            self._reply(pending, refused(TOO_MANY_WRITES()))
+            self._reply(pending, refusal(TOO_MANY_WRITES()))
 
     def list_entries(self, answer: Callable[[Listed], None]) -> bool:
         """Pass all entries to ``answer``, newest first; return false if too many calls are waiting."""
@@ -166,7 +166,7 @@ class SnapshotCoordinator:
 
     @property
     def _primary(self) -> bool:
-        return self._situation.role == "primary" and self._situation.started
+        return self._situation.role == "primary" and self._situation.is_started
 
     def _tick(self) -> None:
         try:
@@ -204,9 +204,9 @@ class SnapshotCoordinator:
             self._reply(pending, NotPrimary())
             return
         try:
-            command = replace(pending.command, begun=self.entries.begun())
+            command = replace(pending.command, begun=self.entries.newest_begun_offset())
         except CatalogueError as error:
-            self._reply(pending, refused(UNAVAILABLE(f"No snapshot was requested: {error}")))
+            self._reply(pending, refusal(UNAVAILABLE(f"No snapshot was requested: {error}")))
             return
 
         def on_reply(outcome: Outcome) -> None:

@@ -29,7 +29,7 @@ def verify_digest(store: Store, stopping: threading.Event) -> None:
 
     Raises :class:`DamagedStore` if it is wrong. Returns early if ``stopping`` is set.
     """
-    snapshot = store.loaded
+    snapshot = store.loaded_from
     if not snapshot:
         return
     began = time.monotonic()
@@ -57,6 +57,6 @@ def verify_digest(store: Store, stopping: threading.Event) -> None:
         raise DamagedStore(
             f"the store {store.path}, loaded from the snapshot {snapshot}, is damaged: {found}"
         )
-    store.proven()
+    store.mark_verified()
     _log.info("the rows of the snapshot %s give its digest, as added up in %.1f s",
               snapshot, time.monotonic() - began)  # fmt: skip

@@ -46,7 +46,7 @@ class LoadIfBehind:
         self._begun: subprocess.Popen[bytes] | None = None
 
     @contextmanager
-    def expected(self) -> Iterator[None]:
+    def start_early(self) -> Iterator[None]:
         """Start the loading process for a ``with`` block if there probably is a snapshot to load.
 
         The process imports its libraries while the block opens the log.
@@ -91,7 +91,7 @@ def _probably_loads(settings: Settings) -> bool:
     if settings.snapshots_load == "off" or known_log(settings.data / "store") is not None:
         return False
     try:
-        location = Location.named(settings.snapshots_location)
+        location = Location.normalize_uri(settings.snapshots_location)
         return not location.startswith("/") or any(Path(location).iterdir())
     except (BadLocation, OSError):
         return False
@@ -123,7 +123,7 @@ def begin(settings: Settings) -> Opening:
 def _open(settings: Settings, starting: StartProgress) -> Opened:
     began = time.monotonic()
     load = LoadIfBehind(settings, starting)
-    with load.expected():
+    with load.start_early():
         if settings.kafka:
             log, store = _open_on_kafka(settings, starting, load.loader)
         else:

@@ -114,7 +114,7 @@ class StartProgress:
         if self.waiting:
             _log.warning("%s", self.waiting)
         if "message" in report:
-            self.refused(report["message"])
+            self.record_refusal(report["message"])
         if "chosen" in report:
             self._loading_since = self._logged_at = time.monotonic()
             self._snapshot = SnapshotStart(
@@ -138,12 +138,12 @@ class StartProgress:
             left = "unknown" if eta_s is None else f"{eta_s:.0f} s"
             _log.info("loading the snapshot: %d of %d rows, remaining: %s", rows, loading.rows, left)
 
-    def refused(self, sentence: str) -> None:
+    def record_refusal(self, sentence: str) -> None:
         """Log and record why a snapshot is not used."""
         _log.warning("%s", sentence)
         self._snapshot = replace(self._snapshot, refused=[*self._snapshot.refused, sentence])
 
-    def ended(self, taken: str, end: int) -> None:
+    def record_end(self, taken: str, end: int) -> None:
         """Record that the process loaded the snapshot ``taken``, "" for none; the log ends at ``end``."""
         loading = self._snapshot
         if not taken:

@@ -94,7 +94,7 @@ def _load_next(
         shutil.rmtree(folder, ignore_errors=True)
         return _load_next(settings, log, folder, applied, starting, None, {**refused, other.id: other.why})
     except OSError as error:
-        starting.refused(f"No snapshot can be loaded: {error}")
+        starting.record_refusal(f"No snapshot can be loaded: {error}")
         return False
     if code := process.returncode:
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -105,9 +105,9 @@ def _load_next(
             shutil.rmtree(folder, ignore_errors=True)
             why = f"the process that loaded it ended ({how})"
             return _load_next(settings, log, folder, applied, starting, None, {**refused, chosen: why})
-        starting.refused(f"No snapshot was loaded: the loading process ended ({how})")
+        starting.record_refusal(f"No snapshot was loaded: the loading process ended ({how})")
         taken = ""
-    starting.ended(taken, wanted.situation.end)
+    starting.record_end(taken, wanted.situation.end)
     return bool(taken)
 
 

@@ -58,7 +58,7 @@ class EventPages:
         self._advanced = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "webhooks-log")
 
-    def advanced(self) -> None:
+    def notify_advanced(self) -> None:
         """Let those continue that wait for new records."""
         self._advanced.set()
         self._advanced = asyncio.Event()

@@ -13,7 +13,7 @@ import orjson
 
 from registry import VERSION
 from registry.base.config.settings import Settings
-from registry.domain.commands import AskWebhooks, Done, Outcome, PingWebhook, refused
+from registry.domain.commands import AskWebhooks, Done, Outcome, PingWebhook, refusal
 from registry.domain.errors import (
     TOO_MANY_REQUESTS,
     UNEXPECTED,
@@ -51,7 +51,7 @@ class Post:
         self._signer = Signer(settings.webhooks_secret) if settings.webhooks_secret else None
         self._client: Client | None = None
 
-    def unsigned(self, webhook: Webhook) -> str:
+    def signing_problem(self, webhook: Webhook) -> str:
         """Return why a webhook's receiver could not verify signatures; empty if it can."""
         if self._signer is None:
             return "the primary lacks the setting webhooks_secret"
@@ -130,7 +130,7 @@ class Answers:
                 assert isinstance(command, AskWebhooks)
                 self._reply(pending, self._describe(command.name))
         except RegistryError as error:
-            self._reply(pending, refused(error))
+            self._reply(pending, refusal(error))
 
     def close(self) -> None:
         """Give up the tests under way."""
@@ -154,7 +154,7 @@ class Answers:
             webhook = stored.webhook(view, name)
         if webhook is None:
             raise WEBHOOK_NOT_FOUND(name)
-        if unsigned := self._post.unsigned(webhook):
+        if unsigned := self._post.signing_problem(webhook):
             raise WEBHOOKS_UNSIGNED(unsigned)
         if len(self._pings) >= PINGS_MAX:
             raise TOO_MANY_REQUESTS("Too many webhooks are being tested").with_retry_after(1)
@@ -172,7 +172,7 @@ class Answers:
             result = {"delivered": False, "status": error.status or None, "error": str(error)}
         except Exception:
             _log.exception("unexpected error in the test of webhook %s", webhook.name)
-            self._reply(pending, refused(UNEXPECTED()))
+            self._reply(pending, refusal(UNEXPECTED()))
             return
         result["took_ms"] = round((time.monotonic() - begun) * 1000)
         self._reply(pending, Done(orjson.dumps(result), self._store.applied))

@@ -53,7 +53,7 @@ class Situation(Protocol):
         ...
 
     @property
-    def started(self) -> bool:
+    def is_started(self) -> bool:
         """True once the log was read up to its end."""
         ...
 
@@ -142,7 +142,7 @@ class WebhookSender:
             self._pages, self._post, self._decide, self._position, self._now,
             self._settings.webhooks_retry_max_s,
         )  # fmt: skip
-        self._deliveries = Deliveries(outside, self._send.unsigned)
+        self._deliveries = Deliveries(outside, self._send.signing_problem)
         self._answers = Answers(self._store, self._send, self._deliveries, self._reply)
         self._loop = asyncio.get_running_loop()
         try:
@@ -155,7 +155,7 @@ class WebhookSender:
                 except Exception:
                     # An error with webhooks must not end a node that serves.
                     _log.exception("unexpected error in the sender of webhooks")
-                self._pages.advanced()
+                self._pages.notify_advanced()
                 await asyncio.sleep(LOOK_S)
         finally:
             self._deliveries.follow({})
@@ -165,7 +165,7 @@ class WebhookSender:
 
     @property
     def _primary(self) -> bool:
-        return self._situation.role == "primary" and self._situation.started
+        return self._situation.role == "primary" and self._situation.is_started
 
     def _look(self) -> None:
         """Have all webhooks of the rows delivered; none on a secondary."""

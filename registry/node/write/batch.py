@@ -16,9 +16,9 @@ from registry.domain.commands import (
     PrimaryQuery,
     Refused,
     Submitted,
-    refused,
+    refusal,
 )
-from registry.domain.decide import Decision, decide, repeated
+from registry.domain.decide import Decision, decide, repeat_reply
 from registry.domain.decide.ids import Ids, Span
 from registry.domain.decide.own_records import check_start
 from registry.domain.errors import (
@@ -37,7 +37,7 @@ from registry.domain.parsing.schema_queries import Facts
 from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
-from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, plain_view, recorded
+from registry.domain.queries.sensitive_metadata import SENSITIVE, Cipher, encrypt_entries, plain_view
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import View
 from registry.log.contract import RECORD_HEADER_BYTES
@@ -155,7 +155,7 @@ class Decider:
             for record in unseen:
                 overlay.commit(apply(overlay, record))
             unseen.clear()
-            ids = self.ids.saved()
+            ids = self.ids.save()
             batch.ids.append(ids)
             try:
                 before = None
@@ -168,7 +168,7 @@ class Decider:
                 decision = self._one(overlay, pending.request, known, bytes_max)
             except RegistryError as error:
                 self.ids.restore(ids)
-                batch.plans.append(refused(error))
+                batch.plans.append(refusal(error))
                 continue
             if isinstance(decision, Unanswered):
                 self.ids.restore(ids)
@@ -193,7 +193,7 @@ class Decider:
         try:
             decision = self._decision(view, pending.request, bytes_max, self._parser.run)
         except RegistryError as error:
-            return refused(error)
+            return refusal(error)
         assert not isinstance(decision, Unanswered)  # nothing is postponed
         return decision
 
@@ -223,7 +223,7 @@ class Decider:
     ) -> Plan | None:
         """Return the plan of a command that was executed before, ``here`` in this batch or earlier.
 
-        ``None`` if it was not executed. Raises ``RegistryError`` like :func:`.decide.repeated`.
+        ``None`` if it was not executed. Raises ``RegistryError`` like :func:`.decide.repeat_reply`.
         """
         if self._memory is None:
             return None
@@ -239,7 +239,7 @@ class Decider:
         seen, command = plain_view(view, self._cipher), request.command
         if isinstance(command, PrimaryQuery):  # as below
             raise NO_PRIMARY()
-        reply = self._attempt(repeated(seen, command, done.brief, request.checked), known)
+        reply = self._attempt(repeat_reply(seen, command, done.brief, request.checked), known)
         return Postponed(reply) if isinstance(reply, Unanswered) else Planned(reply, 0, 0)
 
     def _attempt(self, steps: Querying[_T], known: Facts) -> _T | Unanswered:
@@ -275,7 +275,7 @@ class Decider:
             decision = run(steps)
             if isinstance(decision, Unanswered):
                 return decision
-            entries = recorded(decision.entries, view, self._cipher)
+            entries = encrypt_entries(decision.entries, view, self._cipher)
             if self._record_principals:
                 entries = requested_by(request.principal.name, entries, bytes_max)
             decision = decision._replace(entries=entries)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from operator import attrgetter
 
 from registry.base.observe.logs import Throttled
-from registry.domain.commands import Outcome, refused
+from registry.domain.commands import Outcome, refusal
 from registry.domain.errors import STORE_FAILED
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.domain.pending_command import PendingCommand
@@ -109,7 +109,7 @@ class BatchWriter:
             raise
 
     def _write(self, commands: list[PendingCommand]) -> list[Outcome | Postponed] | None:
-        ids = self._decider.ids.saved()
+        ids = self._decider.ids.save()
         with _log_errors_refuse():
             self._check_reachable()
             self._reach(self._log.end())
@@ -132,7 +132,7 @@ class BatchWriter:
             return self._finish_append(batch, landed)
         with _log_errors_refuse():
             newest = self._nothing_newer(base)
-        return [outcomes.done(each, base) for each in batch.plans] if newest else None
+        return [outcomes.outcome_of(each, base) for each in batch.plans] if newest else None
 
     def _append(self, view: View, commands: list[PendingCommand], batch: Batch, base: int) -> Landed:
         """Append the records of a batch that was decided over ``view``, which held the log up to ``base``.
@@ -140,7 +140,7 @@ class BatchWriter:
         Raises the errors of :meth:`.contract.Log.append`, and :class:`OutcomeUnknown` after the replies.
         """
         try:
-            with self._tracing.appended(commands):
+            with self._tracing.trace_append(commands):
                 first = self._log.append(batch.entries, batch.cuts(), batch.headers)
             end = first + len(batch.entries)
             if first == base and self._log.end() == end:
@@ -159,13 +159,13 @@ class BatchWriter:
         except LogError as error:
             raise Unsettled(f"another program writes to the same log: {error}") from error
         finally:
-            self.clashes += overtaken.changed
+            self.clashes += overtaken.changed_count
         if overtaken.others:
             _failures.error(
                 "%d records of another program came before ours, from offset %d of the log on; %d of %d "
                 "commands were decided again, because an id or a version was taken or a rule had changed. "
                 "Only one program may write to the log: see RegistrarAnotherWriter in the runbook",
-                overtaken.others, base, overtaken.changed, len(commands),
+                overtaken.others, base, overtaken.changed_count, len(commands),
             )  # fmt: skip
         return landed
 
@@ -234,7 +234,9 @@ class BatchWriter:
             return [outcomes.not_applied(each, error, repeats=self._repeats) for each in plans]
         # A command without records of its own may depend on those before it in the batch.
         return [
-            outcomes.done(each, landed.first if isinstance(each, Planned) and each.stop else landed.base)
+            outcomes.outcome_of(
+                each, landed.first if isinstance(each, Planned) and each.stop else landed.base
+            )
             for each in plans
         ]
 
@@ -246,7 +248,7 @@ class BatchWriter:
 
     def _not_appended(self, plans: Sequence[Plan], error: LogError) -> list[Outcome | Postponed]:
         """Return the outcomes of a batch of which nothing was appended, nor will be by a retry."""
-        outcome = refused(outcomes.kind_of(error)(f"Error while writing to the log: {error}"))
+        outcome = refusal(outcomes.kind_of(error)(f"Error while writing to the log: {error}"))
         _failures.error("a batch of %d commands failed: %s", len(plans), outcome.message)
         fenced = self._barrier is not None
         return [outcomes.unproven(each, outcome, fenced=fenced) for each in plans]

@@ -69,7 +69,7 @@ class WriteLoop:
         return self._last_error
 
     @property
-    def denied(self) -> str:
+    def denial(self) -> str:
         """The reason why Kafka denied this node a claim within the last seconds; empty if it did not."""
         reason, until = self._denied
         return reason if time.monotonic() < until else ""
@@ -129,11 +129,11 @@ class WriteLoop:
         except (Fenced, OutcomeUnknown) as error:
             if self._renew_s is None:
                 raise
-            self._role_holder.deposed(str(error))
+            self._role_holder.depose(str(error))
         except Unreachable as error:
             return str(error)
         except LogError as error:
-            self._role_holder.deposed(str(error))
+            self._role_holder.depose(str(error))
         except DamagedStore:
             raise
         except StoreError as error:
@@ -165,11 +165,11 @@ class WriteLoop:
             self._give_up(str(error), _RETRY_S)
         else:
             self._last_error = ""
-            role_holder.claimed(epoch)
+            role_holder.claim(epoch)
             _log.info("claimed the log in %.0f ms, epoch %d", (time.monotonic() - began) * 1000, epoch)
 
     def _give_up(self, reason: str, pause_s: float) -> None:
-        self._role_holder.deposed(reason)
+        self._role_holder.depose(reason)
         self._pause(reason, pause_s)
 
     def _pause(self, reason: str, seconds: float) -> None:
@@ -192,8 +192,7 @@ class LoneWrites:
     To hand a command to the write thread and its reply back takes four switches between threads, which cost
     more than the sync of the log. So the event loop itself writes a small command that arrives while nothing
     else waits. As soon as there are more, or writes take long, the write thread writes them in batches.
-    ``is_busy``: a write would wait for maintenance. ``guarded`` runs a function and ends the node if it
-    fails.
+    ``guarded`` runs a function and ends the node if it fails.
     """
 
     def __init__(
@@ -201,14 +200,12 @@ class LoneWrites:
         writer: Writer,
         write_in_place: Callable[[], bool],
         *,
-        is_busy: Callable[[], bool],
         guarded: Callable[[str, Callable[[], None]], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._writer = writer
         self._write_in_place = write_in_place
-        self._is_busy = is_busy
         self._guarded = guarded
         self._clock = clock
         self._scheduled = False
@@ -227,7 +224,7 @@ class LoneWrites:
     def _write(self) -> None:
         self._scheduled = False
         began = self._clock()
-        if self._is_busy() or not self._write_in_place():
+        if not self._write_in_place():
             self._writer.wake()
         elif (ended := self._clock()) - began > SLOW_S:
             self._slow_until = ended + SLOW_PAUSE_S

@@ -9,7 +9,7 @@ from registry.log.contract import ForeignLog, LogError
 from .batch import Doubtful, Plan, Planned, Postponed
 
 
-def done(plan: Plan, first: int) -> Outcome | Postponed:
+def outcome_of(plan: Plan, first: int) -> Outcome | Postponed:
     """Return the outcome if the batch's records are applied; the log has them from offset ``first`` on."""
     match plan:
         case Planned(reply, _, stop):
@@ -21,7 +21,7 @@ def done(plan: Plan, first: int) -> Outcome | Postponed:
 
 def not_applied(plan: Plan, error: Exception, *, repeats: bool) -> Outcome | Postponed:
     """Return the outcome if the batch's records were appended but could not be applied."""
-    return unknown(error, repeats=repeats) if isinstance(plan, Planned) else done(plan, 0)
+    return unknown(error, repeats=repeats) if isinstance(plan, Planned) else outcome_of(plan, 0)
 
 
 def in_doubt(plan: Plan, error: LogError, *, fenced: bool, repeats: bool) -> Outcome:

@@ -22,7 +22,7 @@ from registry.domain.fold.fold import apply, owner
 from registry.domain.log_format import records
 from registry.domain.log_format.records import IDS, NOOP_KEY, Entry, Key, NoopKey, Record
 from registry.domain.pending_command import PendingCommand
-from registry.domain.reseed import restored
+from registry.domain.reseed import restoring_entry
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.version_row import ENCODED_MARK
 from registry.domain.rows.view import View
@@ -104,7 +104,7 @@ class OvertakenBatch:
         self._changed: set[int] = set()
 
     @property
-    def changed(self) -> int:
+    def changed_count(self) -> int:
         """The number of commands that were decided again and appended."""
         return len(self._changed)
 
@@ -138,7 +138,7 @@ class OvertakenBatch:
         """Return the commands that were decided now; ``copies`` gets those sent twice, with the first."""
         attempts: list[_Attempt] = []
         places: dict[tuple[int, int], int] = {}
-        spans = [*batch.ids, self._decider.ids.saved()]
+        spans = [*batch.ids, self._decider.ids.save()]
         for at, (pending, plan) in enumerate(zip(commands, batch.plans, strict=True)):
             if not isinstance(plan, Planned | Refused) or self._decider.was_done(pending, plan):
                 continue
@@ -197,9 +197,9 @@ class OvertakenBatch:
                 # Unchanged, but it has to follow the records of those that changed.
                 again = Decision(attempt.entries, _reply(attempt.plan))
             else:
-                before = self._decider.ids.saved()
+                before = self._decider.ids.save()
                 again = self._decide(rows, attempt)
-                attempt = replace(attempt, before=before, after=self._decider.ids.saved())  # noqa: PLW2901
+                attempt = replace(attempt, before=before, after=self._decider.ids.save())  # noqa: PLW2901
             owners |= {owner(each.key) for each in _entries(again) if not _is_reservation(each)}
             correction.attempts.append(self._add_decision(correction, rows, attempt, again, landed.end))
         self._undo(correction, rows, stale)
@@ -208,7 +208,7 @@ class OvertakenBatch:
     def _changed_decision(self, rows: View, attempt: _Attempt) -> Decision | Refused | None:
         """Return the decision with the ids that the command had; ``None`` if it would be the same."""
         ids = self._decider.ids
-        now = ids.saved()
+        now = ids.save()
         ids.rewind(attempt.before, attempt.after)
         again = self._decide(rows, attempt)
         ids.restore(now)
@@ -242,7 +242,7 @@ class OvertakenBatch:
         written = _keys(each.key for each in correction.entries)
         stale -= written
         self._undone = (self._undone - written) | stale
-        found = (restored(rows, each) for each in sorted(stale, key=records.canonical_key))
+        found = (restoring_entry(rows, each) for each in sorted(stale, key=records.canonical_key))
         correction.entries += [each for each in found if each is not None]
 
 

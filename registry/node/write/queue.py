@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from registry.domain.admission import Room, is_large
-from registry.domain.commands import NotPrimary, Outcome, refused
+from registry.domain.commands import NotPrimary, Outcome, refusal
 from registry.domain.errors import FORWARD_FAILED, TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.domain.parsing.querying import Unanswered
 from registry.domain.parsing.schema_queries import facts
@@ -104,7 +104,7 @@ class Queue:
         outcome: Outcome = NotPrimary()
         with self._changed:
             if self._closed or not self._room.fits(pending.size):
-                outcome = refused(TOO_MANY_WRITES())
+                outcome = refusal(TOO_MANY_WRITES())
             elif self._open:
                 pending.deadline = min(pending.deadline, self._clock() + self._timeout_s)
                 self._lane_of(pending).append(pending)
@@ -224,7 +224,7 @@ class Queue:
                 return
         self.reply(kept, [NotPrimary()] * len(kept))
 
-    def written(self) -> None:
+    def note_written(self) -> None:
         """Note that the log can be reached, because a batch was written."""
         self._reason = ""
 
@@ -250,7 +250,7 @@ class Queue:
         if not late:
             return
         why = FORWARD_FAILED(f"{_WAITED}. {reason}") if reason else UNAVAILABLE(f"{_WAITED}; try again")
-        self.reply(late, [refused(why)] * len(late))
+        self.reply(late, [refusal(why)] * len(late))
 
 
 # Seconds before its deadline at which a postponed command is refused because its query is not answered yet.
@@ -281,13 +281,13 @@ class PostponedCommands:
 
         def timed_out() -> None:
             if taken := _pop(waiting):
-                self._queue.reply(taken, [refused(UNAVAILABLE(_SLOW))])
+                self._queue.reply(taken, [refusal(UNAVAILABLE(_SLOW))])
 
         def done(outcome: Answered | RegistryError) -> None:
             if not (taken := _pop(waiting)):
                 return
             if isinstance(outcome, RegistryError):
-                self._queue.reply(taken, [refused(outcome)])
+                self._queue.reply(taken, [refusal(outcome)])
                 return
             taken[0].facts = {**taken[0].facts, **facts(lacking.query, outcome.known)}
             taken[0].spent_s += outcome.took_s

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from registry.base.observe.logs import Throttled
-from registry.domain.commands import Deferred, NotPrimary, Outcome, refused
+from registry.domain.commands import Deferred, NotPrimary, Outcome, refusal
 from registry.domain.decide.ids import ID_BATCH
 from registry.domain.errors import SCHEMA_TOO_LARGE, RegistryError
 from registry.domain.pending_command import PendingCommand
@@ -187,7 +187,7 @@ class Writer:
         commands = self._take()
         if not commands:
             return
-        ids = self._decider.ids.saved()
+        ids = self._decider.ids.save()
         try:
             outcomes = self._batch_writer.write(commands)
         except Fenced:
@@ -208,13 +208,13 @@ class Writer:
         except RegistryError as error:
             self._decider.ids.restore(ids)
             _failures.error("a batch of %d commands failed: %s", len(commands), error.message)
-            outcomes = [refused(error) for _ in commands]
+            outcomes = [refusal(error) for _ in commands]
         if outcomes is None:
             self._decider.ids.restore(ids)
             self._queue.put_back(commands, "")
             return
         self._batches += 1
-        self._queue.written()
+        self._queue.note_written()
         self._reply(commands, outcomes)
 
     def _reply(self, commands: Sequence[PendingCommand], outcomes: Sequence[Outcome | Postponed]) -> None:
@@ -242,6 +242,6 @@ class Writer:
         The log accepts less than the limit that it reported.
         """
         if commands == 1:
-            return [refused(SCHEMA_TOO_LARGE())]
+            return [refusal(SCHEMA_TOO_LARGE())]
         self._one_by_one = commands
         return None

@@ -22,7 +22,7 @@ from registry.api.app import Gateway
 from registry.api.browsers import FROM_PAGES, HOST, Cors, PageGuard, ResponseHeaders
 from registry.api.media_types import PRODUCED, check_consumed, negotiate
 from registry.api.request_context import RequestContext
-from registry.api.request_target import Target, parse, remembered
+from registry.api.request_target import Target, cache_by_bytes, parse
 from registry.api.resource import Resource
 from registry.api.row_handlers import STALE
 from registry.api.schemas import etag
@@ -148,7 +148,7 @@ class FastPaths:
         # Requests with an origin are left to the application.
         self._cors = () if cors is None else cors.headers(())
         self._proxies = proxies or TrustedProxies()
-        self._routes = remembered(
+        self._routes = cache_by_bytes(
             bytes_max=_ROUTES_BYTES_MAX, key_bytes_max=_PATH_BYTES_MAX, value_bytes=_ROUTE_BYTES
         )(self._find_route)
         self._barrier = barrier
@@ -307,7 +307,7 @@ class FastPaths:
         if headers or self._cors or not (body and media_type):
             typed = ((b"content-type", media_type),) if body and media_type else ()
             whole = with_standard((*typed, *headers), context.request_id, applied)
-            printed = lines(self._extra.applied([*whole, *self._cors]))
+            printed = lines(self._extra.apply([*whole, *self._cors]))
         else:
             printed = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
                 self._head(media_type, lasting=False), context.request_id, applied,
@@ -347,7 +347,7 @@ class FastPaths:
         if preferences is not before or client.certificate != certificate:
             certificate, known = client.certificate, None
             credentials = Credentials(preferences.authorization, certificate)
-        admission = self._gate.known(credentials)
+        admission = self._gate.cached_admission(credentials)
         if admission is None:
             return None
         if admission is not known:
@@ -398,12 +398,12 @@ class FastPaths:
         if head is None:
             own = self._lasting if lasting else []
             standard = [each for each in STANDARD_HEADERS if not (own and each[0] == b"cache-control")]
-            headers = self._extra.applied([(b"content-type", media_type), *standard, *own])
+            headers = self._extra.apply([(b"content-type", media_type), *standard, *own])
             head = self._heads[media_type, lasting] = lines(headers)
         return head
 
 
-@remembered(bytes_max=1024 * 1024, key_bytes_max=128, value_bytes=8192)
+@cache_by_bytes(bytes_max=1024 * 1024, key_bytes_max=128, value_bytes=8192)
 def _parsed_query(query: bytes) -> Query:
     return parse(b"", query).query
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from registry.api.request_target import parse, remembered
+from registry.api.request_target import cache_by_bytes, parse
 from registry.domain.errors import RegistryError
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.queries import entities
@@ -59,7 +59,7 @@ def is_latest(path: bytes) -> bool:
     return path.endswith(b"/versions/latest") and _keys(path) is not None
 
 
-@remembered(bytes_max=32 * 1024 * 1024, key_bytes_max=_PATH_BYTES_MAX, value_bytes=1536)
+@cache_by_bytes(bytes_max=32 * 1024 * 1024, key_bytes_max=_PATH_BYTES_MAX, value_bytes=1536)
 def _keys(path: bytes) -> _Keys | None:
     if len(path) > _PATH_BYTES_MAX:
         return None
@@ -177,7 +177,7 @@ _NO_SUBJECT = _Filter(b"", b"")
 _IGNORED = frozenset({"fetchMaxId", "subject"})
 
 
-@remembered(bytes_max=8 * 1024 * 1024, key_bytes_max=_QUERY_BYTES_MAX, value_bytes=1024)
+@cache_by_bytes(bytes_max=8 * 1024 * 1024, key_bytes_max=_QUERY_BYTES_MAX, value_bytes=1024)
 def _filter(query: bytes) -> _Filter | None:
     if len(query) > _QUERY_BYTES_MAX:
         return None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from registry.api.bodies import schema_request
-from registry.api.request_target import remembered
+from registry.api.request_target import cache_by_bytes
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
 from registry.domain.lru import Lru
@@ -130,7 +130,9 @@ def repeated_registration(
     if value is None or version_row.is_deleted(value):
         return None
     found = VersionRow.unpack(value)
-    return entities.registered(found, layout.unnumber(version)) if found.kind.endswith(kind) else None
+    return (
+        entities.registration_response(found, layout.unnumber(version)) if found.kind.endswith(kind) else None
+    )
 
 
 def _has_rows(view: View, prefix: bytes) -> bool:
@@ -170,7 +172,7 @@ def _is_plain(query: Query) -> bool:
 _decode = msgspec.json.Decoder(Config, strict=False).decode
 
 
-@remembered(bytes_max=4 * 1024 * 1024, key_bytes_max=2048)
+@cache_by_bytes(bytes_max=4 * 1024 * 1024, key_bytes_max=2048)
 def _plain_config(value: bytes) -> bool:
     config = _decode(value)
     return not (config.adds or config.normalize or config.alias or config.validate_fields)

@@ -112,7 +112,7 @@ class AuthenticationGate:
         """Find the access of each principal again; verified credentials stay verified."""
         self._rules_revision += 1
 
-    def known(self, credentials: Credentials) -> Admission | None:
+    def cached_admission(self, credentials: Credentials) -> Admission | None:
         """Return the admission of credentials that were verified a short time ago."""
         last = credentials.authorization is self._last and self._last != b""
         key, now = self._last_tag if last else self._name(credentials), time.monotonic()
@@ -214,7 +214,7 @@ class AuthenticationGate:
         users, revision, failed = self._users.value, self._revision, False
         try:
             network = wide_network(address)
-            user = await self._verifier.verified(users, name, password, network, proven=not is_guess)
+            user = await self._verifier.verify(users, name, password, network, proven=not is_guess)
             failed = user is None
         finally:
             if is_guess:
@@ -235,14 +235,14 @@ class AuthenticationGate:
         assert self._tokens is not None
         try:
             try:
-                found = self._tokens.verified(token)
+                found = self._tokens.verify(token)
             except UnknownKey:
                 if self._keys is None:
                     raise
                 await self._keys.refresh()
                 if not self._keys.is_loaded:
                     raise UNAVAILABLE("The keys of the tokens' issuer cannot be fetched") from None
-                found = self._tokens.verified(token)
+                found = self._tokens.verify(token)
         except TokenError as error:
             raise self._unauthorized_error(str(error)) from None
         remaining_s = min(TOKEN_S, found.expires - time.time())

@@ -65,7 +65,7 @@ class TokenVerifier:
         self._keys = keys
         self._claims = claims
 
-    def verified(self, token: bytes) -> VerifiedToken:
+    def verify(self, token: bytes) -> VerifiedToken:
         """Return the claims of a valid token; raise :class:`TokenError` for any other.
 
         Takes well below a millisecond for common algorithms, so it runs on the event loop.

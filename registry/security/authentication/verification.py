@@ -167,7 +167,7 @@ class Verifier:
         self._threads = ThreadPoolExecutor(AT_ONCE_MAX, thread_name_prefix="password")
         self._turns = _Turns()
 
-    async def verified(
+    async def verify(
         self, users: Users, name: bytes, password: bytes, network: str = "", *, proven: bool = False
     ) -> User | None:
         """Return the user if the password is right. Raises 503 if too many passwords are waiting.
@@ -183,7 +183,7 @@ class Verifier:
                 self._threads, stored.matches, password
             )
             if user is None or not matches:
-                self._turns.failed(network)
+                self._turns.note_failure(network)
                 return None
         return user
 
@@ -205,7 +205,7 @@ class _Turns:
         self._others: FairQueue[_Turn] = FairQueue()  # by network
         self._failed: Recent[bool] = Recent(FAILED_S, _NETWORKS_MAX)
 
-    def failed(self, network: str) -> None:
+    def note_failure(self, network: str) -> None:
         """Note a wrong password."""
         self._failed.put(network, True)
 

@@ -77,7 +77,7 @@ class Spans:
 
 def _span(part: SubjectRange) -> tuple[bytes, bytes, bool]:
     context = layout.part(part.context)
-    first, end = layout.escaped(part.first), layout.escaped(part.end)
+    first, end = layout.escape(part.first), layout.escape(part.end)
     exact = max(len(first), len(end)) < layout.PART_CUT
     begin = context + first[: layout.PART_CUT]
     if not end:

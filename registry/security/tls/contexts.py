@@ -60,7 +60,7 @@ class TrustedContexts:
         # Increases whenever an authority has been removed.
         self.revision = 0
 
-    def replaced(self, *contexts: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> None:
+    def replace(self, *contexts: ssl.SSLContext, authorities: Sequence[x509.Certificate]) -> None:
         """Note new contexts, before they are used; without an authority of the former ones, those go."""
         found = frozenset(map(_der, authorities))
         removed = not self._authorities <= found
@@ -136,7 +136,7 @@ class PeerTls:
     def _use(self, material: KeyMaterial, authorities: Authorities) -> None:
         client = client_context(material, authorities, protocol=_PROTOCOL)
         server = server_context(material, authorities, client_auth=ssl.CERT_REQUIRED, protocol=_PROTOCOL)
-        self._trusted.replaced(server, client, authorities=authorities)
+        self._trusted.replace(server, client, authorities=authorities)
         self._authorities = authorities
         self.context, self.client = server, client
 
@@ -149,7 +149,7 @@ class PeerTls:
         """Return true if every authority by which ``context`` verifies certificates still counts."""
         return self._trusted.trusts(context)
 
-    def verified(self, certificate: bytes) -> Verified:
+    def verify(self, certificate: bytes) -> Verified:
         """Return the expiry of another node's certificate."""
         return Verified(expires=expiry(x509.load_der_x509_certificate(certificate), self._authorities))
 

@@ -88,7 +88,7 @@ class Expiry(NamedTuple):
     file: FileSetting
     moment: dt.datetime
 
-    def left(self) -> dt.timedelta:
+    def time_left(self) -> dt.timedelta:
         """Return the time until then, negative after it."""
         return self.moment - dt.datetime.now(dt.UTC)
 
@@ -107,7 +107,9 @@ class ExpiryGauges:
             self._expiries = list(expiries(self._settings))
             self._next_s = time.monotonic() + _READ_EVERY_S
         return [
-            Sample("registrar_certificate_expiry_seconds", each.left().total_seconds(), (each.file.name,))
+            Sample(
+                "registrar_certificate_expiry_seconds", each.time_left().total_seconds(), (each.file.name,)
+            )
             for each in self._expiries
         ]
 
@@ -155,10 +157,10 @@ def problems(settings: Settings) -> list[str]:
 def warnings(settings: Settings) -> list[str]:
     """Return a sentence for each file with a certificate that expires soon or has expired."""
     return [
-        f"{each.file}: a certificate {'expires' if each.left() > dt.timedelta() else 'expired'} on "
+        f"{each.file}: a certificate {'expires' if each.time_left() > dt.timedelta() else 'expired'} on "
         f"{each.moment:%Y-%m-%d}"
         for each in expiries(settings)
-        if each.left() < _SOON
+        if each.time_left() < _SOON
     ]
 
 

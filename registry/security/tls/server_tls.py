@@ -172,7 +172,7 @@ class ServerTls:
 
     def _use(self, material: KeyMaterial, authorities: Authorities) -> None:
         context = server_context(material, authorities, client_auth=self._client_auth)
-        self._trusted.replaced(context, authorities=authorities)
+        self._trusted.replace(context, authorities=authorities)
         self._authorities = authorities
         self.context = context
 
@@ -185,7 +185,7 @@ class ServerTls:
         """Return true if every authority by which ``context`` verifies certificates still counts."""
         return self._trusted.trusts(context)
 
-    def verified(self, certificate: bytes) -> Verified:
+    def verify(self, certificate: bytes) -> Verified:
         """Return principal and expiry of a verified certificate in DER."""
         try:
             found = x509.load_der_x509_certificate(certificate)

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import pkcs12
 
-from registry.base.config.setting_types import quoted
+from registry.base.config.setting_types import quote_toml
 from registry.security.watched_file import CHECK_EVERY_S, FileError, WatchedFile
 
 _JKS = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
@@ -124,7 +124,7 @@ class FileSetting(NamedTuple):
     path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name} = {quoted(self.path)}"
+        return f"{self.name} = {quote_toml(self.path)}"
 
 
 class TlsSettings(NamedTuple):

@@ -147,7 +147,7 @@ class LogFold:
         if not drops_counts(changes):
             # Rows that are committed as new are not counted.
             known = changes.keys()
-        lineage = self._store.lineage.extended(fetched.records, fetched.epoch, fetched.epoch_end)
+        lineage = self._store.lineage.with_records(fetched.records, fetched.epoch, fetched.epoch_end)
         history = slice_of(begin, fetched.records, fetched.next) if self._history else None
         self._store.commit_folded(*split_new(changes, known), fetched.next, lineage, history)
         return fetched.records

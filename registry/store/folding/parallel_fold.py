@@ -113,7 +113,7 @@ class FoldingProcess:
         # At the log's end, send an empty batch to keep the turns.
         fetched = self._read(self._sent, *self._bounds)
         if fetched.next > self._sent:
-            self._lineage = self._lineage.extended(fetched.records, fetched.epoch, fetched.epoch_end)
+            self._lineage = self._lineage.with_records(fetched.records, fetched.epoch, fetched.epoch_end)
             self._lineages.append(self._lineage)
             send(pipe, _encode(Batch(fetched.records, fetched.next)))
         else:

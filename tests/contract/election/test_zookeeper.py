@@ -20,7 +20,7 @@ from deploy.local.proxy import Proxy
 from deploy.local.zookeeper import ZooKeeper
 from election.contract import Event, Identity, NoPrimary, PrimaryIs, Won
 from election.zookeeper.candidacy import ANNOUNCE_AFTER_S, ZooKeeperElection
-from election.zookeeper.connection import Connection, Tls, ZooKeeperError, renewed
+from election.zookeeper.connection import Connection, Tls, ZooKeeperError, renew_acl
 from election.zookeeper.tree import COUNTER, MEMBERS, PRIMARY, Tree, decode, encode, stale_sessions, verdict
 from tests.contract.election.conftest import Authority
 from tests.contract.election.nodes import identity, until, until_agreed
@@ -42,7 +42,7 @@ async def connected(authority: Authority, auth: str = "") -> AsyncIterator[Conne
     """A session of another client."""
     connection = Connection(authority.address, f"/{authority.group}/schema_registry", 6.0, auth, lambda: None)
     connection.start()
-    await until(lambda: connection.connected, "a connection")
+    await until(lambda: connection.is_connected, "a connection")
     try:
         yield connection
     finally:
@@ -201,11 +201,11 @@ def test_access_of_others_is_kept() -> None:
     digest = make_digest_acl_credential
     other, former = (make_acl("digest", digest(*each), all=True) for each in (("bob", "x"), ("alice", "old")))
     own = make_acl("digest", digest("alice", "new"), all=True)
-    assert renewed([other, former], [("alice", "new")]) == [other, own]
-    assert renewed([own, other], [("alice", "new")]) == [own, other]
+    assert renew_acl([other, former], [("alice", "new")]) == [other, own]
+    assert renew_acl([own, other], [("alice", "new")]) == [own, other]
     both = [("alice", "new"), ("alice", "old")]
-    assert renewed([former], both) == [former, own]
-    assert renewed(OPEN_ACL_UNSAFE, both) == OPEN_ACL_UNSAFE
+    assert renew_acl([former], both) == [former, own]
+    assert renew_acl(OPEN_ACL_UNSAFE, both) == OPEN_ACL_UNSAFE
 
 
 def tree(session: int, members: dict[int, Identity], primary: int | None = None) -> Tree:

@@ -9,7 +9,14 @@ import pytest
 from deploy.local import jars
 from deploy.local.broker import Broker
 from registry.log.contract import Fencing
-from registry.log.kafka.producer_id import DEFAULT_S, PRODUCER, RENEWALS, TRANSACTIONAL, Expiration, assumed
+from registry.log.kafka.producer_id import (
+    DEFAULT_S,
+    PRODUCER,
+    RENEWALS,
+    TRANSACTIONAL,
+    Expiration,
+    describe_assumption,
+)
 from registry.log.kafka.release import Api, ApiVersions, describe
 from tests.cluster.test_log_trouble import start
 from tests.contract.log.conftest import Opened
@@ -120,6 +127,6 @@ def test_brokers_that_take_a_request_no_more_do_not_offer_it() -> None:
 
 
 def test_a_fence_that_cannot_be_read_is_said_to_be_assumed() -> None:
-    unread = assumed(Expiration(unread="this client needs DescribeConfigs on cluster"))
+    unread = describe_assumption(Expiration(unread="this client needs DescribeConfigs on cluster"))
     assert unread == f"{PRODUCER} cannot be read and is taken to be a day"
     assert describe([NEWEST], unread).endswith(f"with KRaft: {unread}")

@@ -41,7 +41,7 @@ def read(log: Log, end: int, begun: Lineage = NOTHING, offset: int = 0) -> Linea
     while offset < end:
         assert log.wait(offset, FOREIGN_S)
         fetched = log.read(offset, 1000, 1 << 20)
-        begun = begun.extended(fetched.records, fetched.epoch, fetched.epoch_end)
+        begun = begun.with_records(fetched.records, fetched.epoch, fetched.epoch_end)
         offset = fetched.next
     return begun
 

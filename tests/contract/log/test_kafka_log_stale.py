@@ -21,7 +21,7 @@ from registry.log.contract import Unreachable
 from registry.log.kafka import requests
 from registry.log.kafka.connection import NoAnswer
 from registry.log.kafka.log import KafkaLog
-from registry.log.kafka.log_end import NewerEpoch, confirm, needed
+from registry.log.kafka.log_end import NewerEpoch, confirm, confirmations_needed
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from tests.support.running import until
@@ -245,9 +245,9 @@ def test_whoever_is_not_asked_and_the_leader_together_cannot_have_acknowledged_a
     replicas: int,
 ) -> None:
     for min_in_sync in range(1, replicas + 1):
-        silent = replicas - 1 - needed(replicas, min_in_sync)
+        silent = replicas - 1 - confirmations_needed(replicas, min_in_sync)
         assert silent < min_in_sync
-        assert needed(replicas, min_in_sync) < replicas
+        assert confirmations_needed(replicas, min_in_sync) < replicas
 
 
 FIVE = [requests.Broker(number, "host", number) for number in range(1, 6)]

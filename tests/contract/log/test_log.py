@@ -219,14 +219,14 @@ def test_a_closed_log_refuses_everything(log: Log) -> None:
 def test_a_log_is_distinguished_from_another_history_of_its_own(log: Log) -> None:
     log.append(entries(20))
     held = read_all(log, 20)
-    lineage = NOTHING.extended(held)
+    lineage = NOTHING.with_records(held)
     assert log.divergence(NOTHING) is None
     assert log.divergence(lineage) is None
     log.append(entries(3))
     assert log.divergence(lineage) is None
     other = held[-1]._replace(value=b"another")
-    assert log.divergence(NOTHING.extended([*held[:-1], other])) == 19
-    longer = NOTHING.extended([*held, *(other._replace(offset=at) for at in range(20, 40))])
+    assert log.divergence(NOTHING.with_records([*held[:-1], other])) == 19
+    longer = NOTHING.with_records([*held, *(other._replace(offset=at) for at in range(20, 40))])
     assert log.divergence(longer) == 23
     assert [each.value for each in read_all(log, 23)[:20]] == [b"vvv"] * 20, "it can be read all the same"
 

@@ -103,7 +103,7 @@ def test_a_copy_of_the_data_means_the_snapshots_beside_it(tmp_path: Path) -> Non
 
 def test_nothing_is_made_by_looking(settings: Settings, catalogue: Catalogue) -> None:
     assert catalogue.entries() == {}
-    assert catalogue.marked(LOG) == -1
+    assert catalogue.marked_offset(LOG) == -1
     catalogue.forget(entry().id)
     assert list(settings.data.iterdir()) == []
     if settings.kafka:
@@ -112,9 +112,13 @@ def test_nothing_is_made_by_looking(settings: Settings, catalogue: Catalogue) ->
 
 def test_the_newest_marker_is_kept_for_each_log(catalogue: Catalogue, another: Catalogue) -> None:
     catalogue.mark(LOG, 7)
-    assert (another.marked(LOG), another.marked("another log"), another.entries()) == (7, -1, {})
+    assert (another.marked_offset(LOG), another.marked_offset("another log"), another.entries()) == (
+        7,
+        -1,
+        {},
+    )
     catalogue.mark(LOG, 9)
-    assert another.marked(LOG) == 9
+    assert another.marked_offset(LOG) == 9
 
 
 def test_of_two_that_claim_one_request_one_gets_it(catalogue: Catalogue, another: Catalogue) -> None:
@@ -237,7 +241,7 @@ def test_what_is_no_entry_is_passed_over(
         (folder / "marked").write_bytes(b"[")
     with caplog.at_level(logging.WARNING):
         assert catalogue.entries() == {entry().id: entry()}
-    assert catalogue.marked(LOG) == -1
+    assert catalogue.marked_offset(LOG) == -1
     assert len([each for each in caplog.records if "of the catalogue" in each.getMessage()]) == (
         7 if settings.kafka else 2
     )

@@ -131,7 +131,7 @@ assert "pyarrow" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
     with pytest.raises(BadLocation):
-        Location.named("ftp://host/x")
+        Location.normalize_uri("ftp://host/x")
 
 
 def test_no_password_is_shown(s3: str) -> None:

@@ -31,12 +31,12 @@ def test_a_round_begins_only_if_something_was_applied_since_the_last_one(store: 
     commit(store, [(Subject(".", f"s{n}"), 1, AS_LIVE) for n in range(5)])
     inventory = Inventory(store)
     assert not inventory.count(3)
-    assert not inventory.ended
+    assert not inventory.is_between_rounds
     commit(store, [(Subject(".", "s9"), 1, AS_LIVE)])
     assert inventory.count(9), "the end of a round that began before the last commit"
     assert not inventory.count(3)
     assert inventory.count(9)
-    assert inventory.ended
+    assert inventory.is_between_rounds
     assert inventory.count(1), "nothing to count"
     assert inventory.stock().subjects == {LIVE: 6}
 

@@ -191,7 +191,7 @@ def test_rows_offset_and_digest_are_there_after_a_restart(tmp_path: Path) -> Non
 
 
 def test_a_lineage_is_kept_with_the_rows(tmp_path: Path) -> None:
-    lineage = NOTHING.extended([Record(6, 1, b"k", b"v")], 3, 7)
+    lineage = NOTHING.with_records([Record(6, 1, b"k", b"v")], 3, 7)
     store = opened(tmp_path)
     assert store.lineage == NOTHING
     store.commit([(b"a", b"1")], 7, lineage)
@@ -342,7 +342,7 @@ def test_a_former_store_is_removed_only_if_the_log_gave_its_rows_again(
     tmp_path: Path, log: str, applied: int, lost: int | None, kept: bool
 ) -> None:
     store = opened(tmp_path)
-    store.commit([(b"a", b"1")], 7, NOTHING.extended([Record(6, 1, b"k", b"v")], 3, 7))
+    store.commit([(b"a", b"1")], 7, NOTHING.with_records([Record(6, 1, b"k", b"v")], 3, 7))
     store.close()
     store = opened(tmp_path, fold=2)
     store.commit([(b"a", b"1")], applied)

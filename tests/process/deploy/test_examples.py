@@ -20,7 +20,7 @@ import pytest
 import yaml
 from compose_spec import PyCompose
 
-from deploy.local.front import HAPROXY, NGINX, Front, found, with_nodes
+from deploy.local.front import HAPROXY, NGINX, Front, find_program, with_nodes
 from registry.api.permissions import ADMINS
 from registry.api.routes import operations
 from registry.base.config.loading import load
@@ -117,7 +117,7 @@ def test_the_settings_in_the_compose_file_are_settings(compose: dict[str, Any], 
         assert environment["REGISTRAR_SNAPSHOTS"] in mounted
         environment["REGISTRAR_PEER_SECRET_FILE"] = str(made_secret(compose, tmp_path))
         settings = load(environment=environment).settings
-        assert settings.advertised == f"http://{name}:8081"
+        assert settings.advertised_url == f"http://{name}:8081"
         assert (settings.kafka, settings.main_address.port) == ("kafka:9092", 8081)
         assert str(settings.data) in mounted
         assert node["build"]["target"] == "spark"
@@ -234,7 +234,7 @@ def get(url: str) -> tuple[int, str]:
 def test_one_url_stands_for_all_nodes_that_are_there(
     tmp_path: Path, nodes: list[ThreadingHTTPServer], program: str
 ) -> None:
-    assert found(program), f"install the package {program}"
+    assert find_program(program), f"install the package {program}"
     ports = [server.server_port for server in nodes]
     with Front(program, tmp_path, [f"127.0.0.1:{port}" for port in ports]) as front:
         until(lambda: {get(front.url + "/x")[0] for _ in range(6)} == set(ports), 30, "all nodes to be asked")

@@ -18,7 +18,7 @@ from registry.domain.commands import (
     IdempotencyKey,
     NotPrimary,
     Outcome,
-    refused,
+    refusal,
 )
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
@@ -70,7 +70,7 @@ class Member:
     def submit(self, pending: PendingCommand) -> None:
         command, request = pending.command, pending.request
         if self.full:
-            pending.reply(refused(TOO_MANY_WRITES()))
+            pending.reply(refusal(TOO_MANY_WRITES()))
         elif getattr(command, "subject", None) in self.long:
             if pending.deferrable:
                 asyncio.get_running_loop().call_soon(pending.reply, Deferred())
@@ -97,7 +97,7 @@ class Member:
                 decide(self.rows, command, self._ids, Defaults(checked=request.checked), self._parser.memory)
             )
         except RegistryError as error:
-            return refused(error)
+            return refusal(error)
         for entry in decision.entries:
             self.log.append(Record(len(self.log), 1_700_000_000_000, entry.key, entry.value))
         self._apply()

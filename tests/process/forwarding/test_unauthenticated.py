@@ -84,8 +84,8 @@ async def test_a_peer_that_leaves_before_it_is_served_is_no_failure(tmp_path: Pa
 async def test_who_stays_a_stranger_is_sent_away_and_who_does_not_is_not() -> None:
     ended: list[str] = []
     unauthenticated = UnauthenticatedConnections(within_s=0.05)
-    known = unauthenticated.opened(lambda: ended.append("known"))
-    unauthenticated.opened(lambda: ended.append("unknown"))
-    known.authenticated()
+    known = unauthenticated.add(lambda: ended.append("known"))
+    unauthenticated.add(lambda: ended.append("unknown"))
+    known.release()
     await until_async(lambda: not len(unauthenticated), "the time to be over")
     assert ended == ["unknown"]

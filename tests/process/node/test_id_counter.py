@@ -55,7 +55,7 @@ def test_only_what_others_have_counted_is_a_floor(counted: int, floor: int) -> N
     place = Place(counted)
     place.reserve(20)
     counter = IdCounter(place.view, place.advance, place.lower)
-    counter.claimed()
+    counter.read()
     assert counter.floor == floor
     assert place.value == max(20, counted)
 
@@ -63,7 +63,7 @@ def test_only_what_others_have_counted_is_a_floor(counted: int, floor: int) -> N
 def test_the_counter_follows_reservations_and_releases_and_is_asked_only_then() -> None:
     place = Place(0)
     counter = IdCounter(place.view, place.advance, place.lower)
-    counter.claimed()
+    counter.read()
     for upto in (20, 20, 60, 20, 20):
         place.reserve(upto)
         counter.wrote()
@@ -75,7 +75,7 @@ def test_the_counter_stays_where_others_have_moved_it() -> None:
     place = Place(0)
     place.reserve(60)
     counter = IdCounter(place.view, place.advance, place.lower)
-    counter.claimed()
+    counter.read()
     place.value = 80
     place.reserve(20)
     counter.wrote()

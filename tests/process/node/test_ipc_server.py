@@ -76,7 +76,7 @@ async def _replies(path: Path, question: msgspec.Struct) -> list[msgspec.Struct]
     reader.send(question)
     await reader.answered.wait()
     reader.transport.close()
-    await server.drained(10)
+    await server.drain(10)
     server.stop()
     return reader.received
 

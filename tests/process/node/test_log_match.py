@@ -26,7 +26,7 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 
 
 def remembered(log: EmbeddedLog, end: int) -> Lineage:
-    return NOTHING.extended(log.read(0, end, 1 << 20).records)
+    return NOTHING.with_records(log.read(0, end, 1 << 20).records)
 
 
 def examine(log: EmbeddedLog, applied: int, lineage: Lineage) -> str:

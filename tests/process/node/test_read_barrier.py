@@ -82,7 +82,7 @@ class Host:
 
     def follow(self, fresh: ReadBarrier) -> None:
         while self.follower.step():
-            fresh.advanced()
+            fresh.notify_advanced()
 
 
 async def until_begun() -> None:

@@ -75,7 +75,7 @@ def while_starting(path: Path, try_it: Callable[[IpcServer, StartProgress, Reade
             await try_it(ipc, progress, reader)
         finally:
             reader.transport.close()
-            await ipc.drained(30)
+            await ipc.drain(30)
             ipc.stop()
 
     asyncio.run(asyncio.wait_for(run(), 30))

@@ -92,6 +92,6 @@ def test_a_log_that_lost_what_the_store_holds_is_not_believed(kafka: Broker, log
     offset = log.append([Entry(b"k", b"v")])
     assert log.wait(offset, 30)
     record = log.read(offset, 1, 1 << 20).records[0]
-    held = NOTHING.extended([record])
-    other = NOTHING.extended([Record(offset, record.ts, record.key, b"lost")])
+    held = NOTHING.with_records([record])
+    other = NOTHING.with_records([Record(offset, record.ts, record.key, b"lost")])
     asyncio.run(asyncio.wait_for(_compared(kafka.address, log, held, other), 30))

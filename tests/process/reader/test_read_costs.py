@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bench.process_costs import Processes, hooked
+from bench.process_costs import Processes, hooked_environment
 from registry.reader.fast_path.reads import RecentSchemas
 from tests.support.running import PATIENT, ROOT, Registry
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def profiled(folder: Path) -> Iterator[Registry]:
-    registry = Registry(folder / "data", environment=hooked(folder, ROOT)).wait()
+    registry = Registry(folder / "data", environment=hooked_environment(folder, ROOT)).wait()
     yield registry
     assert registry.stop() == 0, registry.output
 

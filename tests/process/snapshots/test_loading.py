@@ -25,7 +25,7 @@ from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
 from snapshots.catalogue.open import EmbeddedCatalogue
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest, Part, part_name
-from snapshots.format.parts import encoded
+from snapshots.format.parts import encode_rows
 from snapshots.format.stored import UnusableSnapshot, read_manifest
 from snapshots.format.verify import verify
 from snapshots.format.writer import WrittenRows, merge_runs, publish, write_run
@@ -70,9 +70,9 @@ def test_a_snapshot_loaded_and_the_tail_are_the_fold_of_the_whole_log(
     data = tmp_path_factory.getbasetemp() / f"loaded-{next(_numbers)}"
     manifest = build(data, log, at, log_end=200)
     store = opened(data, loading(Location.parse(data / "snapshots"), manifest))
-    assert (store.applied, store.loaded) == (at, manifest.id)
+    assert (store.applied, store.loaded_from) == (at, manifest.id)
     verify_digest(store, threading.Event())
-    assert not store.loaded
+    assert not store.loaded_from
     follow(store, (record for record in log if record.offset >= at))
     whole = rows_of(log)
     assert dict(rows_in_store(store)) == whole
@@ -208,7 +208,7 @@ def test_parts_that_are_not_what_the_manifest_says_are_refused_though_their_hash
     said: tuple[int, bytes, bytes],
     why: str,
 ) -> None:
-    manifest = _with_part(location, encoded(rows), *said)
+    manifest = _with_part(location, encode_rows(rows), *said)
     with pytest.raises(UnusableSnapshot, match=why):
         load(manifest, location, tmp_path / "store-1", map_bytes=MAP, on_step=quiet)
     assert not (tmp_path / "store-1").exists()
@@ -317,7 +317,7 @@ def test_rows_that_change_after_they_were_loaded_are_not_its_fault(
     store = opened(tmp_path, loading(location, parted(location, RUNS)))
     store.commit([(ROWS[5][0], b"changed"), (b"Vnew", b"1"), (ROWS[8][0], None)], 9)
     verify_digest(store, threading.Event())
-    assert not store.loaded
+    assert not store.loaded_from
     store.close()
 
 

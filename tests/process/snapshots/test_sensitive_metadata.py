@@ -14,7 +14,7 @@ from registry.domain.log_format.records import Entry, Record, schema_key
 from registry.domain.log_format.values import schema_value
 from registry.domain.model import Subject, metadata
 from registry.domain.queries import entities, versions
-from registry.domain.queries.sensitive_metadata import PlainView, recorded
+from registry.domain.queries.sensitive_metadata import PlainView, encrypt_entries
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import scan
 from registry.encoder.keyset import Keyset, KeysetFile
@@ -36,7 +36,7 @@ def test_what_is_encrypted_reads_as_it_was_after_a_snapshot_and_a_restore(
     meta = metadata({"properties": properties, "sensitive": list(properties)})
     keyset = Keyset.new()
     value = schema_value(SUBJECT, 1, 7, '"string"', metadata=meta, deleted=deleted)
-    (entry,) = recorded([Entry(schema_key(SUBJECT, 1), value)], DictView(), keyset)
+    (entry,) = encrypt_entries([Entry(schema_key(SUBJECT, 1), value)], DictView(), keyset)
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
         KeysetFile(data).write(keyset.dumps(SECRET))

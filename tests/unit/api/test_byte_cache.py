@@ -11,7 +11,7 @@ import pytest
 
 from registry.api import media_types
 from registry.api.app import create_app
-from registry.api.request_target import remembered
+from registry.api.request_target import cache_by_bytes
 from registry.reader.fast_path import dispatch, reads, register
 from registry.reader.fast_path.dispatch import FastPaths
 from tests.api.driver import ListBackend
@@ -22,7 +22,7 @@ MB = 1024 * 1024
 def test_what_was_given_is_remembered_while_there_is_room() -> None:
     seen: list[bytes] = []
 
-    @remembered(bytes_max=4 * 1024, key_bytes_max=512)
+    @cache_by_bytes(bytes_max=4 * 1024, key_bytes_max=512)
     def length(key: bytes) -> int:
         seen.append(key)
         return len(key)

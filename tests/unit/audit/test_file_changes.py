@@ -22,7 +22,7 @@ class ListSink:
     """Keeps lines, and the threads that wrote them."""
 
     def __init__(self) -> None:
-        self.lost = 0
+        self.lost_count = 0
         self.lines: list[bytes] = []
         self.threads: set[int] = set()
 
@@ -30,7 +30,7 @@ class ListSink:
         self.lines.append(line)
         self.threads.add(threading.get_ident())
 
-    async def written(self) -> None:
+    async def wait_written(self) -> None:
         pass
 
     async def close(self, grace_s: float) -> None:

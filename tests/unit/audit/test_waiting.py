@@ -58,7 +58,7 @@ def test_an_answer_waits_until_its_line_is_written() -> None:
     async def test(gate: Gate, sink: WaitingSink) -> None:
         for number in range(100):
             sink.write(b"%d\n" % number, awaited=True)
-            await sink.written()
+            await sink.wait_written()
             assert len(gate.lines) == number + 1
 
     gate = run(test)
@@ -74,14 +74,14 @@ def test_an_output_that_hangs_stops_one_answer_for_a_moment_and_no_other(
         gate.open.clear()
         for _ in range(1000):
             sink.write(b"x\n", awaited=True)
-            await sink.written()
+            await sink.wait_written()
         assert gate.lines == []
         gate.open.set()
         await until_async(lambda: len(gate.lines) == 1000, "the lines that waited")
-        assert sink.lost == 0
+        assert sink.lost_count == 0
         await until_async(lambda: not sink._stuck, "answers to wait again")
         sink.write(b"y\n", awaited=True)
-        await sink.written()
+        await sink.wait_written()
         assert gate.lines[-1] == b"y\n"
 
     run(test)
@@ -97,8 +97,8 @@ def test_lines_that_wait_are_bounded_and_those_beyond_are_counted(
         gate.open.clear()
         for _ in range(LINES_MAX + 7):
             sink.write(b"x\n", awaited=True)
-            await sink.written()
-        assert sink.lost == 7
+            await sink.wait_written()
+        assert sink.lost_count == 7
 
     assert len(run(test).lines) == LINES_MAX
     assert "/audit.jsonl takes no more entries of the audit log" in caplog.text
@@ -108,8 +108,8 @@ def test_a_line_that_fails_is_lost_and_counted(caplog: pytest.LogCaptureFixture)
     async def test(gate: Gate, sink: WaitingSink) -> None:
         gate.problem = "No space left on device"
         sink.write(b"x\n", awaited=True)
-        await sink.written()
-        assert (sink.lost, gate.tried) == (1, 1)
+        await sink.wait_written()
+        assert (sink.lost_count, gate.tried) == (1, 1)
 
     run(test)
     assert "cannot write to the audit log /audit.jsonl: No space left on device" in caplog.text
@@ -124,7 +124,7 @@ def test_what_is_not_written_in_time_at_the_end_is_lost() -> None:
         for _ in range(3):
             sink.write(b"x\n")
         await sink.close(0.01)
-        return sink.lost
+        return sink.lost_count
 
     assert asyncio.run(main()) == 3
     gate.open.set()
@@ -140,9 +140,9 @@ def test_required_lines_are_tried_until_they_are_written_and_answers_wait(
     async def test(gate: Gate, sink: WaitingSink) -> None:
         gate.problem = "No space left on device"
         sink.write(b"x\n", awaited=True)
-        answer = asyncio.ensure_future(sink.written())
+        answer = asyncio.ensure_future(sink.wait_written())
         await until_async(lambda: gate.tried > 3, "another try")
-        assert (answer.done(), sink.lost) == (False, 0)
+        assert (answer.done(), sink.lost_count) == (False, 0)
         gate.problem = ""
         await answer
         assert gate.lines == [b"x\n"]
@@ -157,6 +157,6 @@ def test_required_lines_are_never_too_many_but_those_for_which_no_answer_waits_a
             sink.write(b"x\n")
         sink.write(b"lost\n")
         sink.write(b"kept\n", awaited=True)
-        assert sink.lost == 1
+        assert sink.lost_count == 1
 
     assert run(test, required=True).lines[-1] == b"kept\n"

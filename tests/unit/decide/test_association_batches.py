@@ -19,7 +19,7 @@ from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuer
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
 from registry.node.write.batch import Decider, Planned
-from registry.workers.process import answered
+from registry.workers.process import answer_query
 from registry.workers.worker import WorkerProcess, WorkRequest
 from tests.support.pending import pending
 
@@ -57,7 +57,7 @@ def decided(
         if not isinstance(decision, Unanswered):
             return decision, asked
         asked.append(decision.query)
-        told = answered(WorkRequest(decision.query, 60, 60), beside).known
+        told = answer_query(WorkRequest(decision.query, 60, 60), beside).known
         assert told is not None
         known.update(facts(decision.query, told))
 
@@ -147,7 +147,7 @@ def comparisons(text: str) -> tuple[list[str], list[Key]]:
         if not isinstance(decision, Unanswered):
             break
         asked += decision.query.parts
-        told = answered(WorkRequest(decision.query, 60, 60), beside).known
+        told = answer_query(WorkRequest(decision.query, 60, 60), beside).known
         assert told is not None
         known.update(facts(decision.query, told))
     return [each.what for each in asked if each.other is not None], list(known)

@@ -97,11 +97,11 @@ class Associations(RuleBasedStateMachine):
 
     def submit(self, command: Command) -> Any:
         """Return the reply; ``None`` if the command is refused, which then changes nothing."""
-        before, ids = dict(self.registry.view.rows()), self.registry.ids.saved()
+        before, ids = dict(self.registry.view.rows()), self.registry.ids.save()
         try:
             return self.registry.submit(command)
         except RegistryError:
-            assert (dict(self.registry.view.rows()), self.registry.ids.saved()) == (before, ids)
+            assert (dict(self.registry.view.rows()), self.registry.ids.save()) == (before, ids)
             return None
 
     @rule(name=st.sampled_from(NAMES), kind=st.sampled_from(TYPES), guid=guids)

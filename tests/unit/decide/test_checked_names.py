@@ -28,7 +28,7 @@ from registry.domain.commands import (
     TagVersion,
     WebhookCommand,
 )
-from registry.domain.decide import repeated
+from registry.domain.decide import repeat_reply
 from registry.domain.model import LATEST, Reference
 from registry.domain.parsing.parser import Parser
 from registry.domain.principal import CheckedNames
@@ -173,7 +173,7 @@ def test_a_reply_that_is_restored_shows_no_subject_that_was_not_checked(
 
     def reply(*names: str) -> bytes:
         checked = CheckedNames(names={"write": frozenset(names)})
-        return Parser().run(repeated(small.view, again, brief, checked))
+        return Parser().run(repeat_reply(small.view, again, brief, checked))
 
     assert b'"schema":' in reply("s", "t")
     small.submit(PutConfig("s", {"alias": "t"}))

@@ -186,7 +186,7 @@ def test_many_imports_each_a_little_higher_use_up_no_more_ids_than_one(small: Sm
     for _ in range(3):
         highest = id_space(small.view, ".").upto
         import_id(small, highest + FREE_MIN, far=False)
-    used = id_space(small.view, ".").taken
+    used = id_space(small.view, ".").taken_count
     import_id(small, 10 * FAR)
     refused_import(small, 10 * FAR + FAR // 10)
     assert used < 5 * FREE_MIN
@@ -270,9 +270,9 @@ def test_a_decision_that_is_made_again_gets_its_id_again(small: SmallRegistry, m
     if made == "free range that ends":
         range_up_to = records.free_range_name(".", TOP - 1)
         small.append(records.reservation_key(range_up_to), values.reservation_value(TOP - 5))
-    before = small.ids.saved()
+    before = small.ids.save()
     assigned = new_id(small)
-    after = small.ids.saved()
+    after = small.ids.save()
     new_id(small)
     small.ids.rewind(before, after)
     small.view.commit([(key, None) for key, _ in small.view.rows() if not key.startswith(b"N")])
@@ -282,9 +282,9 @@ def test_a_decision_that_is_made_again_gets_its_id_again(small: SmallRegistry, m
 
 def test_nothing_is_left_when_a_release_is_decided_again(small: SmallRegistry) -> None:
     new_id(small)
-    before = small.ids.saved()
+    before = small.ids.save()
     small.submit(ReleaseIds(".", 2, TOP))
-    small.ids.rewind(before, small.ids.saved())
+    small.ids.rewind(before, small.ids.save())
     assert small.ids.grant(small.view, ".").schema_id == 2
 
 
@@ -367,9 +367,9 @@ def test_no_beginning_of_the_records_frees_more_than_all_of_them(
     some, ids = IdRange(first, first + more), {*range(first, first + more + 1)}
     beginning, later = reservations(".", IdSpace(0), space), reservations(".", IdSpace(0), IdSpace(5_000))
     skipped = IdRange(space.upto + 1, space.upto + FREE_MIN)
-    extended = space.extended(skipped.last + 1 + more, skipped)
+    extended = space.with_taken(skipped.last + 1 + more, skipped)
     assert id_space(folded(beginning), ".") == space
-    for after in (space.without(some), space.released(some), extended):
+    for after in (space.without(some), space.with_released(some), extended):
         entries = reservations(".", space, after)
         for written in range(len(entries) + 1):
             seen = id_space(folded([*beginning, *entries[:written]]), ".")
@@ -378,4 +378,4 @@ def test_no_beginning_of_the_records_frees_more_than_all_of_them(
             assert taken_in(then) == taken_in(seen) | {*range(seen.upto + 1, 5_001)}
         assert seen == after
     assert taken_in(space.without(some)) == taken_in(space) | (ids & {*range(space.upto + 1)})
-    assert taken_in(space.released(some)) == taken_in(space) - ids
+    assert taken_in(space.with_released(some)) == taken_in(space) - ids

@@ -145,7 +145,7 @@ def test_a_reserved_id_costs_one_read() -> None:
 def test_ranges_can_be_put_back(small: SmallRegistry) -> None:
     """A decided batch that is not appended has used no ids."""
     ids = Ids()
-    saved = ids.saved()
+    saved = ids.save()
     ids.take(ids.grant(small.view, "."))
     ids.restore(saved)
     again = ids.grant(small.view, ".")

@@ -100,5 +100,5 @@ def test_won_and_lost_alternate_and_the_last_state_is_heard(steps: list[Event | 
     for step in steps:
         if step is not None:
             announcer.announce(step)
-    if announcer.won:
+    if announcer.is_primary:
         assert said[-1] == Won()

@@ -11,7 +11,7 @@ from election.kafka.assignment import (
     Assignment,
     Member,
     assignments,
-    elected,
+    elect,
     hold_election,
     interpret,
 )
@@ -32,7 +32,7 @@ def member(
 
 
 def winner(*members: Member, unreachable: dict[str, str] | None = None) -> str | None:
-    found = elected(hold_election(members), unreachable or {})
+    found = elect(hold_election(members), unreachable or {})
     return found and found.id
 
 
@@ -64,7 +64,7 @@ def test_one_that_cannot_be_reached_is_passed_over_unless_none_can() -> None:
 def test_duplicates_are_refused_and_named() -> None:
     ballot = hold_election([member("a", "sr1"), member("b", "sr1"), member("c", "sr2")])
     assert ballot.error == DUPLICATE_URLS
-    assert elected(ballot, {}) == member("c", "sr2")
+    assert elect(ballot, {}) == member("c", "sr2")
     assert ballot.rejected["a"] == (
         "node a and node b both advertise http://sr1:8081: give each an address of its own with --advertise"
     )
@@ -73,7 +73,7 @@ def test_duplicates_are_refused_and_named() -> None:
 
 def test_a_primary_outlives_its_duplicate() -> None:
     ballot = hold_election([member("a", "sr1"), member("b", "sr1", claims=True), member("c", "sr0")])
-    assert elected(ballot, {}) == member("b", "sr1", claims=True)
+    assert elect(ballot, {}) == member("b", "sr1", claims=True)
     assert set(ballot.rejected) == {"a"}
     assert ballot.error == DUPLICATE_URLS
 
@@ -81,14 +81,14 @@ def test_a_primary_outlives_its_duplicate() -> None:
 def test_of_duplicates_the_one_stays_that_had_the_address_first_even_if_another_is_primary() -> None:
     members = [member("a", "sr1", since_ms=1000), member("b", "sr1", since_ms=2000, claims=True)]
     ballot = hold_election(members)
-    assert elected(ballot, {}) == members[0]
+    assert elect(ballot, {}) == members[0]
     assert not ballot.sticky
     assert ballot.rejected == {
         "b": "node b and node a (which had it first) both advertise http://sr1:8081:"
         " give each an address of its own with --advertise"
     }
     unknown = [member("a", "sr1"), member("b", "sr1", since_ms=2000, claims=True)]
-    assert elected(hold_election(unknown), {}) == unknown[1], "as the primary"
+    assert elect(hold_election(unknown), {}) == unknown[1], "as the primary"
 
 
 def test_a_duplicate_is_one_even_where_it_is_not_eligible() -> None:
@@ -100,7 +100,7 @@ def test_loopback_is_refused_among_others_only() -> None:
     local = member("a", "localhost", claims=True), member("b", "127.0.0.1")
     assert not hold_election(local).rejected
     ballot = hold_election([*local, member("c", "sr1")])
-    assert elected(ballot, {}) == member("c", "sr1")
+    assert elect(ballot, {}) == member("c", "sr1")
     assert not ballot.sticky
     assert ballot.rejected["a"].startswith(
         "node a at http://localhost:8081 advertises a loopback address, which node c"
@@ -164,11 +164,11 @@ MEMBERS = st.lists(
 @given(MEMBERS)
 def test_all_agree_and_at_most_one_wins(members: list[Member]) -> None:
     ballot = hold_election(members)
-    elect = elected(ballot, {})
-    told = assignments(members, ballot, elect)
+    chosen = elect(ballot, {})
+    told = assignments(members, ballot, chosen)
     heard = {one.id: interpret(told[one.id], one.id, one.identity, primary=one.claims) for one in members}
     won = [name for name, event in heard.items() if event == Won()]
-    assert won in ([], [elect.id] if elect else [])
-    assert elected(hold_election(members[::-1]), {}) == elect
-    if elect:
-        assert won == [elect.id]
+    assert won in ([], [chosen.id] if chosen else [])
+    assert elect(hold_election(members[::-1]), {}) == chosen
+    if chosen:
+        assert won == [chosen.id]

@@ -84,7 +84,7 @@ class ListStream:
         self.on_close: Callable[[], None] = lambda: None
         self.on_write: Callable[[], None] = lambda: None
 
-    def framed(self, data: bytes) -> bytes:
+    def frame(self, data: bytes) -> bytes:
         return data
 
     def write(self, framed: bytes) -> None:
@@ -125,7 +125,7 @@ class ListGate:
         self.expired: set[str] = set()
         self.verified: list[str] = []
 
-    def known(self, credentials: Credentials) -> Admission | None:
+    def cached_admission(self, credentials: Credentials) -> Admission | None:
         name = credentials.certificate
         if name in self.expired or name not in self.accesses:
             return None
@@ -136,7 +136,7 @@ class ListGate:
         name = credentials.certificate
         self.verified.append(name)
         self.expired.discard(name)
-        found = self.known(credentials)
+        found = self.cached_admission(credentials)
         if found is None:
             raise Refused(401, "Unauthorized", ())
         return found

@@ -10,7 +10,7 @@ from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Record
 from registry.domain.log_format.values import schema_value
 from registry.domain.model import TOP, Metadata, Reference, RuleSet, Subject
-from registry.domain.queries.versions import cleared
+from registry.domain.queries.versions import is_cleared
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.version_row import VersionRow
@@ -209,13 +209,13 @@ def test_a_clear_touches_no_version_but_forgets_deleted_ones_when_they_are_read(
         found, in_c = row(view), row(view, 1, IN_C)
         assert found is not None
         assert in_c is not None
-        assert (cleared(view, A, found), cleared(view, IN_C, in_c)) == forgotten
+        assert (is_cleared(view, A, found), is_cleared(view, IN_C, in_c)) == forgotten
         assert tables(view) == "C" + tables(fold(*log))
     live, late = row(fold(*log, clear(TOP)), 2), row(fold(clear(TOP), schema(deleted=True)))
     assert live is not None
     assert late is not None
-    assert not cleared(fold(*log, clear(TOP)), A, live)
-    assert not cleared(fold(clear(TOP), schema(deleted=True)), A, late)
+    assert not is_cleared(fold(*log, clear(TOP)), A, live)
+    assert not is_cleared(fold(clear(TOP), schema(deleted=True)), A, late)
 
 
 # The exceptions to the law of compaction: what a compacted log cannot reproduce.

@@ -83,10 +83,10 @@ def test_the_running_digest_equals_the_digest_from_scratch(log: list[Record]) ->
     view, running = DictView(), digest.EMPTY
     for record in log:
         for key, value in apply(view, record):
-            running = digest.changed(running, key, view.get(key), value)
+            running = digest.digest_after_change(running, key, view.get(key), value)
             view.commit([(key, value)])
     assert running == digest.of_rows(view.rows())
-    assert running == digest.united(digest.of_rows(rows_of(group).items()) for group in by_owner(log))
+    assert running == digest.combine(digest.of_rows(rows_of(group).items()) for group in by_owner(log))
 
 
 class OwnRowsOnly:

@@ -32,7 +32,7 @@ def test_a_node_s_own_report_is_always_its_own() -> None:
     reports = Reports("a", lambda: b"mine")
     reports.take(packed(Report("a", b"another's"), Report("b", b"2")))
     assert [each.node for each in reports.others()] == ["b"]
-    assert [each.body for each in msgspec.msgpack.decode(reports.packed(), type=list[Report])] == [
+    assert [each.body for each in msgspec.msgpack.decode(reports.pack(), type=list[Report])] == [
         b"mine", b"2"
     ]  # fmt: skip
 

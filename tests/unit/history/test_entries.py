@@ -10,7 +10,7 @@ from hypothesis import given
 from registry.domain.events import Event, Kind, event_of
 from registry.domain.fold.fast_path import plain_key
 from registry.domain.history import entries
-from registry.domain.history.entries import OFFSET_BYTES, event_for, packed_owner, slice_of, unpacked
+from registry.domain.history.entries import OFFSET_BYTES, event_for, packed_owner, slice_of, unpack
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Record, position_key, schema_key
 from registry.domain.log_format.values import schema_value
 from registry.domain.log_format.webhook_values import position_value
@@ -26,14 +26,14 @@ def test_every_event_about_a_subject_or_a_context_is_read_as_it_was_derived(log:
     for event, (key, value) in zip(told, packed, strict=True):
         assert event.owner is not None
         assert key[:-OFFSET_BYTES] == packed_owner(event.owner)
-        found = unpacked(key, value)
+        found = unpack(key, value)
         assert found.offset == event.offset
         assert event_for(found, event.owner) == event
 
 
 @given(logs)
 def test_records_of_one_key_are_about_the_same_however_it_is_spelled(log: list[Record]) -> None:
-    found = {(entry := unpacked(*each)).offset: entry.about for each in slice_of(0, log, 200).entries}
+    found = {(entry := unpack(*each)).offset: entry.about for each in slice_of(0, log, 200).entries}
     meanings = {each.offset: (type(key := meaning(each.key)), key) for each in log}
     for one, two in combinations(found, 2):
         assert (found[one] == found[two]) == (meanings[one] == meanings[two])

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain.fold.fold import owner
-from registry.domain.history.entries import OFFSET_BYTES, HistoryEntry, packed_owner, slice_of, unpacked
-from registry.domain.history.moment import lost, replayed, rows_of
+from registry.domain.history.entries import OFFSET_BYTES, HistoryEntry, packed_owner, slice_of, unpack
+from registry.domain.history.moment import find_lost, replay, rows_of
 from registry.domain.log_format.records import Record, delete_subject_key, schema_key
 from registry.domain.log_format.values import delete_subject_value, schema_value
 from registry.domain.model import Subject
@@ -32,7 +32,7 @@ def buried(log: list[Record]) -> list[Record]:
 
 def entries_of(log: list[Record], packed: bytes) -> list[HistoryEntry]:
     found = slice_of(0, log, log[-1].offset + 1 if log else 0).entries
-    return [unpacked(key, value) for key, value in found if key[:-OFFSET_BYTES] == packed]
+    return [unpack(key, value) for key, value in found if key[:-OFFSET_BYTES] == packed]
 
 
 @given(logs, st.data())
@@ -49,8 +49,8 @@ def test_rows_of_the_past_are_those_that_there_were_or_are_known_to_be_lost(
         entries = entries_of(log[base:at], packed)
         there = {each.offset: found[each.offset] for each in entries if each.offset in found}
         begin = rows_of(fold(log[:base]), packed)
-        if lost(entries, there) is None:
-            told = replayed(packed, begin, entries, there)
+        if find_lost(entries, there) is None:
+            told = replay(packed, begin, entries, there)
             assert sorted(told) == sorted(rows_of(fold(log[:at]), packed))
         else:
             assert len(kept) < len(log), "nothing is lost that was not removed"
@@ -60,7 +60,7 @@ def test_rows_of_the_past_are_those_that_there_were_or_are_known_to_be_lost(
 def test_a_whole_log_loses_nothing(log: list[Record]) -> None:
     for packed in {owner(record.key) for record in log} - {b""}:
         entries = entries_of(log, packed)
-        assert lost(entries, {record.offset: record for record in log}) is None
+        assert find_lost(entries, {record.offset: record for record in log}) is None
 
 
 def test_a_removed_mark_is_not_replaced_by_a_lower_one() -> None:
@@ -75,6 +75,6 @@ def test_a_removed_mark_is_not_replaced_by_a_lower_one() -> None:
     ]
     log = [Record(offset, 1000, key, value) for offset, (key, value) in enumerate(said)]
     entries = entries_of(log, packed_owner(subject))
-    gone = lost(entries, {each.offset: each for each in log if each.offset != 3})
+    gone = find_lost(entries, {each.offset: each for each in log if each.offset != 3})
     assert gone is not None
     assert gone.offset == 3

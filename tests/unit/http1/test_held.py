@@ -50,7 +50,7 @@ def test_what_is_written_arrives_in_chunks_until_the_answer_ends(run: Run) -> No
         async with serving(holder) as server, asking(server, GET) as (reader, _):
             assert b"transfer-encoding: chunked" in await head(reader)
             held = await holder.answer()
-            held.write(held.framed(b"one"))
+            held.write(held.frame(b"one"))
             assert await reader.readexactly(8) == b"3\r\none\r\n"
             held.end()
             assert await reader.read() == b"0\r\n\r\n"
@@ -70,7 +70,7 @@ def test_a_client_without_chunks_reads_until_the_connection_closes(run: Run) -> 
         async with serving(holder) as server, asking(server, OLD) as (reader, _):
             assert b"transfer-encoding" not in await head(reader)
             held = await holder.answer()
-            held.write(held.framed(b"one"))
+            held.write(held.frame(b"one"))
             held.end()
             assert await reader.read() == b"one"
 
@@ -132,7 +132,7 @@ def test_an_idle_answer_outlives_the_timeouts_of_requests(run: Run) -> None:
             held = await holder.answer()
             async with asking(server, b"") as (other, _):
                 assert await other.read() != b"never"  # a connection without a request is closed meanwhile
-            held.write(held.framed(b"one"))
+            held.write(held.frame(b"one"))
             assert await reader.readexactly(8) == b"3\r\none\r\n"
 
     run(scenario())
@@ -160,7 +160,7 @@ def test_requests_that_were_sent_ahead_are_not_answered_in_the_middle(run: Run) 
         async with serving(holder) as server, asking(server, GET + GET) as (reader, _):
             await head(reader)
             held = await holder.answer()
-            held.write(held.framed(b"one"))
+            held.write(held.frame(b"one"))
             held.end()
             assert await reader.read() == b"3\r\none\r\n0\r\n\r\n"
             assert len(holder.held) == 1

@@ -10,7 +10,7 @@ from aiokafka.protocol.api import RequestStruct, Response
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.log.kafka.requests import Produce, produced
+from registry.log.kafka.requests import Produce, read_produce
 from registry.log.kafka.structs import ProduceRequestV13, ProduceResponseV13
 
 TOPIC = bytes(range(16))
@@ -28,13 +28,13 @@ def test_the_answer_about_a_batch_is_read_as_its_schema_says(
     code: int, offset: int, time_ms: int, throttle_ms: int
 ) -> None:
     answer = answered(code, offset, time_ms, [], None, throttle_ms)
-    assert produced(answer) == (code, offset, time_ms, "")
+    assert read_produce(answer) == (code, offset, time_ms, "")
 
 
 @pytest.mark.parametrize("errors", [[], [(0, "a record", {})]])
 @pytest.mark.parametrize("message", [None, "", "why", "a" * 300])
 def test_an_answer_that_says_why_is_read_too(errors: list[Any], message: str | None) -> None:
-    assert produced(answered(87, -1, -1, errors, message, 0)) == (87, -1, -1, message or "")
+    assert read_produce(answered(87, -1, -1, errors, message, 0)) == (87, -1, -1, message or "")
 
 
 def answered(

@@ -36,7 +36,7 @@ def test_a_time_from_the_future_is_replaced_by_one_that_is_counted_from_the_last
     clocks.wall += 24 * HOUR_MS
     bad = timestamps.now()
     assert bad == clocks.wall
-    assert timestamps.rejected(bad) == good + 2000
+    assert timestamps.next_after_rejection(bad) == good + 2000
     timestamps.accepted(good + 2000)
     clocks.pass_(3.0)
     assert timestamps.now() == good + 5000
@@ -47,21 +47,21 @@ def test_a_clock_that_was_set_right_is_believed_again() -> None:
     timestamps = clocks.timestamps()
     timestamps.accepted(timestamps.now())
     clocks.wall += 24 * HOUR_MS
-    timestamps.rejected(timestamps.now())
+    timestamps.next_after_rejection(timestamps.now())
     clocks.wall -= 24 * HOUR_MS
     assert timestamps.now() == clocks.wall
 
 
 def test_without_a_good_time_there_is_nothing_to_count_from() -> None:
     timestamps = Clocks().timestamps()
-    assert timestamps.rejected(timestamps.now()) is None
+    assert timestamps.next_after_rejection(timestamps.now()) is None
 
 
 def test_a_clock_that_was_rejected_with_nothing_to_count_from_is_ahead_until_it_is_set_back() -> None:
     clocks = Clocks()
     timestamps = clocks.timestamps()
     assert not timestamps.is_ahead
-    assert timestamps.rejected(timestamps.now()) is None
+    assert timestamps.next_after_rejection(timestamps.now()) is None
     assert timestamps.is_ahead
     clocks.pass_(60.0)
     assert timestamps.is_ahead, "a running clock is not set right by that"
@@ -72,12 +72,12 @@ def test_a_clock_that_was_rejected_with_nothing_to_count_from_is_ahead_until_it_
 def test_a_rejected_clock_is_tried_again_because_the_brokers_may_have_been_wrong() -> None:
     clocks = Clocks()
     timestamps = clocks.timestamps()
-    assert timestamps.rejected(timestamps.now()) is None
+    assert timestamps.next_after_rejection(timestamps.now()) is None
     clocks.pass_(599.0)
     assert timestamps.is_ahead
     clocks.pass_(2.0)
     assert not timestamps.is_ahead
-    assert timestamps.rejected(timestamps.now()) is None
+    assert timestamps.next_after_rejection(timestamps.now()) is None
     assert timestamps.is_ahead
     timestamps.accepted(timestamps.now())
     assert not timestamps.is_ahead

@@ -23,42 +23,42 @@ def offsets(lineage: Lineage) -> list[int]:
 
 
 def test_the_newest_record_of_each_of_the_last_keys_is_remembered() -> None:
-    lineage = NOTHING.extended(records(*range(20)))
+    lineage = NOTHING.with_records(records(*range(20)))
     assert offsets(lineage) == list(range(20 - TRACES_MAX, 20))
     assert lineage.end == 20
-    lineage = lineage.extended([record(20, b"noop"), record(21, b"noop")])
-    lineage = lineage.extended([record(22, b"noop")])
+    lineage = lineage.with_records([record(20, b"noop"), record(21, b"noop")])
+    lineage = lineage.with_records([record(22, b"noop")])
     assert offsets(lineage) == [*range(13, 20), 22], "an idle primary's records do not displace all others"
 
 
 def test_what_is_remembered_does_not_depend_on_how_the_log_was_read() -> None:
     log = [record(at, b"key%d" % (at * at % 11)) for at in range(60)]
-    at_once = NOTHING.extended(log)
+    at_once = NOTHING.with_records(log)
     one_by_one = NOTHING
     for each in log:
-        one_by_one = one_by_one.extended([each])
+        one_by_one = one_by_one.with_records([each])
     assert at_once == one_by_one
 
 
 def test_an_epoch_is_kept_until_a_later_one_is_known() -> None:
-    lineage = NOTHING.extended(records(0, 1), 4, 2)
+    lineage = NOTHING.with_records(records(0, 1), 4, 2)
     assert (lineage.epoch, lineage.epoch_end) == (4, 2)
-    lineage = lineage.extended(records(2))
+    lineage = lineage.with_records(records(2))
     assert (lineage.epoch, lineage.epoch_end, lineage.end) == (4, 2, 3)
-    assert lineage.extended([], 5, 4)[1:] == (5, 4)
+    assert lineage.with_records([], 5, 4)[1:] == (5, 4)
 
 
 def test_a_lineage_survives_being_stored() -> None:
-    for lineage in (NOTHING, NOTHING.extended(records(*range(9)), 3, 9), Lineage((), 3, 9)):
+    for lineage in (NOTHING, NOTHING.with_records(records(*range(9)), 3, 9), Lineage((), 3, 9)):
         assert Lineage.unpack(lineage.pack()) == lineage
     assert Lineage.unpack(b"") == NOTHING
-    damaged = bytearray(NOTHING.extended(records(1)).pack())
+    damaged = bytearray(NOTHING.with_records(records(1)).pack())
     damaged[5] ^= 1
     with pytest.raises(ValueError, match="damaged"):
         Lineage.unpack(bytes(damaged))
 
 
-READ = NOTHING.extended(records(*range(90, 100)), 5, 100)
+READ = NOTHING.with_records(records(*range(90, 100)), 5, 100)
 ONLY_RECORDS = Lineage(READ.traces)
 ONLY_EPOCH = Lineage((), 5, 100)
 # Appended without fetching a batch since: the epoch is that of earlier ones.
@@ -114,4 +114,4 @@ def compacted(log: Sequence[Record]) -> list[Record]:
 def test_compaction_takes_no_proof_away_while_keys_are_not_written_again() -> None:
     log = [record(at, b"key%d" % (at % 20)) for at in range(100)]
     kept = {each.offset for each in compacted(log)}
-    assert set(offsets(NOTHING.extended(log))) <= kept
+    assert set(offsets(NOTHING.with_records(log))) <= kept

@@ -31,7 +31,7 @@ from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import Block, History, View
 from registry.store.lmdb import Store
 from registry.store.open import open_store
-from registry.workers.process import answered
+from registry.workers.process import answer_query
 from registry.workers.worker import WorkRequest
 
 SUBJECT, BASE = Subject(".", "s"), Subject(".", "base")
@@ -211,7 +211,7 @@ def test_many_versions_are_read_elsewhere_a_few_at_a_time() -> None:
                 if not isinstance(found, Unanswered):
                     break
                 asked.append(found.query)
-                told = answered(WorkRequest(found.query, 60, 60), elsewhere).known
+                told = answer_query(WorkRequest(found.query, 60, 60), elsewhere).known
                 assert told is not None
                 known = facts(found.query, told)
 

@@ -67,7 +67,7 @@ def offsets(feed: NodeFeed, position: int) -> list[int]:
 
 def test_events_are_reported_up_to_what_was_applied_and_name_the_log(feed: NodeFeed, log: ListLog) -> None:
     assert told(feed, 0) == Page([], 0, "a log")
-    feed.applied(log.append(3), 3)
+    feed.add_records(log.append(3), 3)
     log.append(2)
     assert offsets(feed, 0) == [0, 1, 2]
     assert told(feed, 1).log == "a log"
@@ -76,8 +76,8 @@ def test_events_are_reported_up_to_what_was_applied_and_name_the_log(feed: NodeF
 
 def test_a_step_that_memory_cannot_hold_is_read_from_memory_and_the_log(feed: NodeFeed, log: ListLog) -> None:
     assert offsets(feed, 0) == []
-    feed.applied(log.append(10), 10)
-    feed.applied(log.append(COUNT_MAX + 100), COUNT_MAX + 110)
+    feed.add_records(log.append(10), 10)
+    feed.add_records(log.append(COUNT_MAX + 100), COUNT_MAX + 110)
     assert offsets(feed, 0) == [*range(COUNT_MAX + 110)]
     assert offsets(feed, 200) == [*range(200, COUNT_MAX + 110)]
 
@@ -85,8 +85,8 @@ def test_a_step_that_memory_cannot_hold_is_read_from_memory_and_the_log(feed: No
 def test_a_step_whose_records_are_not_known_is_read_from_the_log(feed: NodeFeed, log: ListLog) -> None:
     assert offsets(feed, 0) == []
     log.append(5)
-    feed.applied(None, 5)
-    feed.applied(log.append(1), 6)
+    feed.add_records(None, 5)
+    feed.add_records(log.append(1), 6)
     assert offsets(feed, 2) == [2, 3, 4, 5]
 
 
@@ -103,6 +103,6 @@ def test_clients_are_answered_while_the_events_of_a_step_are_derived(
 
     assert offsets(feed, 0) == []
     monkeypatch.setattr(feed_module, "event_of", derived)
-    feed.applied(log.append(1), 1)
+    feed.add_records(log.append(1), 1)
     assert answered == [Page([], 0, "a log")]
     assert offsets(feed, 0) == [0]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from registry.domain.admission import LARGE_BYTES
-from registry.domain.commands import NotPrimary, Outcome, Refused, Register, refused
+from registry.domain.commands import NotPrimary, Outcome, Refused, Register, refusal
 from registry.domain.errors import FORWARD_FAILED, TOO_MANY_WRITES, UNAVAILABLE
 from registry.domain.pending_command import PendingCommand
 from registry.node.write.queue import Queue
@@ -38,7 +38,7 @@ class Trial:
         self.queue.submit(pending(Register(subject, "x" * size)))
         if len(self.replies) == replies:
             return True
-        assert self.replies.pop() == refused(TOO_MANY_WRITES())
+        assert self.replies.pop() == refusal(TOO_MANY_WRITES())
         return False
 
     def take(self, bytes_max: float, count: int = 100) -> list[str]:
@@ -126,7 +126,7 @@ def test_a_refusal_says_that_the_log_cannot_be_reached_until_it_can() -> None:
         trial.submit("s")
         commands = trial.queue.take(1, 1)
         if not reason:
-            trial.queue.written()
+            trial.queue.note_written()
         trial.queue.put_back(commands, reason)
         trial.now += 1.0
         while trial.timers:

@@ -14,7 +14,7 @@ OTHER = Identity("http", "other", 8081, eligible=True)
 
 
 def primary(epoch: int = 10) -> Role:
-    return Role().on_event(Won()).claiming().claimed(epoch)
+    return Role().on_event(Won()).claiming().after_claim(epoch)
 
 
 def test_at_first_nobody_is_known() -> None:
@@ -28,7 +28,7 @@ def test_a_node_that_is_elected_claims_and_then_writes() -> None:
     assert (elected.name, elected.task) == ("following", Task.CLAIM)
     claiming = elected.claiming()
     assert (claiming.stage, claiming.task) == (Stage.CATCHING_UP, Task.CLAIM)
-    assert claiming.claimed(10).task is Task.WRITE
+    assert claiming.after_claim(10).task is Task.WRITE
     assert (primary().name, primary().epoch, primary().reason) == ("primary", 10, "")
 
 
@@ -36,7 +36,7 @@ def test_a_node_that_was_not_elected_neither_claims_nor_writes() -> None:
     role = Role().on_event(PrimaryIs(OTHER))
     assert (role.name, role.other, role.task) == ("secondary", OTHER, Task.NOTHING)
     assert role.claiming() == role
-    assert role.claimed(10).task is Task.NOTHING
+    assert role.after_claim(10).task is Task.NOTHING
 
 
 def test_being_elected_again_disturbs_no_primary() -> None:
@@ -52,33 +52,33 @@ def test_an_election_that_is_lost_ends_the_primaryship() -> None:
 
 
 def test_an_election_that_is_lost_during_the_claim_makes_the_claim_vain() -> None:
-    role = Role().on_event(Won()).claiming().on_event(Lost("")).claimed(10)
+    role = Role().on_event(Won()).claiming().on_event(Lost("")).after_claim(10)
     assert (role.task, role.name) == (Task.NOTHING, "following")
-    again = Role().on_event(Won()).claiming().on_event(Lost("")).on_event(Won()).claimed(10)
+    again = Role().on_event(Won()).claiming().on_event(Lost("")).on_event(Won()).after_claim(10)
     assert again.task is Task.CLAIM
 
 
 def test_a_claim_that_does_not_stand_is_made_again_while_elected() -> None:
-    after = primary().deposed("fenced")
+    after = primary().after_deposition("fenced")
     assert (after.name, after.task, after.reason) == ("following", Task.CLAIM, "fenced")
-    assert after.claiming().claimed(20).epoch == 20
+    assert after.claiming().after_claim(20).epoch == 20
 
 
 def test_a_newer_barrier_deposes_and_an_own_or_older_one_does_not() -> None:
-    assert primary(10).applied(9) == primary(10).applied(10) == primary(10)
-    after = primary(10).applied(11)
+    assert primary(10).after_barrier(9) == primary(10).after_barrier(10) == primary(10)
+    after = primary(10).after_barrier(11)
     assert (after.task, after.stage) == (Task.CLAIM, Stage.FOLLOWING)
 
 
 def test_a_barrier_that_another_one_has_followed_already_makes_no_primary() -> None:
-    role = Role().on_event(Won()).claiming().applied(12).claimed(10)
+    role = Role().on_event(Won()).claiming().after_barrier(12).after_claim(10)
     assert role.task is Task.CLAIM
 
 
 def test_a_node_that_stops_writes_never_again_and_knows_who_does() -> None:
-    role = primary().left()
+    role = primary().after_leaving()
     assert (role.task, role.name) == (Task.NOTHING, "following")
-    assert role.on_event(Won()).claiming().claimed(20).task is Task.NOTHING
+    assert role.on_event(Won()).claiming().after_claim(20).task is Task.NOTHING
     assert role.on_event(PrimaryIs(OTHER)).name == "secondary"
 
 
@@ -93,10 +93,10 @@ CHANGES: list[Callable[[Role, int], Role]] = [
     lambda role, _: role.on_event(NoPrimary("")),
     lambda role, _: role.on_event(PrimaryIs(OTHER)),
     lambda role, _: role.claiming(),
-    lambda role, offset: role.claimed(offset),
-    lambda role, offset: role.applied(offset),
-    lambda role, _: role.deposed("fenced"),
-    lambda role, _: role.left(),
+    lambda role, offset: role.after_claim(offset),
+    lambda role, offset: role.after_barrier(offset),
+    lambda role, _: role.after_deposition("fenced"),
+    lambda role, _: role.after_leaving(),
 ]
 
 

@@ -63,8 +63,10 @@ def test_a_plain_schema_string(plain: VersionRow) -> None:
 
 def test_a_plain_registration(plain: VersionRow) -> None:
     front = f'{{"id":1,"version":1,{GUID},"schemaType":"AVRO","schema":"\\"string\\""'
-    assert entities.registered(plain, 1).decode() == front + "}"
-    assert entities.registered(plain, 1, times=True).decode() == front + ',"ts":1001,"deleted":false}'
+    assert entities.registration_response(plain, 1).decode() == front + "}"
+    assert (
+        entities.registration_response(plain, 1, times=True).decode() == front + ',"ts":1001,"deleted":false}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_a_plain_registration(plain: VersionRow) -> None:
             "subject version guid schemaType schema references metadata ruleSet ts deleted",
         ),
         (
-            lambda full: entities.registered(full, 3, times=True),
+            lambda full: entities.registration_response(full, 3, times=True),
             "id version guid schemaType references metadata ruleSet schema ts deleted",
         ),
     ],

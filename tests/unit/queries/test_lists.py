@@ -24,7 +24,7 @@ from registry.domain.model import Subject
 from registry.domain.queries import associations, by_subject, lists, subject_order, versions
 from registry.domain.queries.associations import Filter
 from registry.domain.queries.subject_order import Prefix
-from registry.domain.queries.walks import ordered
+from registry.domain.queries.walks import in_order
 from registry.domain.rows.memory_views import DictView, MovingView
 from registry.domain.rows.view import View
 
@@ -257,7 +257,7 @@ def test_sorting_in_batches_is_sorting(numbers: list[int], batch: int, after: in
         return iter([None, *numbers])
 
     expected = sorted({each for each in numbers if after is None or each > after})
-    assert items(ordered(walk, lambda each: each, after, batch)) == expected
+    assert items(in_order(walk, lambda each: each, after, batch)) == expected
 
 
 def test_a_walk_goes_on_over_another_view() -> None:

@@ -142,7 +142,7 @@ def test_an_alias_is_one_step_and_qualified_by_the_original(
 ) -> None:
     small.config(subject, alias=alias)
     small.config("t", alias="further")
-    assert scope.aliased(small.view, Subject.parse(subject)).qualified == target
+    assert scope.resolve_alias(small.view, Subject.parse(subject)).qualified == target
 
 
 def test_defaults_stand_in_for_what_a_config_does_not_say() -> None:

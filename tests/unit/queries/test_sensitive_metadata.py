@@ -31,7 +31,13 @@ from registry.domain.log_format.values import read_schema, schema_value
 from registry.domain.model import Metadata, Reference, Subject, identity, metadata
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import Defaults
-from registry.domain.queries.sensitive_metadata import Cipher, PlainView, has_encoded, plain_row, recorded
+from registry.domain.queries.sensitive_metadata import (
+    Cipher,
+    PlainView,
+    encrypt_entries,
+    has_encoded,
+    plain_row,
+)
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import scan
@@ -269,7 +275,7 @@ def test_what_is_encrypted_folded_and_seeded_again_reads_as_it_was(
     meta = metadata({"properties": properties, "sensitive": [*list(properties)[:2], *further]})
     subject, keyset = Subject.parse("s"), Keyset.new()
     value = schema_value(subject, 1, 7, STRING, metadata=meta, deleted=deleted)
-    (entry,) = recorded([_entry(subject, value)], DictView(), keyset)
+    (entry,) = encrypt_entries([_entry(subject, value)], DictView(), keyset)
     first, second = DictView(), DictView()
     first.commit(apply(first, Record(0, 1, entry.key, entry.value)))
     for number, each in enumerate(reseed.entries(first)):

@@ -12,7 +12,7 @@ from registry.domain.log_format import records, values
 from registry.domain.model import Reference, Rule, RuleSet, Subject
 from registry.domain.queries import by_subject, lists, versions
 from registry.domain.queries.versions import Registered
-from registry.domain.queries.walks import finished
+from registry.domain.queries.walks import run_search
 from registry.domain.rows.view import View
 from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, properties, record
 
@@ -126,13 +126,13 @@ class TestById:
     def test_the_scope_of_an_id(
         self, mixed: SmallRegistry, scope: str, schema_id: int, expected: tuple[str, int] | None
     ) -> None:
-        assert place(finished(versions.by_id_in_scope(mixed.view, schema_id, scope))) == expected
+        assert place(run_search(versions.by_id_in_scope(mixed.view, schema_id, scope))) == expected
 
     def test_an_id_bound_to_two_contents_is_found_under_both_subjects(self, small: SmallRegistry) -> None:
         foreign(small, "a", 1, 5, STRING)
         foreign(small, "b", 1, 5, INT)
         assert place(versions.by_id(small.view, ".", 5)) == ("a", 1)
-        assert place(finished(versions.by_id_in_scope(small.view, 5, "b"))) == ("b", 1)
+        assert place(run_search(versions.by_id_in_scope(small.view, 5, "b"))) == ("b", 1)
 
     def test_one_version_for_each_subject_the_last_recorded(self, small: SmallRegistry) -> None:
         for subject, version in (("b", 2), ("b", 1), ("a", 1)):
@@ -143,7 +143,7 @@ class TestById:
         view = mixed.view
         assert of_id(view, 2) == []
         assert sorted(of_id(view, 2, deleted=True)) == [("gone", 1), ("s", 2)]
-        assert refusal(lambda: finished(by_subject.id_in_scope(view, 9, ""))) == (40403, "Schema not found")
+        assert refusal(lambda: run_search(by_subject.id_in_scope(view, 9, ""))) == (40403, "Schema not found")
 
     def test_the_highest_id(self, mixed: SmallRegistry) -> None:
         assert versions.id_max(mixed.view, ".") == 3
@@ -157,7 +157,7 @@ def test_by_guid_the_default_context_first(small: SmallRegistry) -> None:
     small.register(":.b:s", STRING)
     small.register(":.a:s", STRING)
     small.register(":.a:t", INT)
-    found = finished(versions.by_guid(small.view, versions.by_id(small.view, ".b", 1).row.md5))  # type: ignore[union-attr]
+    found = run_search(versions.by_guid(small.view, versions.by_id(small.view, ".b", 1).row.md5))  # type: ignore[union-attr]
     assert place(found) == (":.a:s", 1)
     assert found is not None
     assert [each for each in by_subject.ids_of_guid(small.view, found.row.md5) if each] == [
@@ -165,8 +165,8 @@ def test_by_guid_the_default_context_first(small: SmallRegistry) -> None:
         (".b", 1),
     ]
     small.register("s", STRING)
-    assert place(finished(versions.by_guid(small.view, found.row.md5))) == ("s", 1)
-    assert finished(versions.by_guid(small.view, bytes(16))) is None
+    assert place(run_search(versions.by_guid(small.view, found.row.md5))) == ("s", 1)
+    assert run_search(versions.by_guid(small.view, bytes(16))) is None
     assert not any(by_subject.ids_of_guid(small.view, bytes(16)))
 
 
@@ -208,7 +208,7 @@ class TestQueries:
         self, mixed: SmallRegistry, subject: str, number: int, deleted: bool, expected: tuple[Any, Any]
     ) -> None:
         def call() -> Registered:
-            return finished(
+            return run_search(
                 by_subject.version_anywhere(mixed.view, Subject.parse(subject), number, deleted=deleted)
             )
 
@@ -311,14 +311,14 @@ class TestQueries:
         small.register("s", LONG, metadata=properties(a="2"))
 
         def find(*wanted: tuple[str, str]) -> Registered:
-            return finished(by_subject.version_with_metadata(small.view, S, wanted))
+            return run_search(by_subject.version_with_metadata(small.view, S, wanted))
 
         assert find(("a", "1")).version == 2
         assert find(("a", "1"), ("b", "1")).version == 1
         assert find().version == 3
         assert refusal(lambda: find(("a", "3"))) == (40403, "Schema not found")
         none = Subject.parse("none")
-        assert refusal(lambda: finished(by_subject.version_with_metadata(small.view, none, [])))[0] == 40401
+        assert refusal(lambda: run_search(by_subject.version_with_metadata(small.view, none, [])))[0] == 40401
 
     def test_contexts_come_in_order_with_the_default_first(self, small: SmallRegistry) -> None:
         for context in (".b", ".a", ".B"):

@@ -26,9 +26,9 @@ class Node:
 async def _shared() -> None:
     node = Node()
     barrier = ReadBarrier(node.ask)
-    first = asyncio.ensure_future(barrier.confirmed())
+    first = asyncio.ensure_future(barrier.wait_confirmed())
     await node.until_asked(1)
-    later = [asyncio.ensure_future(barrier.confirmed()) for _ in range(5)]
+    later = [asyncio.ensure_future(barrier.wait_confirmed()) for _ in range(5)]
     await asyncio.wait((*later, first), timeout=0)
     node.questions[0].set_result(True)
     assert await first
@@ -46,9 +46,9 @@ def test_who_comes_while_a_question_is_under_way_shares_the_next() -> None:
 async def _slow() -> None:
     node = Node()
     barrier = ReadBarrier(node.ask)
-    first = asyncio.ensure_future(barrier.confirmed())
+    first = asyncio.ensure_future(barrier.wait_confirmed())
     await node.until_asked(1)
-    second = asyncio.ensure_future(barrier.confirmed())
+    second = asyncio.ensure_future(barrier.wait_confirmed())
     await node.until_asked(2)  # Although the first was not answered.
     node.questions[1].set_result(True)
     assert await second

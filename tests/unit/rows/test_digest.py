@@ -26,7 +26,7 @@ def test_it_depends_on_the_rows_alone(
     chance.shuffle(keys)  # type: ignore[attr-defined]
     running = digest.of_rows(before.items())
     for key in keys:
-        running = digest.changed(running, key, before.get(key), after.get(key))
+        running = digest.digest_after_change(running, key, before.get(key), after.get(key))
     assert running == digest.of_rows(sorted(after.items()))
     assert (running == digest.of_rows(before.items())) == (before == after)
 
@@ -36,4 +36,4 @@ def test_parts_add_up(table: dict[bytes, bytes]) -> None:
     """The digest of a table is the sum of the digests of any parts of it."""
     rows = list(table.items())
     parts = [digest.of_rows(rows[:2]), digest.of_rows(rows[2:])]
-    assert digest.united(parts) == digest.of_rows(rows) == digest.united(reversed(parts))
+    assert digest.combine(parts) == digest.of_rows(rows) == digest.combine(reversed(parts))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain.rows import view
-from registry.domain.rows.view import SPANS_MAX, Span, complete_from, gap_below, joined
+from registry.domain.rows.view import SPANS_MAX, Span, complete_from, gap_below, join_span
 
 END = 60
 
@@ -22,7 +22,7 @@ def test_parts_in_any_order_become_one_span_that_knows_the_last_hole(
         begin = data.draw(st.integers(gap[0], gap[1] - 1))
         end = data.draw(st.integers(begin + 1, gap[1]))
         since = max((hole + 1 for hole in holes if begin <= hole < end), default=begin)
-        found = joined(found, Span(begin, since, end))
+        found = join_span(found, Span(begin, since, end))
         assert view.unpack(view.pack(found)) == found
         assert all(left.end < right.begin for left, right in pairwise(found))
     since = max((hole + 1 for hole in holes), default=0)
@@ -39,7 +39,7 @@ def test_nothing_is_complete_while_the_newest_part_is_missing() -> None:
 def test_the_lowest_of_too_many_spans_are_forgotten() -> None:
     found: tuple[Span, ...] = ()
     for number in range(SPANS_MAX + 2):
-        found = joined(found, Span(10 * number, 10 * number, 10 * number + 1))
+        found = join_span(found, Span(10 * number, 10 * number, 10 * number + 1))
     assert [each.begin for each in found] == [10 * number for number in range(2, SPANS_MAX + 2)]
 
 

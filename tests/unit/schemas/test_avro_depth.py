@@ -54,7 +54,7 @@ def test_deep_schemas_are_printed_compared_and_normalized_wherever_the_stack_sta
         one, other = AVRO.parse(text, new=True), AVRO.parse(text.replace("int", "long"))
         assert one.canonical
         assert one.normalized
-        assert one.formatted("resolved")
+        assert one.text_in("resolved")
         assert one.equivalent(AVRO.parse(text))
         assert not one.equivalent(other)
         assert AVRO.differences(other, one, "new") == []

@@ -93,7 +93,7 @@ def test_the_canonical_text_is_not_touched_by_normalizing(format):
     schema = AVRO.parse('{"type":"int","b":1,"a":2}')
 
     assert schema.normalized != schema.canonical
-    assert schema.formatted(format) == '{"type":"int","b":1,"a":2}'
+    assert schema.text_in(format) == '{"type":"int","b":1,"a":2}'
 
 
 def test_a_recursive_schema_is_normalized():

@@ -26,14 +26,14 @@ def test_resolved_has_the_dependency_inline_at_its_first_use():
     schema = AVRO.parse(ORDER, [KEYS])
 
     inline = KEY.replace(',"namespace":"a"', "")
-    assert schema.formatted("RESOLVED") == ORDER.replace('"a.Key"', inline)
+    assert schema.text_in("RESOLVED") == ORDER.replace('"a.Key"', inline)
 
 
 @pytest.mark.parametrize("name", ["", "default", "Default", "serialized", "nonsense"])
 def test_any_other_format_is_the_stored_text(name):
     schema = AVRO.parse(ORDER, [KEYS])
 
-    assert schema.formatted(name) == schema.canonical
+    assert schema.text_in(name) == schema.canonical
 
 
 def test_types_inside_a_dependency_are_known_but_printed_in_full():
@@ -53,7 +53,7 @@ def test_dependencies_may_depend_on_earlier_ones():
     schema = AVRO.parse('{"type":"array","items":"b.Line"}', [KEYS, Dependency("b.Line", line)], new=True)
 
     assert schema.canonical == '{"type":"array","items":"b.Line"}'
-    assert '{"name":"id","type":"long"}' in schema.formatted("resolved")
+    assert '{"name":"id","type":"long"}' in schema.text_in("resolved")
 
 
 def test_a_missing_dependency_is_named():
@@ -81,7 +81,7 @@ def test_dependencies_are_stored_schemas_and_not_held_to_the_rules_for_new_ones(
 
 def test_a_schema_with_its_dependency_inline_is_equivalent_to_one_that_refers_to_it():
     by_reference = AVRO.parse(ORDER, [KEYS])
-    inline = AVRO.parse(by_reference.formatted("resolved"))
+    inline = AVRO.parse(by_reference.text_in("resolved"))
 
     assert inline.canonical != by_reference.canonical
     assert inline.equivalent(by_reference)

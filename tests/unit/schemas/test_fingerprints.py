@@ -186,7 +186,7 @@ def test_the_outline_of_pieces_that_are_a_file_is_that_of_its_canonical_text(pie
 def test_a_descriptor_has_no_outline() -> None:
     read = PROTOBUF.parse("message M { optional string a = 1; }")
 
-    assert PROTOBUF.outline(read.formatted("serialized")) is None
+    assert PROTOBUF.outline(read.text_in("serialized")) is None
 
 
 @pytest.mark.parametrize(

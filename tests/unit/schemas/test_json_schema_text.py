@@ -92,7 +92,7 @@ def test_what_is_no_json_object_is_refused(text):
 
 @pytest.mark.parametrize("format", ["", "default", "resolved", "serialized", "ignore_extensions", "LOGICAL"])
 def test_there_is_one_form_of_the_text(format):
-    assert JSON.parse('{"b":1, "a":2}').formatted(format) == '{"b":1,"a":2}'
+    assert JSON.parse('{"b":1, "a":2}').text_in(format) == '{"b":1,"a":2}'
 
 
 def test_fields_are_the_properties_at_the_top():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain.schemas.avro.attributes import is_exact, read, read_exactly
-from registry.domain.schemas.json_text import double, printed, quoted
+from registry.domain.schemas.json_text import double, print_json, quote_json
 
 TEXTS = st.text(alphabet=st.characters(blacklist_categories=("Cs",)))
 JSON = st.recursive(
@@ -44,8 +44,8 @@ def test_odd_doubles(value, text):
 
 @given(JSON)
 def test_what_is_printed_reads_back(value):
-    assert json.loads(printed(value)) == value
-    assert printed(read_exactly(printed(value))) == printed(value)
+    assert json.loads(print_json(value)) == value
+    assert print_json(read_exactly(print_json(value))) == print_json(value)
 
 
 @given(JSON)
@@ -57,8 +57,8 @@ def test_both_ways_of_reading_agree(value):
 
 @given(TEXTS)
 def test_a_string_reads_back_and_holds_no_control_character(text):
-    assert json.loads(quoted(text)) == text
-    assert min(quoted(text)) >= " "
+    assert json.loads(quote_json(text)) == text
+    assert min(quote_json(text)) >= " "
 
 
 def test_comments_are_blanks_outside_of_strings_only():

@@ -135,7 +135,7 @@ def comparable(proto: FileDescriptorProto) -> FileDescriptorProto:
 
 
 def serialized(schema):
-    return FileDescriptorProto.FromString(base64.b64decode(schema.formatted("serialized")))
+    return FileDescriptorProto.FromString(base64.b64decode(schema.text_in("serialized")))
 
 
 @pytest.mark.parametrize("path", FILES)

@@ -53,7 +53,7 @@ def test_the_normal_text_stays(seed):
 @given(SEEDS)
 def test_descriptors_say_the_same(seed):
     schema = parse(Files(seed, custom=False).text())
-    from_descriptor = parse(schema.formatted("serialized"), new=True)
+    from_descriptor = parse(schema.text_in("serialized"), new=True)
 
     assert from_descriptor.normalized == schema.normalized
 
@@ -74,7 +74,7 @@ def test_pieces_of_files_are_schemas_or_refused(text):
         schema.field_names,
         schema.check_fields,
         lambda: schema.normalized,
-        lambda: schema.formatted("serialized"),
+        lambda: schema.text_in("serialized"),
     ):
         try:
             look()
@@ -103,12 +103,12 @@ def test_bytes_are_descriptors_or_refused(data):
 
 @given(SEEDS, st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), max_size=4))
 def test_damaged_descriptors_are_schemas_or_refused(seed, changes):
-    data = bytearray(base64.b64decode(parse(Files(seed).text()).formatted("serialized")))
+    data = bytearray(base64.b64decode(parse(Files(seed).text()).text_in("serialized")))
     for at, byte in changes:
         data[at % len(data)] = byte
     try:
         schema = parse(base64.b64encode(data).decode())
-        schema.formatted("serialized")
+        schema.text_in("serialized")
     except InvalidSchema:
         return
     assert parse(schema.canonical).canonical == schema.canonical
@@ -140,7 +140,7 @@ def test_messages_are_nested_as_deep_as_descriptors_can_be():
     schema = parse(deepest, new=True)
 
     assert parse(schema.canonical).canonical == schema.canonical
-    assert schema.formatted("serialized")
+    assert schema.text_in("serialized")
     with pytest.raises(InvalidSchema, match="nested more than 100 deep"):
         parse('syntax = "proto3"; ' + "message M { " * 101 + "}" * 101)
 

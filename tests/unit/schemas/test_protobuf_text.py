@@ -439,7 +439,7 @@ def test_custom_options_and_extensions_can_be_left_out():
     }
     """
 
-    assert parse(text).formatted("IGNORE_EXTENSIONS") == lines(
+    assert parse(text).text_in("IGNORE_EXTENSIONS") == lines(
         'syntax = "proto3";',
         "",
         'import "google/protobuf/descriptor.proto";',
@@ -457,7 +457,7 @@ def test_custom_options_and_extensions_can_be_left_out():
 def test_an_unknown_form_is_the_canonical_text():
     schema = parse('syntax="proto3"; message M {}')
 
-    assert schema.formatted("resolved") == schema.formatted("") == schema.canonical
+    assert schema.text_in("resolved") == schema.text_in("") == schema.canonical
 
 
 def test_texts_that_differ_in_order_are_two_schemas_unless_normal():

@@ -72,10 +72,10 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def refused(gate: AuthenticationGate, credentials: Credentials) -> Refused:
-    assert gate.known(credentials) is None
+    assert gate.cached_admission(credentials) is None
     with pytest.raises(Refused) as caught:
         await gate.admit(credentials)
-    assert gate.known(credentials) is None
+    assert gate.cached_admission(credentials) is None
     return caught.value
 
 
@@ -83,11 +83,11 @@ def test_a_right_password_is_verified_once_and_then_known() -> None:
     async def main() -> None:
         users, rules = UserFile(), Rules()
         gate = AuthenticationGate(rules, users=users)
-        assert gate.known(RIGHT) is None
+        assert gate.cached_admission(RIGHT) is None
         admission = await gate.admit(RIGHT)
         assert admission.principal == Principal("alice", frozenset({"team"}))
-        assert gate.known(RIGHT) is admission
-        assert gate.known(RIGHT._replace(address="192.0.2.2")) is admission
+        assert gate.cached_admission(RIGHT) is admission
+        assert gate.cached_admission(RIGHT._replace(address="192.0.2.2")) is admission
         assert (await gate.admit(RIGHT)).principal == admission.principal
         gate.close()
 
@@ -140,10 +140,10 @@ def test_changed_rules_apply_to_known_credentials_at_once_without_verifying_them
             before = await gate.admit(credentials)
             rules.access = RuleAccess([])
             gate.rules_changed()
-            after = gate.known(credentials)
+            after = gate.cached_admission(credentials)
             assert after is not None
             assert (after.principal, after.access) == (before.principal, rules.access)
-            assert gate.known(credentials) is after
+            assert gate.cached_admission(credentials) is after
             rules.access = FULL_ACCESS
             gate.rules_changed()
         assert users.password.compared == 1
@@ -241,7 +241,7 @@ def test_guesses_block_their_address_and_nobody_else() -> None:
         assert codes == [401] * (FREE_FAILURES + 1) + [429] * 2
         error = await refused(gate, basic("bob", "guess"))
         assert (error.code, error.headers) == (429, ((b"retry-after", b"1"),))
-        assert gate.known(working) is not None
+        assert gate.cached_admission(working) is not None
         assert users.password.compared == 1 + FREE_FAILURES + 1
         gate.forget()
         assert (await gate.admit(working._replace(address="192.0.2.2"))).principal.name == "alice"
@@ -304,10 +304,10 @@ def test_a_certificate_names_its_principal() -> None:
     async def main() -> None:
         credentials = Credentials(b"", "CN=alice", HERE)
         gate = AuthenticationGate(Rules(), certificates=True)
-        assert gate.known(credentials) is None
+        assert gate.cached_admission(credentials) is None
         admission = await gate.admit(credentials)
         assert admission.principal == Principal("CN=alice")
-        assert gate.known(credentials) is admission
+        assert gate.cached_admission(credentials) is admission
         await refused(gate, Credentials(b"", "", HERE))
 
     run(main())
@@ -321,7 +321,7 @@ def test_a_certificate_with_the_name_of_a_user_has_not_the_user_s_access() -> No
         assert [each.access.everywhere(Permission.READ) for each in admitted] == [True, False]
         assert [each.kind for each in admitted] == ["user", "cert"]
         gate.rules_changed()
-        known = gate.known(RIGHT), gate.known(Credentials(certificate="alice"))
+        known = gate.cached_admission(RIGHT), gate.cached_admission(Credentials(certificate="alice"))
         assert [each is not None and each.access.everywhere(Permission.READ) for each in known] == [
             True,
             False,
@@ -349,7 +349,7 @@ def test_basic_credentials_without_a_name_and_a_password_are_none() -> None:
         gate = AuthenticationGate(Rules(), users=UserFile(), certificates=True)
         nothing = basic("", "")
         assert (await gate.admit(nothing._replace(certificate="CN=proxy"))).principal.name == "CN=proxy"
-        assert gate.known(nothing) is None
+        assert gate.cached_admission(nothing) is None
         await refused(gate, nothing)
         gate.close()
 
@@ -384,8 +384,8 @@ def test_a_token_is_known_until_it_expires() -> None:
         lasting, short = bearer(issuer.token()), bearer(issuer.token(exp=claims("")["iat"] + 3))
         for credentials in (lasting, short):
             assert (await gate.admit(credentials)).principal == Principal("alice")
-        assert gate.known(lasting) is not None
-        await until_async(lambda: gate.known(short) is None, "the token to expire")
+        assert gate.cached_admission(lasting) is not None
+        await until_async(lambda: gate.cached_admission(short) is None, "the token to expire")
         error = await refused(gate, short)
         assert error.headers == (
             (

@@ -39,11 +39,11 @@ def test_a_right_password_is_the_user_s_and_no_other() -> None:
         password = Slow()
         password.go_on.set()
         verifier, known = Verifier(), users(password)
-        found = await verifier.verified(known, b"alice", b"secret")
+        found = await verifier.verify(known, b"alice", b"secret")
         assert found is not None
         assert found.principal == Principal("alice")
-        assert await verifier.verified(known, b"alice", b"wrong") is None
-        assert await verifier.verified(Users({}), b"alice", b"secret") is None
+        assert await verifier.verify(known, b"alice", b"wrong") is None
+        assert await verifier.verify(Users({}), b"alice", b"secret") is None
         verifier.close()
 
     asyncio.run(main())
@@ -54,7 +54,7 @@ def test_an_unknown_name_costs_a_comparison_and_never_matches() -> None:
         password = Slow()
         password.go_on.set()
         verifier = Verifier()
-        assert await verifier.verified(users(password), b"mallory", b"secret") is None
+        assert await verifier.verify(users(password), b"mallory", b"secret") is None
         assert password.compared == [b"secret"]
         verifier.close()
 
@@ -66,7 +66,7 @@ def test_what_no_user_can_have_is_not_compared(name: bytes, password: bytes) -> 
     async def main() -> None:
         stored = Slow()
         verifier = Verifier()
-        assert await verifier.verified(users(stored), name, password) is None
+        assert await verifier.verify(users(stored), name, password) is None
         assert not stored.compared
 
     asyncio.run(main())
@@ -77,16 +77,16 @@ def test_few_passwords_are_compared_at_once_and_a_bounded_number_waits() -> None
         password = Slow()
         verifier, known = Verifier(), users(password)
         waiting = [
-            asyncio.create_task(verifier.verified(known, b"alice", b"secret")) for _ in range(PENDING_MAX)
+            asyncio.create_task(verifier.verify(known, b"alice", b"secret")) for _ in range(PENDING_MAX)
         ]
         await until_async(lambda: password.running == AT_ONCE_MAX, "the threads to be busy")
         with pytest.raises(RegistryError) as caught:
-            await verifier.verified(known, b"alice", b"secret")
+            await verifier.verify(known, b"alice", b"secret")
         assert caught.value.code == 503
         assert password.running == AT_ONCE_MAX
         password.go_on.set()
         assert None not in await asyncio.gather(*waiting)
-        assert await verifier.verified(known, b"alice", b"secret") is not None
+        assert await verifier.verify(known, b"alice", b"secret") is not None
         verifier.close()
 
     asyncio.run(main())
@@ -114,7 +114,7 @@ class Waiting:
         self.tasks: list[asyncio.Task[User | None]] = []
 
     async def add(self, password: str, network: str, *, proven: bool = False) -> None:
-        verified = self.verifier.verified(self.users, b"alice", password.encode(), network, proven=proven)
+        verified = self.verifier.verify(self.users, b"alice", password.encode(), network, proven=proven)
         self.tasks.append(asyncio.create_task(verified))
         await asyncio.wait(self.tasks[-1:], timeout=0)  # until it waits
         if len(self.tasks) <= AT_ONCE_MAX:
@@ -173,7 +173,7 @@ def test_who_has_less_waiting_takes_the_room_of_who_has_most() -> None:
         assert isinstance(dropped, RegistryError)
         assert dropped.code == 503
         with pytest.raises(RegistryError):
-            await waiting.verifier.verified(waiting.users, b"alice", b"guess", "crowd")
+            await waiting.verifier.verify(waiting.users, b"alice", b"guess", "crowd")
         assert (await waiting.order()).index("secret of a new one") <= AT_ONCE_MAX + 1
         assert (await waiting.tasks[-1]) is not None
 

@@ -153,7 +153,7 @@ def test_each_spark_has_its_connector_with_checksums(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = connector.pinned(spark)
     assert found is not None
-    assert not found.cached
+    assert not found.is_cached
     home = Path(connector.__file__).parent
     sums = (home / f"connector-{known}.sha256").read_text().split()[1::2]
     wanted = re.findall(r'name="([^"]+)" rev="([^"]+)"', (home / f"connector-{known}.ivy.xml").read_text())

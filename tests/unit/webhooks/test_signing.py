@@ -17,7 +17,7 @@ def webhook(rotations: int = 0, rotated: int = 0) -> Webhook:
 
 
 def secret(rotations: int = 0, signer: Signer = SIGNER, webhook_id: str = "00ff") -> bytes:
-    return b64decode(signer.shown(webhook_id, rotations).removeprefix("whsec_"), validate=True)
+    return b64decode(signer.encoded_secret(webhook_id, rotations).removeprefix("whsec_"), validate=True)
 
 
 def test_a_signature_is_that_of_standard_webhooks() -> None:

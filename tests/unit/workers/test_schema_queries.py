@@ -16,7 +16,7 @@ from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, answer, facts
 from registry.domain.schemas import Budget, Dependency, InvalidSchema
-from registry.workers.process import answered
+from registry.workers.process import answer_query
 from registry.workers.worker import WorkerProcess, WorkRequest
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -43,7 +43,7 @@ class Elsewhere:
             if not isinstance(result, Unanswered):
                 return result
             self.asked.append(result.query)
-            told = answered(WorkRequest(result.query, 60, 60), self.other).known
+            told = answer_query(WorkRequest(result.query, 60, 60), self.other).known
             assert told is not None
             known.update(facts(result.query, told))
 
@@ -109,7 +109,7 @@ def test_texts_are_the_same(schema_type: str) -> None:
         querying.normalized,
         querying.field_names,
         querying.check_fields,
-        partial(querying.formatted, format="serialized"),
+        partial(querying.format_text, format="serialized"),
     )
     texts = [old for old, _ in cases(schema_type)][::5]
     for each in [*texts, "", "{", "message {", '{"type":"nothing"}', '{"$ref":"a"}']:

@@ -21,7 +21,7 @@ from registry.domain.schemas import FORMATS, Dependency
 from registry.domain.schemas.avro.format import AvroFormat, AvroSchema
 from registry.workers import work_queue, worker
 from registry.workers.pool import WAITING_MAX, Answered, Pool
-from registry.workers.process import answered
+from registry.workers.process import answer_query
 from registry.workers.worker import Stuck, WorkRequest, WorkResult
 
 INT, LONG, STRING = (Source("AVRO", f'"{name}"') for name in ("int", "long", "string"))
@@ -133,11 +133,11 @@ def test_a_process_reports_which_comparison_took_too_long(monkeypatch: pytest.Mo
         return SchemaAnswer([])
 
     monkeypatch.setattr("registry.workers.process.answer", compare)
-    told = answered(WorkRequest(several([SchemaQuery("canonical", INT), QUICK, SLOW]), 60, 60), Parser())
+    told = answer_query(WorkRequest(several([SchemaQuery("canonical", INT), QUICK, SLOW]), 60, 60), Parser())
     assert (told.known, told.partial, told.took_s) == (SchemaAnswer([SchemaAnswer([])] * 2), True, 60)
     assert told.stuck is not None
     assert told.stuck.part == 2
-    alone = answered(WorkRequest(SLOW, 60, 60), Parser())
+    alone = answer_query(WorkRequest(SLOW, 60, 60), Parser())
     assert (alone.known, alone.stuck) == (None, Stuck(0, 60))
 
 
@@ -160,7 +160,7 @@ def test_a_text_that_breaks_a_reader_fails_its_own_questions_only(
     int_, broken = Source("FAILING", '"int"'), Source("FAILING", text)
     good = [SchemaQuery("canonical", int_), SchemaQuery("differences", int_, int_, HOW)]
     bad = [SchemaQuery("fingerprints", broken), SchemaQuery("differences", int_, broken, HOW)]
-    told = answered(WorkRequest(several([*good, *bad]), 60, 60), Parser())
+    told = answer_query(WorkRequest(several([*good, *bad]), 60, 60), Parser())
 
     assert told.known is not None
     assert [each.value for each in told.known.value] == ['"int"', [], None, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import confluent_conversions as how
 from . import java_stores
-from .mapping import Registry, converted, milliseconds, part_of, same, without, word
+from .mapping import Registry, conversion, milliseconds, part_of, same, without, word
 
 _JVM = "there is no Java virtual machine"
 _JETTY = "belongs to Jetty, which Registrar does not use"
@@ -24,36 +24,38 @@ def _protects(name: str) -> bool:
 
 
 _WHERE = (
-    converted("listeners", "listeners", "names get their scheme from `listener.protocol.map`", how.listeners),
+    conversion(
+        "listeners", "listeners", "names get their scheme from `listener.protocol.map`", how.listeners
+    ),
     part_of("listener.protocol.map", "listeners", "listeners"),
-    converted("port", "listeners", "`http://0.0.0.0:PORT`, if there are no listeners", how.port),
-    converted("host.name", "advertise", "with scheme and port of the listener for nodes", how.advertise),
+    conversion("port", "listeners", "`http://0.0.0.0:PORT`, if there are no listeners", how.port),
+    conversion("host.name", "advertise", "with scheme and port of the listener for nodes", how.advertise),
     part_of("host.port", "host.name", "advertise"),
     part_of("inter.instance.listener.name", "host.name", "advertise"),
     *(
-        converted(
+        conversion(
             name, ("advertise", "peer_tls_certificate", "peer_tls_key", "peer_tls_ca"),
             "`https`: the server's certificate, if it is PEM; otherwise refused until `peer_tls_certificate` "
             "is set", how.peer_tls,
         )
         for name in ("inter.instance.protocol", "schema.registry.inter.instance.protocol")
     ),
-    converted(
+    conversion(
         "schema.registry.group.id", ("group", "cluster_id"), "both",
         lambda value, _: {"group": value, "cluster_id": value},
     ),
 )  # fmt: skip
 _LOG = (
-    converted(
+    conversion(
         "kafkastore.bootstrap.servers", "kafka", "the brokers of `kafkastore.security.protocol`", how.kafka
     ),
     same("kafkastore.topic", "topic"),
     same("kafkastore.topic.replication.factor", "replication_factor"),
     same("kafkastore.client.id", "kafka_client_id"),
-    converted("kafkastore.security.protocol", ("kafka_security_protocol", "kafka_sasl_mechanism"),
+    conversion("kafkastore.security.protocol", ("kafka_security_protocol", "kafka_sasl_mechanism"),
               "the same; with SASL the default mechanism is GSSAPI", how.security_protocol),
-    converted("kafkastore.sasl.mechanism", "kafka_sasl_mechanism", "the same", how.mechanism),
-    converted(
+    conversion("kafkastore.sasl.mechanism", "kafka_sasl_mechanism", "the same", how.mechanism),
+    conversion(
         "kafkastore.sasl.jaas.config",
         ("kafka_sasl_username", "kafka_sasl_password", "kafka_sasl_oauthbearer_client_id",
          "kafka_sasl_oauthbearer_client_secret", "kafka_sasl_oauthbearer_scope",
@@ -61,19 +63,19 @@ _LOG = (
         "the options of the login module; a keytab is refused", how.login,
     ),
     *(
-        converted(f"kafkastore.sasl.{name}", ours, "the same", how.with_sasl(ours))
+        conversion(f"kafkastore.sasl.{name}", ours, "the same", how.with_sasl(ours))
         for name, ours in (
             ("kerberos.service.name", "kafka_sasl_kerberos_service_name"),
             ("oauthbearer.token.endpoint.url", "kafka_sasl_oauthbearer_token_endpoint_url"),
         )
     ),
-    converted(
+    conversion(
         "kafkastore.ssl.truststore.location", "kafka_ssl_ca_location", "PEM; JKS and PKCS12 are refused",
         how.with_kafka_tls(java_stores.kafka_truststore),
     ),
     part_of("kafkastore.ssl.truststore.type", "kafkastore.ssl.truststore.location"),
     part_of("kafkastore.ssl.truststore.password", "kafkastore.ssl.truststore.location"),
-    converted(
+    conversion(
         "kafkastore.ssl.keystore.location",
         ("kafka_ssl_certificate_location", "kafka_ssl_key_location", "kafka_ssl_key_password"),
         "PEM; JKS and PKCS12 are refused", how.with_kafka_tls(java_stores.kafka_keystore),
@@ -81,12 +83,12 @@ _LOG = (
     part_of("kafkastore.ssl.keystore.type", "kafkastore.ssl.keystore.location"),
     part_of("kafkastore.ssl.keystore.password", "kafkastore.ssl.keystore.location"),
     part_of("kafkastore.ssl.key.password", "kafkastore.ssl.keystore.location"),
-    converted(
+    conversion(
         "kafkastore.ssl.endpoint.identification.algorithm", "kafka_ssl_endpoint_identification_algorithm",
         "the same; without it the name is checked here",
         how.with_kafka_tls(lambda value, _: {"kafka_ssl_endpoint_identification_algorithm": value}),
     ),
-    converted(
+    conversion(
         "kafkagroup.session.timeout.ms", "session_timeout_s", "in seconds", milliseconds("session_timeout_s")
     ),
 )  # fmt: skip
@@ -103,7 +105,7 @@ _SCHEMAS = (
     same("metadata.encoder.topic", "metadata_encoder_topic"),
 )
 _PUBLIC_PORT = (
-    converted(
+    conversion(
         "ssl.keystore.location",
         ("tls_keystore", "tls_keystore_password", "tls_certificate", "tls_key", "tls_key_password"),
         "PKCS12 or PEM; JKS is refused", how.with_https(java_stores.server_keystore),
@@ -111,7 +113,7 @@ _PUBLIC_PORT = (
     part_of("ssl.keystore.type", "ssl.keystore.location"),
     part_of("ssl.keystore.password", "ssl.keystore.location"),
     part_of("ssl.key.password", "ssl.keystore.location"),
-    converted(
+    conversion(
         "ssl.truststore.location", "tls_client_ca",
         "PEM, if certificates of clients are asked for; JKS and PKCS12 are refused",
         how.with_https(how.client_ca),
@@ -119,18 +121,18 @@ _PUBLIC_PORT = (
     part_of("ssl.truststore.type", "ssl.truststore.location"),
     part_of("ssl.truststore.password", "ssl.truststore.location"),
     *(
-        converted(name, "tls_client_auth", "REQUESTED is `wanted`", how.client_auth)
+        conversion(name, "tls_client_auth", "REQUESTED is `wanted`", how.client_auth)
         for name in ("ssl.client.authentication", "ssl.client.auth")
     ),
-    converted("ssl.enabled.protocols", (), "TLS 1.2 and 1.3 are served; a list without TLSv1.2 is refused",
+    conversion("ssl.enabled.protocols", (), "TLS 1.2 and 1.3 are served; a list without TLSv1.2 is refused",
               how.tls_versions),
-    converted(
+    conversion(
         "confluent.schema.registry.auth.ssl.principal.mapping.rules", "tls_principal_rules", "the same",
         how.with_client_certificates("tls_principal_rules"),
     ),
-    converted("authentication.method", (), "BASIC is refused until `users` is set, BEARER until `jwt_jwks` "
+    conversion("authentication.method", (), "BASIC is refused until `users` is set, BEARER until `jwt_jwks` "
               "is", how.authentication),
-    converted("authentication.roles", (), "other than `*` is refused until `rules` is set", how.roles),
+    conversion("authentication.roles", (), "other than `*` is refused until `rules` is set", how.roles),
     without("authentication.realm", "`users` names the file itself"),
     without("authentication.skip.paths", "only `open_paths` are open; everything else is authenticated"),
     same("access.control.allow.origin", "cors_origins"),
@@ -141,17 +143,17 @@ _PUBLIC_PORT = (
     ),
     same("size.limit.filter.enabled", "size_limit_filter_enabled"),
     same("size.limit.filter.max.request.body.size", "size_limit_filter_max_request_body_size"),
-    converted("idle.timeout.ms", "idle_timeout_s", "in seconds", milliseconds("idle_timeout_s")),
-    converted("request.timeout.ms", "request_timeout_s", "in seconds; 0 is the default",
+    conversion("idle.timeout.ms", "idle_timeout_s", "in seconds", milliseconds("idle_timeout_s")),
+    conversion("request.timeout.ms", "request_timeout_s", "in seconds; 0 is the default",
               how.unless_zero(milliseconds("request_timeout_s"))),
-    converted("enable.fips", (), "`true` is refused",
+    conversion("enable.fips", (), "`true` is refused",
               how.refused_if_on("asks for FIPS mode: use a Python and OpenSSL in FIPS mode, and remove it")),
-    converted("proxy.protocol.enabled", (), "`true` is refused",
+    conversion("proxy.protocol.enabled", (), "`true` is refused",
               how.refused_if_on("is not understood: have the proxy speak HTTP and set X-Forwarded-For, name "
                                 "it in trusted_proxies, and remove it", "trusted_proxies")),
-    converted("listener.name.*", (), "refused: write the name without it", how.one_listener),
+    conversion("listener.name.*", (), "refused: write the name without it", how.one_listener),
     *(
-        converted(name, (), "classes for security are refused, others have no counterpart",
+        conversion(name, (), "classes for security are refused, others have no counterpart",
                   how.refused_classes(_protects, "which protects the registry and does not exist here: set "
                                       "users, jwt_jwks or tls_client_auth, and rules; then this is ignored",
                                       "rules"))
@@ -219,9 +221,9 @@ _WITHOUT = (
         "return.429.instead.of.500.for.jetty.response.errors", "disable.response.size.metrics.collection",
     )),
     *(without(name, "`allowed_hosts` checks the Host header") for name in (
-        "sni.*", "prefix.sni.*", "expected.sni.headers", "reject.invalid.sni.headers")),
+        "sni.*", "prefix.sni.*", "expected.sni.headers")),
     without("proxy.protocol.accepted.ip.range", "the PROXY protocol is not understood"),
-    *(without(name, _JAVA_TLS) for name in ("ssl.spire.enabled", "ssl.spire.trust.only.enabled")),
+    without("ssl.spire.enabled", _JAVA_TLS),
     without("compression.enable", "answers are compressed for clients that accept gzip"),
     without("debug", "`log_level = debug` says more; answers never hold stack traces"),
     without("suppress.stack.trace.response", "answers never hold stack traces"),
@@ -238,8 +240,7 @@ _WITHOUT = (
     without("schema.canonicalize.on.consume", "texts are served as they are stored"),
     *(without(name, _LIMITS) for name in (
         "schema.search.*", "subject.search.*", "subject.version.search.*", "context.search.*")),
-    without("schema.providers.json.fetch.remote.schemas", "URLs in schemas are never fetched; those "
-            "of the drafts' meta-schemas are known"),
+    without("schema.providers.json.fetch.remote.schemas", "URLs in schemas are never fetched"),
     without("schema.providers*", "Avro, JSON Schema and Protobuf are built in"),
     without("resource.static.locations", "no files are served"),
     without("confluent.*", _ENTERPRISE),
@@ -247,7 +248,7 @@ _WITHOUT = (
 )  # fmt: skip
 # Variables of the image that are no settings of the server.
 _IMAGE = (
-    converted("log4j.root.loglevel", "log_level", "`WARN` is `warning`, `TRACE` is `debug`",
+    conversion("log4j.root.loglevel", "log_level", "`WARN` is `warning`, `TRACE` is `debug`",
               word("log_level", _MAP_LEVEL)),
     without("log4j.loggers", "`log_level` is for all"),
     *(without(name, _JVM) for name in (

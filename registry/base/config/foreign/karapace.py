@@ -9,7 +9,7 @@ from .mapping import (
     Refused,
     Registry,
     brokers,
-    converted,
+    conversion,
     is_on,
     milliseconds,
     same,
@@ -112,34 +112,34 @@ _LEVELS = {
     "critical": "error", "fatal": "error", "notset": "debug",
 }  # fmt: skip
 _ROWS = (
-    converted("bootstrap_uri", "kafka", "the brokers of `security_protocol`", _kafka),
+    conversion("bootstrap_uri", "kafka", "the brokers of `security_protocol`", _kafka),
     same("topic_name", "topic"),
     same("replication_factor", "replication_factor"),
     same("group_id", "group"),
     same("client_id", "kafka_client_id"),
     same("master_eligibility", "eligible"),
-    converted("session_timeout_ms", "session_timeout_s", "in seconds", milliseconds("session_timeout_s")),
+    conversion("session_timeout_ms", "session_timeout_s", "in seconds", milliseconds("session_timeout_s")),
     same("compatibility", "compatibility"),
-    converted("host", "listeners", "with `port`", _listener),
-    converted("port", "listeners", "with `host`", _listener),
+    conversion("host", "listeners", "with `port`", _listener),
+    conversion("port", "listeners", "with `host`", _listener),
     *(
-        converted(f"advertised_{part}", "advertise", "together", _advertise)
+        conversion(f"advertised_{part}", "advertise", "together", _advertise)
         for part in ("hostname", "port", "protocol")
     ),
-    converted("server_tls_certfile", ("tls_certificate", "listeners"), "and https", _certificate),
+    conversion("server_tls_certfile", ("tls_certificate", "listeners"), "and https", _certificate),
     same("server_tls_keyfile", "tls_key"),
-    converted("server_tls_cafile", "tls_client_ca", "with `server_tls_client_auth`", _client_ca),
-    converted(
+    conversion("server_tls_cafile", "tls_client_ca", "with `server_tls_client_auth`", _client_ca),
+    conversion(
         "server_tls_client_auth", "tls_client_auth", "`optional` is `wanted`",
         word("tls_client_auth", {"none": None, "optional": "wanted", "required": "required"}),
     ),
-    converted(
+    conversion(
         "registry_authfile", ("users", "rules"), "the same file",
         lambda value, _: {"users": value, "rules": value},
     ),
-    converted("sasl_oauthbearer_authorization_enabled", (), "turns the next ones on", _tokens),
+    conversion("sasl_oauthbearer_authorization_enabled", (), "turns the next ones on", _tokens),
     *(
-        converted(f"sasl_oauthbearer_{name}", ours, "the same", _with_tokens(ours))
+        conversion(f"sasl_oauthbearer_{name}", ours, "the same", _with_tokens(ours))
         for name, ours in (
             ("jwks_endpoint_url", "jwt_jwks"),
             ("expected_issuer", "jwt_issuer"),
@@ -148,20 +148,20 @@ _ROWS = (
             ("roles_claim_path", "jwt_groups_claim"),
         )
     ),
-    converted("sasl_oauthbearer_method_roles", (), "refused until `rules` is set", _method_roles),
+    conversion("sasl_oauthbearer_method_roles", (), "refused until `rules` is set", _method_roles),
     without("sasl_oauthbearer_skip_auth_paths", "`open_paths` says what needs no authentication"),
     without("sasl_oauthbearer_client_id", "`jwt_groups_claim` is the whole path"),
     same("security_protocol", "kafka_security_protocol"),
-    converted("sasl_mechanism", "kafka_sasl_mechanism", "the same", _with_sasl("kafka_sasl_mechanism")),
-    converted("sasl_plain_username", "kafka_sasl_username", "the same", _with_sasl("kafka_sasl_username")),
-    converted("sasl_plain_password", "kafka_sasl_password", "the same", _with_sasl("kafka_sasl_password")),
+    conversion("sasl_mechanism", "kafka_sasl_mechanism", "the same", _with_sasl("kafka_sasl_mechanism")),
+    conversion("sasl_plain_username", "kafka_sasl_username", "the same", _with_sasl("kafka_sasl_username")),
+    conversion("sasl_plain_password", "kafka_sasl_password", "the same", _with_sasl("kafka_sasl_password")),
     *(
-        converted(name, (), "refused with SASL until `kafka_sasl_oauthbearer_token_endpoint_url` is set",
+        conversion(name, (), "refused with SASL until `kafka_sasl_oauthbearer_token_endpoint_url` is set",
                   _token_provider)
         for name in ("sasl_oauth_token", "sasl_oauth_token_provider_class")
     ),
     *(
-        converted(f"ssl_{name}", ours, "the same", _with_tls(ours))
+        conversion(f"ssl_{name}", ours, "the same", _with_tls(ours))
         for name, ours in (
             ("cafile", "kafka_ssl_ca_location"),
             ("certfile", "kafka_ssl_certificate_location"),
@@ -169,12 +169,12 @@ _ROWS = (
             ("password", "kafka_ssl_key_password"),
         )
     ),
-    converted(
+    conversion(
         "ssl_check_hostname", "kafka_ssl_endpoint_identification_algorithm", "true is `https`", _check_name
     ),
-    converted("ssl_crlfile", (), "refused", _revocations),
+    conversion("ssl_crlfile", (), "refused", _revocations),
     without("ssl_ciphers", "OpenSSL's defaults are safe"),
-    converted("log_level", "log_level", "`CRITICAL` is `error`", word("log_level", _LEVELS)),
+    conversion("log_level", "log_level", "`CRITICAL` is `error`", word("log_level", _LEVELS)),
     without("log_format", "`log_format` is console or json here"),
     without("log_handler", "log lines go to standard error"),
     without("access_logs_debug", "`access_log` logs requests"),

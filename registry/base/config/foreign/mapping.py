@@ -64,7 +64,7 @@ def same(name: str, ours: str, how: str = "the same") -> Row:
     return Row(name, (ours,), how, lambda value, _: {ours: value})
 
 
-def converted(name: str, ours: str | tuple[str, ...], how: str, convert: Convert) -> Row:
+def conversion(name: str, ours: str | tuple[str, ...], how: str, convert: Convert) -> Row:
     """Return the row of a setting whose values are converted."""
     return Row(name, (ours,) if isinstance(ours, str) else ours, how, convert)
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 import orjson
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.json_text import Scanner, clip, printed, too_deep
+from registry.domain.schemas.json_text import Scanner, clip, print_json, too_deep
 
 from .model import TYPE_NAMES, Field, Json, Name
 
@@ -167,7 +167,7 @@ _JAVA_DOUBLE: Final = re.compile(
 
 def refuse(what: str, value: Json) -> NoReturn:
     """Raise :class:`InvalidSchema` with an excerpt of ``value``."""
-    raise InvalidSchema(f"{what}: {clip(printed(value))}")
+    raise InvalidSchema(f"{what}: {clip(print_json(value))}")
 
 
 def text_attribute(value: dict[str, Json], key: str) -> str | None:
@@ -179,7 +179,7 @@ def text_attribute(value: dict[str, Json], key: str) -> str | None:
 def field_order(value: Json) -> str:
     """Return the sort order of a field."""
     if type(value) is not str or value.upper() not in _ORDERS:
-        raise InvalidSchema(f"Invalid order: {printed(value)} is none of {', '.join(_ORDERS.values())}")
+        raise InvalidSchema(f"Invalid order: {print_json(value)} is none of {', '.join(_ORDERS.values())}")
     return _ORDERS[value.upper()]
 
 

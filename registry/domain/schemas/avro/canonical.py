@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from registry.domain.schemas.json_text import printed, quoted
+from registry.domain.schemas.json_text import print_json, quote_json
 from registry.domain.schemas.trampoline import Walk, run
 
 from .attributes import qualified
@@ -52,9 +52,9 @@ def _leaf(node: Node, space: str | None, known: set[str]) -> str | None:
             texts.append(text)
         return f"[{','.join(texts)}]"
     if type(node) is Record or type(node) is Enum or type(node) is Fixed:
-        return quoted(qualified(node.name, space)) if node.name.full in known else None
+        return quote_json(qualified(node.name, space)) if node.name.full in known else None
     if type(node) is Unresolved:
-        return quoted(node.full)
+        return quote_json(node.full)
     return None
 
 
@@ -120,9 +120,9 @@ def _write_record(node: Record, space: str | None, known: set[str], out: list[st
 
 def _rest(field: Field) -> str:
     """Return the part of a field's text after its type."""
-    text = "" if field.doc is None else f',"doc":{quoted(field.doc)}'
+    text = "" if field.doc is None else f',"doc":{quote_json(field.doc)}'
     if field.default is not MISSING:
-        text += ',"default":null' if field.default is None else f',"default":{printed(field.default)}'
+        text += ',"default":null' if field.default is None else f',"default":{print_json(field.default)}'
     return text + _more(field)
 
 
@@ -132,13 +132,13 @@ def _more(field: Field) -> str:
     if field.order != "ascending":
         text = f',"order":"{field.order}"'
     if field.aliases:
-        text += f',"aliases":[{",".join(map(quoted, field.aliases))}]'
+        text += f',"aliases":[{",".join(map(quote_json, field.aliases))}]'
     return text + _props(field.props) if field.props else text
 
 
 def _enum(node: Enum, space: str | None) -> str:
-    symbols = ",".join(map(quoted, node.symbols))
-    default = "" if node.default is None else f',"default":{quoted(node.default)}'
+    symbols = ",".join(map(quote_json, node.symbols))
+    default = "" if node.default is None else f',"default":{quote_json(node.default)}'
     return (
         f'{{"type":"enum",{_name(node.name, space)}{_doc(node.doc)},"symbols":[{symbols}]{default}'
         f"{_props(node.props)}{_aliases(node.aliases, node.name.space)}}}"
@@ -154,21 +154,21 @@ def _print_fixed(node: Fixed, space: str | None) -> str:
 
 def _name(name: Name, space: str | None) -> str:
     if name.space == space:
-        return f'"name":{quoted(name.simple)}'
-    return f'"name":{quoted(name.simple)},"namespace":{quoted(name.space or "")}'
+        return f'"name":{quote_json(name.simple)}'
+    return f'"name":{quote_json(name.simple)},"namespace":{quote_json(name.space or "")}'
 
 
 def _doc(doc: str | None) -> str:
-    return "" if doc is None else f',"doc":{quoted(doc)}'
+    return "" if doc is None else f',"doc":{quote_json(doc)}'
 
 
 def _props(props: dict[str, Json] | None) -> str:
     if not props:
         return ""
-    return "".join([f",{quoted(key)}:{printed(value)}" for key, value in props.items()])
+    return "".join([f",{quote_json(key)}:{print_json(value)}" for key, value in props.items()])
 
 
 def _aliases(aliases: tuple[Name, ...], space: str | None) -> str:
     if not aliases:
         return ""
-    return f',"aliases":[{",".join([quoted(qualified(alias, space)) for alias in aliases])}]'
+    return f',"aliases":[{",".join([quote_json(qualified(alias, space)) for alias in aliases])}]'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from registry.domain.schemas.contract import Fingerprints, digest
-from registry.domain.schemas.json_text import printed
+from registry.domain.schemas.json_text import print_json
 from registry.domain.schemas.trampoline import Walk, run
 
 from .model import (
@@ -136,7 +136,7 @@ def _same_value(one: Json, other: Json) -> bool:
 
 def value_text(value: Json) -> str:
     """Return a text that is equal for equal values of a type, in any order of members."""
-    return printed(run(_order(value)))
+    return print_json(run(_order(value)))
 
 
 def _order(value: Json) -> Walk[Json]:

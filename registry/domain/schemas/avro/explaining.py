@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from registry.domain.schemas.contract import Budget, Change, Part
 from registry.domain.schemas.explaining import Fix, Lines, Spot, excerpt, fix_text
-from registry.domain.schemas.json_text import printed
+from registry.domain.schemas.json_text import print_json
 
 from . import attributes
 from .compatibility import MAX_DIFFERENCES, Incompatibility, NoVerdictError, compare, difference, no_verdict
@@ -144,7 +144,7 @@ def _field(reader: Field, writer: Field, path: str) -> Iterator[Harmless]:
 
 
 def _default(field: Field) -> str:
-    return "" if field.default is MISSING else printed(field.default)
+    return "" if field.default is MISSING else print_json(field.default)
 
 
 def _join(path: str, step: str) -> str:

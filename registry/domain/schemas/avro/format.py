@@ -77,7 +77,7 @@ def _type(each: Record | Enum | Fixed) -> Iterator[Element]:
 
 def tagged(node: Node) -> list[Tagged]:
     """Return the tagged entities in the order of the text."""
-    return tags.tagged(_entities(node), _read)
+    return tags.collect_tagged(_entities(node), _read)
 
 
 def change(node: Node, wanted: tags.Changes) -> None:
@@ -163,7 +163,7 @@ class AvroSchema:
         """Return digests of what :meth:`equivalent` compares."""
         return fingerprints(self.node, self._known)
 
-    def formatted(self, format: str) -> str:
+    def text_in(self, format: str) -> str:
         """Return the text; for ``resolved``, with the dependencies' types defined at their first use."""
         if format.strip().lower() == "resolved" and self._known:
             return canonical_text(self.node, ())
@@ -256,13 +256,13 @@ class AvroFormat(Comparing[AvroSchema]):
         """Return the schema if it is of this class, else None."""
         return schema if isinstance(schema, AvroSchema) else None
 
-    def compared(
+    def compare(
         self, writer: AvroSchema, reader: AvroSchema, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
         """Return Java's incompatibilities in Java's order, whatever the policy."""
         return differences(reader.node, writer.node, reader_is, budget)
 
-    def explained(
+    def explain(
         self,
         writer: AvroSchema,
         reader: AvroSchema,

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.json_text import clip, printed
+from registry.domain.schemas.json_text import clip, print_json
 from registry.domain.schemas.trampoline import Walk, run
 
 from .canonical import canonical_text
@@ -38,7 +38,7 @@ class DefaultChecks:
         if valid is None:
             valid = run(_Check(self, done).fits(node, value))
         if not valid:
-            shown = f"{clip(printed(value))} not a {clip(canonical_text(node, ()))}"
+            shown = f"{clip(print_json(value))} not a {clip(canonical_text(node, ()))}"
             raise InvalidSchema(f"Invalid default for field {field}: {shown}")
 
     def count(self, steps: int) -> None:

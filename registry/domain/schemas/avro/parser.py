@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from registry.domain.schemas.contract import InvalidSchema
-from registry.domain.schemas.json_text import printed
+from registry.domain.schemas.json_text import print_json
 from registry.domain.schemas.trampoline import Walk, run
 
 from . import attributes
@@ -112,7 +112,7 @@ class Parser:
         if type(value) is list:
             return self._plain_union(value, space)
         if type(value) is not dict:
-            raise InvalidSchema(f"Schema not yet supported: {printed(value)}")
+            raise InvalidSchema(f"Schema not yet supported: {print_json(value)}")
         kind = value.get("type")
         if type(kind) is not str:
             refuse("No type", value)

@@ -71,9 +71,9 @@ class ChangeSet:
 
     def changes(self, budget: Budget, *, harmless: bool = True) -> list[tuple[str, str]]:
         """Return changes with their paths from the top, such as ``#/properties/a``; possibly not all."""
-        return [(each.change, each.path) for each in self.located(budget, harmless=harmless)]
+        return [(each.change, each.path) for each in self.located_changes(budget, harmless=harmless)]
 
-    def located(self, budget: Budget, *, harmless: bool = True) -> list[LocatedChange]:
+    def located_changes(self, budget: Budget, *, harmless: bool = True) -> list[LocatedChange]:
         """Return the changes with the pairs that contain them."""
         located: list[LocatedChange] = []
         characters = 0

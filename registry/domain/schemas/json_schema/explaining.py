@@ -80,7 +80,7 @@ def changes(
 ) -> list[Change]:
     """Return all changes. Raises :class:`~.contract.Exhausted`."""
     found = compare(writer.node, reader.node, budget, policy)
-    everything = found.located(budget)
+    everything = found.located_changes(budget)
     if not found.compatible and all(each.harmless for each in everything):
         everything.append(_BOTH_SCHEMAS)
     show = _Shown(writer, reader, lines=lines)

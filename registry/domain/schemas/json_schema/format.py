@@ -30,7 +30,7 @@ from registry.domain.schemas.tags import changes
 
 from . import named_parts
 from .named_parts import elements
-from .text import ordered, printed, read
+from .text import print_json, read, sort_members
 
 if TYPE_CHECKING:
     from registry.domain.schemas.logical.types import Type
@@ -51,7 +51,7 @@ class JsonSchema:
         self.value: Final = value
         self._dependencies = dependencies
         # The text as Jackson prints it: compact, members in their original order.
-        self.canonical: Final = printed(value)
+        self.canonical: Final = print_json(value)
         self._normalized: str | None = None
         self._node: Node | None = None
         self._logical: Type | None = None
@@ -60,7 +60,7 @@ class JsonSchema:
     def normalized(self) -> str:
         """The canonical text with the members of all objects sorted."""
         if self._normalized is None:
-            self._normalized = printed(ordered(self.value))
+            self._normalized = print_json(sort_members(self.value))
         return self._normalized
 
     def node(self) -> Node:
@@ -82,7 +82,7 @@ class JsonSchema:
         own = digest([self.canonical])
         return Fingerprints(own, own)
 
-    def formatted(self, format: str) -> str:
+    def text_in(self, format: str) -> str:
         """Return the canonical text, the only format (Confluent 8.x)."""
         return self.canonical
 
@@ -107,13 +107,13 @@ class JsonSchema:
 
     def tags(self) -> list[Tagged]:
         """Return the tagged objects and properties."""
-        return named_parts.tagged(self.value)
+        return named_parts.list_tagged(self.value)
 
     def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags, as the last keyword if there were none."""
         value = read(self.canonical)
         named_parts.change(value, changes(add, remove, also))
-        return printed(value)
+        return print_json(value)
 
     def logical(self, budget: Budget) -> Type:
         """Return the logical type; objects are structs of their properties, unless Connect says map."""
@@ -172,7 +172,7 @@ class JsonFormat(Comparing[JsonSchema]):
         """Return the schema if it is of this class, else None."""
         return schema if isinstance(schema, JsonSchema) else None
 
-    def compared(
+    def compare(
         self, writer: JsonSchema, reader: JsonSchema, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
         """Return Confluent's incompatible changes from writer to reader, in its order."""
@@ -180,7 +180,7 @@ class JsonFormat(Comparing[JsonSchema]):
 
         return differences(writer.node(), reader.node(), reader_is, budget, policy)
 
-    def explained(
+    def explain(
         self,
         writer: JsonSchema,
         reader: JsonSchema,

@@ -28,9 +28,9 @@ _CONDITIONAL: Final = ("if", "then", "else")
 _BUCKETS: Final = ("definitions", "$defs")
 
 
-def tagged(value: Json) -> list[Tagged]:
+def list_tagged(value: Json) -> list[Tagged]:
     """Return the tagged entities in the order of the text."""
-    return tags.tagged(_entities(value), _read)
+    return tags.collect_tagged(_entities(value), _read)
 
 
 def change(value: Json, wanted: tags.Changes) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from registry.domain.schemas.contract import InvalidSchema
 from registry.domain.schemas.json_text import MAX_NUMBER, WORDS, Json, Scanner
-from registry.domain.schemas.json_text import printed as printed_slowly
+from registry.domain.schemas.json_text import print_json as printed_slowly
 from registry.domain.schemas.trampoline import Walk, run
 
 # Maximum nesting of arrays and objects; each level of a schema takes two.
@@ -97,7 +97,7 @@ def _check_surrogates(value: Json) -> None:
 _encoder: Final = msgspec.json.Encoder(decimal_format="number")
 
 
-def printed(value: Json) -> str:
+def print_json(value: Json) -> str:
     """Return the value as compact JSON."""
     try:
         out = _encoder.encode(value)
@@ -113,7 +113,7 @@ def _upper(match: re.Match[bytes]) -> bytes:
     return b"\\u" + escape[2:].upper() if len(escape) > 2 else escape
 
 
-def ordered(value: Json) -> Json:
+def sort_members(value: Json) -> Json:
     """Return the value with the members of all objects sorted in Java's order of strings."""
     return run(_sort_members(value))
 

@@ -22,7 +22,7 @@ _DECLARATION: Final = re.compile(
 )
 
 
-def explained(
+def explain(
     writer: ProtobufSchema,
     reader: ProtobufSchema,
     reader_is: Literal["new", "old"],

@@ -64,7 +64,7 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
 
         return schema if isinstance(schema, ProtobufSchema) else None
 
-    def compared(
+    def compare(
         self, writer: ProtobufSchema, reader: ProtobufSchema, reader_is: Side, budget: Budget, policy: str
     ) -> list[Difference]:
         """Return Confluent's incompatible changes from writer to reader, whatever the policy."""
@@ -72,7 +72,7 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
 
         return differences((writer.file, writer.names), (reader.file, reader.names), reader_is, budget)
 
-    def explained(
+    def explain(
         self,
         writer: ProtobufSchema,
         reader: ProtobufSchema,
@@ -83,6 +83,6 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         lines: bool,
     ) -> list[Change]:
         """Return all changes that Confluent reports."""
-        from .explaining import explained  # noqa: PLC0415 (as above)
+        from .explaining import explain  # noqa: PLC0415 (as above)
 
-        return explained(writer, reader, reader_is, budget, lines=lines)
+        return explain(writer, reader, reader_is, budget, lines=lines)

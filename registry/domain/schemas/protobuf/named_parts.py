@@ -35,7 +35,7 @@ def elements(file: File) -> Iterator[Element]:
 _META: Final = {tags.RECORD: "confluent.message_meta", tags.FIELD: "confluent.field_meta"}
 
 
-def tagged(file: File) -> list[Tagged]:
+def list_tagged(file: File) -> list[Tagged]:
     """Return the tagged entities in the order of the text."""
     found = ((entity, _tags(each.options, entity.kind)) for entity, each in _entities(file))
     return [(entity, tuple(names)) for entity, names in found if names]
@@ -152,7 +152,7 @@ def _with_tags(options: Sequence[Option], kind: str, wanted: tags.Change) -> tup
             for name, value in _meta_members(option).items():
                 before = names.get(name)
                 names[name] = value if before is None else (*_many(before), *_many(value))
-    new = tags.changed(_tags(options, kind), wanted)
+    new = tags.apply_change(_tags(options, kind), wanted)
     names.pop("tags", None)
     if new:
         names["tags"] = tuple(new)

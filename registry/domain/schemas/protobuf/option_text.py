@@ -42,7 +42,7 @@ _NESTED_MAX: Final = 30
 _EXACT: Final = Context(prec=2 * _LENGTH_MAX)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a quoted string; characters without an escape sequence stay as they are."""
     return '"' + _ESCAPED.sub(lambda found: _ESCAPES[found.group()], text) + '"'
 
@@ -64,7 +64,7 @@ class OptionText:
         self._names = names
         self._ignore_custom = ignore_custom
 
-    def chosen(self, options: Sequence[Option], scope: str) -> Sequence[Option]:
+    def select(self, options: Sequence[Option], scope: str) -> Sequence[Option]:
         """Return the options to print, in order."""
         if not options:
             return options
@@ -109,7 +109,7 @@ class OptionText:
 
     def _value(self, value: Value, scope: str) -> str:
         if isinstance(value, str):
-            return quoted(value)
+            return quote(value)
         if isinstance(value, Word):
             return normal(value.text) if self._names is not None and value.is_number else value.text
         if isinstance(value, Option):

@@ -195,7 +195,7 @@ class ProtobufSchema:
         own = digest([self.canonical])
         return Fingerprints(own, own)
 
-    def formatted(self, format: str) -> str:
+    def text_in(self, format: str) -> str:
         """Return the descriptor for ``serialized``, no custom options for ``ignore_extensions``."""
         match format.strip().lower():
             case "serialized":
@@ -238,7 +238,7 @@ class ProtobufSchema:
 
     def tags(self) -> list[Tagged]:
         """Return the tagged messages and fields."""
-        return named_parts.tagged(self.file)
+        return named_parts.list_tagged(self.file)
 
     def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags in Confluent's options."""

@@ -75,14 +75,14 @@ class Source:
     def need(self, mark: str) -> None:
         """Take ``mark``, which must come next."""
         if self._tokens[self._at] != mark:
-            raise self.unexpected(f"expected '{mark}'")
+            raise self.unexpected_token(f"expected '{mark}'")
         self._at += 1
 
     def word(self) -> str:
         """Return a word of letters, digits, dots, dashes and underscores."""
         token = self._tokens[self._at]
         if token[:1] not in WORD:
-            raise self.unexpected("expected a word")
+            raise self.unexpected_token("expected a word")
         self._at += 1
         return token
 
@@ -124,7 +124,7 @@ class Source:
             inner = token[1:-1]
             parts.append(_ESCAPE.sub(self._unescape, inner) if "\\" in inner else inner)
         if not parts:
-            raise self.unexpected("expected a string")
+            raise self.unexpected_token("expected a string")
         return "".join(parts)
 
     def _unescape(self, found: re.Match[str]) -> str:
@@ -137,7 +137,7 @@ class Source:
             raise self.error("expected a digit after \\x or \\X")
         return chr(int(hexadecimal, 16))
 
-    def unexpected(self, wanted: str) -> InvalidSchema:
+    def unexpected_token(self, wanted: str) -> InvalidSchema:
         """Return the error for an unexpected token."""
         found = self.peek()
         return self.error(f"{wanted} but was '{found}'" if found else "unexpected end of file")

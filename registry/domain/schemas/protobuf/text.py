@@ -31,7 +31,7 @@ from .model import (
     Word,
 )
 from .names import Names, inside
-from .option_text import OptionText, indent, quoted
+from .option_text import OptionText, indent, quote
 
 _T = TypeVar("_T", Field, Group)
 _WORD: Final = re.compile(r"[A-Za-z0-9_.\-]+")
@@ -69,9 +69,9 @@ class _Text:
             parts.append(f"package {file.package};\n")
         if file.imports or file.public_imports:
             parts.append("\n")
-            parts += [f"import {quoted(path)};\n" for path in self._unique(file.imports)]
-            parts += [f"import public {quoted(path)};\n" for path in self._unique(file.public_imports)]
-        parts += _after_blank(self._options.statements(self._options.chosen(file.options, scope), scope))
+            parts += [f"import {quote(path)};\n" for path in self._unique(file.imports)]
+            parts += [f"import public {quote(path)};\n" for path in self._unique(file.public_imports)]
+        parts += _after_blank(self._options.statements(self._options.select(file.options, scope), scope))
         parts += _after_blank(self._types(file.types, scope))
         parts += _after_blank(self._extends(file.extends, scope))
         parts += _after_blank([self._service(each, scope) for each in file.services])
@@ -91,7 +91,7 @@ class _Text:
         ]
 
     def _message(self, message: Message, scope: str) -> str:
-        options = self._options.chosen(message.options, scope)
+        options = self._options.select(message.options, scope)
         parts = [f"message {message.name} {{"]
         parts += _block(self._print_reserved(message.reserved))
         parts += _block(self._options.statements(options, scope))
@@ -117,7 +117,7 @@ class _Text:
         return [self._oneof(each, scope) for each in oneofs]
 
     def _oneof(self, oneof: OneOf, scope: str) -> str:
-        options = self._options.chosen(oneof.options, scope)
+        options = self._options.select(oneof.options, scope)
         parts = [f"oneof {oneof.name} {{"]
         parts += _block(self._options.statements(options, scope))
         parts += _block([self._field(each, scope) for each in oneof.fields])
@@ -151,11 +151,11 @@ class _Text:
         if enum.reserved or enum.options or enum.constants:
             parts.append("\n")
         parts += map(indent, self._print_reserved(enum.reserved))
-        options = self._options.chosen(enum.options, scope)
+        options = self._options.select(enum.options, scope)
         parts += map(indent, self._options.statements(options, scope))
         constants = enum.constants
         for each in sorted(constants, key=attrgetter("tag", "name")) if self._names else constants:
-            shown = self._options.in_brackets(self._options.chosen(each.options, scope), scope)
+            shown = self._options.in_brackets(self._options.select(each.options, scope), scope)
             parts.append(indent(f"{each.name} = {each.tag}{shown};\n"))
         return "".join([*parts, "}\n"])
 
@@ -172,7 +172,7 @@ class _Text:
             options.append(Option("default", _default(type_, field.default)))
         if field.json_name is not None:
             options.append(Option("json_name", field.json_name))
-        shown = self._options.in_brackets(self._options.chosen(options, scope), scope)
+        shown = self._options.in_brackets(self._options.select(options, scope), scope)
         return f"{f'{label} ' if label else ''}{type_} {field.name} = {field.tag}{shown};\n"
 
     def _normal_type(self, type_: FieldType, scope: str) -> FieldType:
@@ -196,7 +196,7 @@ class _Text:
         return f".{declared.full_name}"
 
     def _service(self, service: Service, scope: str) -> str:
-        options = self._options.chosen(service.options, scope)
+        options = self._options.select(service.options, scope)
         parts = [f"service {service.name} {{"]
         parts += _block(self._options.statements(options, scope))
         parts += _block([self._rpc(each, scope) for each in service.rpcs])
@@ -205,7 +205,7 @@ class _Text:
     def _rpc(self, rpc: Rpc, scope: str) -> str:
         request = ("stream " if rpc.request_streams else "") + self._resolve(rpc.request, scope)
         response = ("stream " if rpc.response_streams else "") + self._resolve(rpc.response, scope)
-        options = self._options.statements(self._options.chosen(rpc.options, scope), scope)
+        options = self._options.statements(self._options.select(rpc.options, scope), scope)
         body = f" {{\n{''.join(map(indent, options))}}}" if options else ""
         return f"rpc {rpc.name} ({request}) returns ({response}){body};\n"
 
@@ -223,7 +223,7 @@ class _Text:
 
     def _span(self, span: Span) -> str:
         if isinstance(span, str):
-            return quoted(span)
+            return quote(span)
         if isinstance(span, int):
             return str(span)
         start, end = span

@@ -356,15 +356,15 @@ def test_all_that_do_not_go_together_are_reported_at_once(file: Path) -> None:
 
 
 def test_a_loopback_address_may_be_advertised() -> None:
-    assert load(KAFKA).settings.advertised == "http://127.0.0.1:8081"
-    assert load(KAFKA | {"listen": "[::1]:8081"}).settings.advertised == "http://[::1]:8081"
+    assert load(KAFKA).settings.advertised_url == "http://127.0.0.1:8081"
+    assert load(KAFKA | {"listen": "[::1]:8081"}).settings.advertised_url == "http://[::1]:8081"
 
 
 def test_the_host_names_itself_where_it_listens_on_all_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getfqdn", lambda: "Host.Example")
     settings = load(KAFKA | {"listen": "0.0.0.0:8081"}).settings
-    assert settings.advertised == "http://host.example:8081"
-    assert load(KAFKA | {"advertise": "https://a.example"}).settings.advertised == "https://a.example:443"
+    assert settings.advertised_url == "http://host.example:8081"
+    assert load(KAFKA | {"advertise": "https://a.example"}).settings.advertised_url == "https://a.example:443"
 
 
 def test_where_peers_come_in() -> None:
@@ -592,10 +592,10 @@ HTTPS = {"listeners": "https://a:1", "tls_certificate": __file__, "tls_key": __f
 
 def test_listeners_replace_listen() -> None:
     one = load(HTTPS).settings
-    assert one.advertised == "https://a:1"
+    assert one.advertised_url == "https://a:1"
     two = load(HTTPS | {"listeners": "https://a:1,http://[::1]:2"}).settings
     assert [str(each) for each in two.addresses] == ["https://a:1", "http://[::1]:2"]
-    assert two.advertised == "http://[::1]:2"
+    assert two.advertised_url == "http://[::1]:2"
     assert not load({"listeners": "http://a:1"}).settings.https
     assert load(KAFKA | {"listeners": "http://[::1]:2"}).settings.peer_address == ("::1", 0)
 

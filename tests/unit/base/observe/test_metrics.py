@@ -13,7 +13,7 @@ def test_probes_that_fail_on_purpose_are_no_failed_requests() -> None:
         requests.add("GET", route, status, 1.0)
     processes = Processes()
     processes.report(1, Tally(requests.tally()))
-    assert processes.answered() == (5, 1, 5.0)
+    assert processes.sum_answered() == (5, 1, 5.0)
 
 
 def test_results_of_batches_are_summed_up_over_processes_also_ended_ones() -> None:
@@ -22,7 +22,7 @@ def test_results_of_batches_are_summed_up_over_processes_also_ended_ones() -> No
     results.add("mutate", 0, 2)
     for process in (1, 2):
         processes.report(process, Tally([], results=results.counts))
-    processes.ended(1)
+    processes.note_end(1)
     assert processes.total().results == {
         "get_success": 6, "get_failure": 2, "mutate_success": 0, "mutate_failure": 4
     }  # fmt: skip

@@ -14,8 +14,8 @@ from registry.cli.decoding.frame import (
     CannotDecode,
     Frame,
     SchemaName,
-    framed,
     read_position,
+    split_frame,
 )
 
 GUID = "89791762-2336-186f-9674-299b90a8e2e4"
@@ -23,23 +23,23 @@ BY_GUID = b"\x01" + UUID(GUID).bytes
 
 
 def test_an_id_is_in_front() -> None:
-    assert framed(b"\x00\x00\x00\x01\x02data") == Frame(SchemaName(258), None, b"data")
+    assert split_frame(b"\x00\x00\x00\x01\x02data") == Frame(SchemaName(258), None, b"data")
 
 
 def test_a_guid_is_in_front() -> None:
-    assert framed(BY_GUID + b"data") == Frame(SchemaName(None, GUID), None, b"data")
+    assert split_frame(BY_GUID + b"data") == Frame(SchemaName(None, GUID), None, b"data")
 
 
 @pytest.mark.parametrize(("key", "name"), [(False, "__value_schema_id"), (True, "__key_schema_id")])
 def test_a_header_comes_first(key: bool, name: str) -> None:
     other = "__key_schema_id" if name == "__value_schema_id" else "__value_schema_id"
     headers = [("trace", None), (other, b"\x00\x00\x00\x00\x09"), (name, BY_GUID + b"\x02\x04")]
-    found = framed(b"\x00\x00\x00\x00\x01data", headers, key=key)
+    found = split_frame(b"\x00\x00\x00\x00\x01data", headers, key=key)
     assert found == Frame(SchemaName(None, GUID), b"\x02\x04", b"\x00\x00\x00\x00\x01data")
 
 
 def test_a_header_without_value_does_not_count() -> None:
-    assert framed(b"\x00\x00\x00\x00\x01", [("__value_schema_id", None)]).schema == SchemaName(1)
+    assert split_frame(b"\x00\x00\x00\x00\x01", [("__value_schema_id", None)]).schema == SchemaName(1)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_header_without_value_does_not_count() -> None:
 )
 def test_other_bytes_are_refused(data: bytes, text: str) -> None:
     with pytest.raises(CannotDecode, match=text):
-        framed(data)
+        split_frame(data)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,6 @@ def test_invalid_positions_are_refused(data: bytes) -> None:
 @given(st.binary(max_size=40), st.booleans())
 def test_any_bytes_give_a_frame_or_the_error(data: bytes, key: bool) -> None:
     with suppress(CannotDecode):
-        framed(data, [("__key_schema_id", data)], key=key)
+        split_frame(data, [("__key_schema_id", data)], key=key)
     with suppress(CannotDecode):
         read_position(data)

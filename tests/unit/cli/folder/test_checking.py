@@ -84,7 +84,9 @@ def test_references_are_followed_between_files_of_one_folder() -> None:
     }
     removed = Contents({"a-order": folder("cents").versions["a-order"]})
     gone = check_files(removed, [folder("cents")])
-    assert [each.message for each in gone.refused] == ["refers to money, which is not among these files"]
+    assert [each.message for each in gone.refused_outcomes] == [
+        "refers to money, which is not among these files"
+    ]
 
 
 def test_an_earlier_schema_that_is_not_valid_leaves_no_verdict() -> None:
@@ -127,7 +129,7 @@ def test_lint_rules_are_errors_or_warnings() -> None:
     (found,) = lint(wanted, LintRules(("pascal_case_types",), ("snake_case_fields",)), MemoryRegistry())
     assert [each.rule for each in found.errors] == ["pascal_case_types"]
     assert [each.rule for each in found.warnings] == ["snake_case_fields"]
-    assert found.failed
+    assert found.is_refused
     text = "\n".join(report.lint_lines([found]))
     assert "s (s.avsc): error: pascal_case_types at " in text
     assert "1 schemas: 1 errors, 1 warnings" in text
@@ -144,7 +146,7 @@ def test_lint_rules_are_errors_or_warnings() -> None:
 def test_lint_takes_the_rules_of_a_registrys_policies() -> None:
     rules = policies.parse('[[policy]]\nsubjects = ["s"]\nlint_errors = ["namespace"]\n')
     wanted = Contents({"s": (Version(record("R")),), "t": (Version(record("R")),)})
-    found = {each.subject: each.failed for each in lint(wanted, rules, MemoryRegistry())}
+    found = {each.subject: each.is_refused for each in lint(wanted, rules, MemoryRegistry())}
     assert found == {"s": True, "t": False}
 
 
@@ -153,5 +155,5 @@ def test_lint_examines_the_last_version_and_refuses_what_is_not_valid() -> None:
         {"s": (Version(record("lower"), number=1), Version(STRING, number=2)), "t": (Version("{"),)}
     )
     found = {each.subject: each for each in lint(wanted, LintRules(("pascal_case_types",)), MemoryRegistry())}
-    assert not found["s"].failed
+    assert not found["s"].is_refused
     assert found["t"].invalid

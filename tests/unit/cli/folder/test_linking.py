@@ -95,7 +95,7 @@ def test_an_import_that_several_paths_end_with_is_not_guessed() -> None:
     manifest = '[subject.other]\nfile = "b/money.proto"'
     two = folder(manifest, **user, **some, **{"b/money.proto": PROTO % ("b", "", "int32")})
     assert refers(two, "order") == []
-    (refused,) = check_files(two, []).refused
+    (refused,) = check_files(two, []).refused_outcomes
     assert "money.proto is in a/x/money.proto and b/money.proto: name one" in refused.message
 
 
@@ -130,7 +130,7 @@ def test_a_name_that_is_missing_is_reported_with_the_file_that_has_it(
     manifest: str, files: dict[str, str], told: str
 ) -> None:
     found = folder(manifest, **{"o.avsc": order()}, **files)
-    (refused,) = check_files(found, []).refused
+    (refused,) = check_files(found, []).refused_outcomes
     assert refused.verdict == "rejected"
     assert refused.message.endswith(told)
     assert lint(found, LintRules(), MemoryRegistry())[-1].invalid.endswith(told)
@@ -140,10 +140,10 @@ def test_one_cause_is_reported_once_and_its_consequences_are_counted() -> None:
     users = {f"u{number}.avsc": order(name=f"O{number}") for number in range(5)}
     bad = folder(**{"m.avsc": MONEY.replace('"long"', '"lang"'), **users})
     for found in (check_files(bad, []), check_files(folder(**users), [])):
-        assert len(found.refused) == len(found.outcomes)
+        assert len(found.refused_outcomes) == len(found.outcomes)
         annotations = [*report.plan_annotations(found, PurePath())]
         assert len(annotations) == 1
-        more = len(found.refused) - 1
+        more = len(found.refused_outcomes) - 1
         assert annotations[0].endswith(f"%0Abecause of this, {more} more schemas are refused")
         told = [line for line in report.verdict_lines(found) if line.startswith("!")]
         assert len(told) == 1

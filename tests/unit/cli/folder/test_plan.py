@@ -97,7 +97,7 @@ def test_a_plan_names_what_the_registry_would_refuse_and_what_depends_on_it() ->
         "alone": "new",
     }
     assert not found.possible
-    (refusal,) = [each for each in found.refused if each.verdict == "incompatible"]
+    (refusal,) = [each for each in found.refused_outcomes if each.verdict == "incompatible"]
     assert [each.change.type for each in refusal.result.changes] == ["TYPE_MISMATCH"]
     assert refusal.result.changes[0].change.fix
 
@@ -285,7 +285,7 @@ def test_an_id_or_number_that_is_taken_is_reported_before_anything_is_written() 
     taken = Contents({"other": (stored('"bytes"', 1, 41),)})
     found = plan(source(), taken, keep_ids=True)
     assert verdicts(found)["money"] == "rejected"
-    assert "id 41" in found.refused[0].message
+    assert "id 41" in found.refused_outcomes[0].message
     number = plan(source(), Contents({"money": (stored(INT, 2, 9),)}), keep_ids=True)
     assert "has the id 9 already, not 40" in number.problems[0].message
 
@@ -319,7 +319,7 @@ def test_a_subjects_own_mode_returns_after_an_import() -> None:
 def test_a_reference_to_a_deleted_version_is_reported_as_such() -> None:
     money = stored(MONEY, 3, deleted=True)
     wanted = Contents({"money": (money,), "order": (replace(order(3), number=1),)})
-    (refused,) = plan(wanted, EMPTY).refused
+    (refused,) = plan(wanted, EMPTY).refused_outcomes
     assert refused.message == "refers to money version 3, which is soft-deleted: undelete it first"
 
 

@@ -11,11 +11,11 @@ from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.host.tracing.spans import (
     APPENDS_MAX,
     Spans,
-    appended,
+    append_span,
     context_of,
-    decided,
     requested_context,
     traceparent_of,
+    with_command_spans,
 )
 from registry.log.contract import Fenced
 
@@ -74,7 +74,7 @@ def test_an_append_is_recorded_in_the_trace_of_each_command(
     spans: Spans, exporter: InMemorySpanExporter
 ) -> None:
     parents = [f"00-{number:032x}-{SPAN}-01" for number in (1, 2)]
-    with appended(spans, [pending(""), pending(f"00-{3:032x}-{SPAN}-00"), *map(pending, parents)]):
+    with append_span(spans, [pending(""), pending(f"00-{3:032x}-{SPAN}-00"), *map(pending, parents)]):
         assert exporter.get_finished_spans() == ()
     found = exporter.get_finished_spans()
     assert [each.context.trace_id for each in found] == [1, 2]
@@ -83,7 +83,7 @@ def test_an_append_is_recorded_in_the_trace_of_each_command(
 
 
 def test_an_append_that_fails_is_recorded_as_failed(spans: Spans, exporter: InMemorySpanExporter) -> None:
-    with pytest.raises(Fenced), appended(spans, [pending(PARENT)]):
+    with pytest.raises(Fenced), append_span(spans, [pending(PARENT)]):
         raise Fenced("another node has claimed the log")
     (found,) = exporter.get_finished_spans()
     assert (found.status.is_ok, found.status.description) == (False, "Fenced")
@@ -92,7 +92,7 @@ def test_an_append_that_fails_is_recorded_as_failed(spans: Spans, exporter: InMe
 def test_a_large_batch_is_recorded_in_a_bounded_number_of_traces(
     spans: Spans, exporter: InMemorySpanExporter
 ) -> None:
-    with appended(spans, [pending(PARENT)] * (APPENDS_MAX + 50)):
+    with append_span(spans, [pending(PARENT)] * (APPENDS_MAX + 50)):
         pass
     assert len(exporter.get_finished_spans()) == APPENDS_MAX
 
@@ -112,7 +112,7 @@ def test_a_command_is_traced_until_its_reply(
     replies: list[Outcome] = []
     command, taken = pending(PARENT), []
     command.reply = replies.append
-    decided(spans, taken.append, from_peer=False)(command)
+    with_command_spans(spans, taken.append, from_peer=False)(command)
     assert taken == [command]
     assert exporter.get_finished_spans() == ()
     command.reply(outcome)

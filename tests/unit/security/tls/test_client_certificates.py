@@ -37,8 +37,8 @@ def test_a_certificate_counts_until_it_or_its_authority_expires(tmp_path: Path) 
     long, short = authority.issue("CN=long", ends=9 * DAY), authority.issue("CN=short", ends=2 * DAY)
     tls = server(tmp_path, authority)
     of_short, of_authority = short.certificate.not_valid_after_utc, authority.certificate.not_valid_after_utc
-    assert tls.verified(der(short)) == ("short", of_short.timestamp())
-    assert tls.verified(der(long)) == ("long", of_authority.timestamp())
+    assert tls.verify(der(short)) == ("short", of_short.timestamp())
+    assert tls.verify(der(long)) == ("long", of_authority.timestamp())
     renewed = Authority(days=20)  # It has the same name.
     both = (authority.certificate, renewed.certificate)
     assert expiry(long.certificate, both) == long.certificate.not_valid_after_utc.timestamp()
@@ -52,7 +52,7 @@ def test_contexts_are_trusted_until_an_authority_is_removed() -> None:
     for authorities in ([first], [first, second], [second, first], [second]):
         found = tuple(each.certificate for each in authorities)
         contexts.append(server_context(material, found))
-        trusted.replaced(contexts[-1], authorities=found)
+        trusted.replace(contexts[-1], authorities=found)
         seen = [trusted.trusts(each) for each in contexts]
         assert seen == (
             [True] * len(contexts) if len(authorities) == 2 or len(contexts) == 1 else [False] * 3 + [True]
@@ -67,8 +67,8 @@ def test_a_name_that_does_not_print_names_nobody_and_reaches_no_log(
     authority = Authority()
     tls = server(tmp_path, authority)
     with caplog.at_level(logging.DEBUG):
-        assert tls.verified(der(authority.issue(name))).principal == ""
+        assert tls.verify(der(authority.issue(name))).principal == ""
         assert (
-            server(tmp_path, authority, "RULE:^CN=x$/x/").verified(der(authority.issue(name))).principal == ""
+            server(tmp_path, authority, "RULE:^CN=x$/x/").verify(der(authority.issue(name))).principal == ""
         )
     assert all(each.getMessage().isprintable() for each in caplog.records)
