@@ -49,7 +49,6 @@ class KafkaElection:
         *,
         reachable: Reachable | None = None,
         session_timeout_s: float = SESSION_TIMEOUT_S,
-        heartbeat_s: float = HEARTBEAT_S,
         client_id: str = "registrar",
         plain: bool = False,
         alive: Callable[[], object] = lambda: None,
@@ -63,7 +62,7 @@ class KafkaElection:
         self._plain = plain
         self._timeouts = Timeouts(session_timeout_s, session_timeout_s * REBALANCE_SESSIONS)
         elector = Elector(reachable, plain=plain)
-        self._membership = Membership(self, elector, heartbeat_s, client_id if own.node else "")
+        self._membership = Membership(self, elector, HEARTBEAT_S, client_id if own.node else "")
         self._announcer = Announcer()
         self._coordinator: Coordinator | None = None
         self._resigned = False

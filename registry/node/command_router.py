@@ -27,13 +27,12 @@ class CommandRouter:
 
     ``forwarding`` sends commands to the primary; it is ``None`` for a standalone node. A standalone node
     becomes primary as soon as it has read its log, usually within milliseconds; commands wait up to
-    ``hold_s`` seconds for that.
+    ``HOLD_S`` seconds for that.
     """
 
-    def __init__(self, node: Node, forwarding: Forwarding | None = None, hold_s: float = HOLD_S) -> None:
+    def __init__(self, node: Node, forwarding: Forwarding | None = None) -> None:
         self._node = node
         self._forwarding = forwarding
-        self._hold_s = hold_s
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count()
         # Outstanding replies, and commands that wait for the node to start; both by command number.
@@ -70,7 +69,7 @@ class CommandRouter:
 
     def _hold(self, number: int, pending: PendingCommand) -> None:
         self._held[number] = pending
-        wait_s = min(self._hold_s, pending.deadline - self._loop.time())
+        wait_s = min(HOLD_S, pending.deadline - self._loop.time())
         self._loop.call_later(wait_s, self._refuse_held, number)
 
     def _refuse_held(self, number: int) -> None:

@@ -29,7 +29,7 @@ from registry.store.open import known_log, open_store
 from snapshots.backup import reseed_log
 from tests.former_stores.stores import entries, place
 from tests.support.running import ROOT, Registry, until
-from tests.unit.random_logs import fold
+from tests.unit.random_logs import fold, rows_of_log
 
 MAP = 256 << 20
 COUNT = 15_000
@@ -73,17 +73,6 @@ def opened(kafka: Broker, topic: str) -> KafkaLog:
         Security(), kafka.address, topic,
         transactional_id=f"registrar.schema-registry.{topic}", append_timeout_s=30,
     )  # fmt: skip
-
-
-def kept_in(log: KafkaLog) -> DictView:
-    """Return the rows that the topic gives."""
-    rows, end, offset = DictView(), log.query_end(30), 0
-    while offset < end:
-        assert log.wait(offset, 30)
-        fetched = log.read(offset, 1000, 1 << 20)
-        fold(fetched.records, rows)
-        offset = fetched.next
-    return rows
 
 
 def store_of(data: Path, identity: str, rows: DictView, applied: int) -> None:
@@ -133,7 +122,7 @@ def test_what_one_machine_kept_becomes_a_topic(kafka: Broker, topic: str, tmp_pa
     assert "verified: the log has the same" in done.stdout
     assert f"registrar serve --data {data} --kafka {kafka.address} --topic {topic}\n" in done.stdout
     with closing(opened(kafka, topic)) as log:
-        rows = kept_in(log)
+        rows = rows_of_log(log)
     for name, schema_id in ids.items():
         row = versions.get(rows, Subject.parse(name), 1)
         assert row is not None
@@ -166,7 +155,7 @@ def test_a_topic_that_was_deleted_under_its_store_is_made_anew(
     with closing(opened(kafka, topic)) as log:
         log.claim()
         log.append([Entry(records.schema_key(subject, 1), values.schema_value(subject, 1, 17, '"int"'))])
-        store_of(tmp_path, log.identity, kept_in(log), log.query_end(30))
+        store_of(tmp_path, log.identity, rows_of_log(log), log.query_end(30))
         former = log.identity
         same = run(kafka, topic, tmp_path)
         assert same.returncode == 1
@@ -178,7 +167,7 @@ def test_a_topic_that_was_deleted_under_its_store_is_made_anew(
     assert done.returncode == 0, done.stderr + done.stdout
     with closing(opened(kafka, topic)) as log:
         assert log.identity != former
-        found = versions.by_id(kept_in(log), ".", 17)
+        found = versions.by_id(rows_of_log(log), ".", 17)
     assert found is not None
     assert found.subject == subject
 
@@ -231,7 +220,7 @@ def test_killed_in_the_middle_it_goes_on(kafka: Broker, topic: str, tmp_path: Pa
     assert f"holds {there} of these records from an interrupted run" in done.stdout
     with closing(opened(kafka, topic)) as log:
         assert log.query_end(30) == COUNT + 1
-        assert list(reseed.differences(rows, kept_in(log))) == []
+        assert list(reseed.differences(rows, rows_of_log(log))) == []
 
 
 def killed_at_the_first_progress(command: list[str]) -> None:
@@ -286,7 +275,7 @@ def test_the_store_to_write_has_to_be_named_if_there_are_several(
     log_then = enumerate(entries("full"))
     expected = fold([Record(offset, 1000 + offset, *entry) for offset, entry in log_then])
     with closing(opened(kafka, topic)) as log:
-        assert list(reseed.differences(expected, kept_in(log))) == []
+        assert list(reseed.differences(expected, rows_of_log(log))) == []
 
 
 def test_a_store_that_was_not_built_to_the_end_is_only_written_if_it_is_named(

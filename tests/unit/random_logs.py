@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import orjson
 from hypothesis import strategies as st
@@ -26,6 +26,7 @@ from registry.domain.log_format.records import (
 )
 from registry.domain.model import TOP, Metadata, Reference, Rule, RuleSet, Subject
 from registry.domain.rows.memory_views import DictView
+from registry.log.contract import Log
 
 # A key and a value.
 Said = tuple[bytes | None, bytes | None]
@@ -203,12 +204,23 @@ def meaning(raw: bytes | None) -> Key | bytes | None:
         return raw
 
 
-def fold(log: list[Record], view: DictView | None = None) -> DictView:
+def fold(log: Iterable[Record], view: DictView | None = None) -> DictView:
     """Return the rows of a log, or those of a view after it."""
     out = DictView() if view is None else view
     for record in log:
         out.commit(apply(out, record))
     return out
+
+
+def rows_of_log(log: Log) -> DictView:
+    """Return the rows that an open log gives."""
+    rows, end, offset = DictView(), log.query_end(30), 0
+    while offset < end:
+        assert log.wait(offset, 30)
+        fetched = log.read(offset, 1000, 1 << 20)
+        fold(fetched.records, rows)
+        offset = fetched.next
+    return rows
 
 
 def rows_of(log: list[Record]) -> dict[bytes, bytes]:

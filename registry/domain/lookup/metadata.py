@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -57,11 +58,8 @@ def merge_inherited(
 
 def merge(*parts: Metadata | None) -> Metadata | None:
     """Merge metadata; later properties and tags replace earlier ones, sensitive names are united."""
-    merged: Metadata | None = None
-    for part in parts:
-        if part is not None:
-            merged = part if merged is None else _merge_two(merged, part)
-    return merged
+    given = [part for part in parts if part is not None]
+    return reduce(_merge_two, given) if given else None
 
 
 def _merge_two(old: Metadata, new: Metadata) -> Metadata:
@@ -76,11 +74,8 @@ def _merge_two(old: Metadata, new: Metadata) -> Metadata:
 
 def merge_rules(*parts: RuleSet | None) -> RuleSet | None:
     """Merge rule sets; a later rule replaces its namesake and moves to the end, a later ``enableAt`` wins."""
-    merged: RuleSet | None = None
-    for part in parts:
-        if part is not None:
-            merged = part if merged is None else _merge_two_rule_sets(merged, part)
-    return merged
+    given = [part for part in parts if part is not None]
+    return reduce(_merge_two_rule_sets, given) if given else None
 
 
 def _merge_two_rule_sets(old: RuleSet, new: RuleSet) -> RuleSet:

@@ -63,19 +63,17 @@ class Staleness:
         retention_ms: Callable[[], int | None],
         margin_ms: int,
         now: Callable[[], int],
-        running: Callable[[], int] = running_ms,
     ) -> None:
         self._store = store
         self._retention_ms = retention_ms
         self._margin_ms = margin_ms
         self._now = now
-        self._running = running
         # The time at which the store was last at the log's end, on the running clock.
-        self._at_end_ms = running() - (now() - store.at_end_ms())
+        self._at_end_ms = running_ms() - (now() - store.at_end_ms())
 
     def moment(self) -> Moment:
         """Return the current time."""
-        return Moment(self._now(), self._running())
+        return Moment(self._now(), running_ms())
 
     @property
     def look_every_s(self) -> float:
@@ -92,7 +90,7 @@ class Staleness:
 
     def too_long(self) -> str:
         """Return the reason why the store cannot resume; empty if it can."""
-        why = too_long(self._at_end_ms, self._running(), self._retention_ms(), self._margin_ms)
+        why = too_long(self._at_end_ms, running_ms(), self._retention_ms(), self._margin_ms)
         return f"the store must be rebuilt: {why}" if why else ""
 
 

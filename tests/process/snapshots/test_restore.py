@@ -21,7 +21,6 @@ from registry.domain import reseed
 from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.records import Record
 from registry.domain.rows.memory_views import DictView
-from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest
@@ -29,7 +28,7 @@ from tests.process.snapshots.command_line import registrar
 from tests.process.test_reseed import delete, killed_at_the_first_progress, opened
 from tests.support.running import ROOT, Registry
 from tests.support.sample_snapshots import build, log_of, rows_in, version
-from tests.unit.random_logs import fold
+from tests.unit.random_logs import rows_of_log
 
 LATEST = "latest"
 
@@ -48,16 +47,6 @@ def command(data: Path, snapshots: Path, *flags: str) -> list[str]:
 
 def run(data: Path, snapshots: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     return registrar(*command(data, snapshots, *flags)[3:])
-
-
-def rows_of_log(log: Log) -> DictView:
-    rows, end, offset = DictView(), log.query_end(30), 0
-    while offset < end:
-        assert log.wait(offset, 30)
-        fetched = log.read(offset, 1000, 1 << 20)
-        fold(fetched.records, rows)
-        offset = fetched.next
-    return rows
 
 
 def made(folder: Path, records: list[Record]) -> tuple[Manifest, DictView]:

@@ -18,10 +18,10 @@ from snapshots.format import stored
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST
 from tests.process.snapshots.command_line import registrar
-from tests.process.snapshots.test_restore import rows_of_log
 from tests.process.test_reseed import delete, opened
 from tests.support.running import ROOT
 from tests.support.sample_snapshots import rows_in, version
+from tests.unit.random_logs import rows_of_log
 
 
 def command(data: Path, *words: str) -> list[str]:
