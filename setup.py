@@ -1,12 +1,13 @@
 """Checks that packages get the console's libraries, which make console bundles; and links to the project.
 
 The address of the repository is not in the tree, so that a fork's packages lead to the fork. A release sets
-it (PROJECT_URL); without it, packages have no links.
+it (PROJECT_URL); without it, packages have no links and an unchanged README.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from setuptools import setup
@@ -52,4 +53,19 @@ LINKS = {
     "Security": f"{URL}/security/policy",
 }
 
-setup(cmdclass={"build_py": BuildPy, "sdist": Sdist}, project_urls=LINKS if URL else {})
+
+def readme() -> str:
+    """Return the README; with a known address, its links and pictures lead there from any other page."""
+    text = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
+    if not URL:
+        return text
+    text = re.sub(r"(!\[[^]]*\])\((?!https?:)", rf"\1({URL}/raw/HEAD/", text)
+    return re.sub(r"(?<!!)(\[[^]!]*\])\((?!https?:|#)", rf"\1({URL}/blob/HEAD/", text)
+
+
+setup(
+    cmdclass={"build_py": BuildPy, "sdist": Sdist},
+    long_description=readme(),
+    long_description_content_type="text/markdown",
+    project_urls=LINKS if URL else {},
+)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,18 @@ def test_a_second_build_in_another_place_has_the_same_bytes(released: Path, tmp_
     for step in (IMAGES, *REST):
         assert f"  {step.what} (missing here: " in printed or f"  {step.what}\n" in printed
     assert "the variable IMAGES" in printed
+
+
+def test_the_page_of_the_package_leads_to_the_repository(released: Path) -> None:
+    (file,) = released.glob("*.whl")
+    with zipfile.ZipFile(file) as wheel:
+        about = wheel.read(f"kafka_registrar-{VERSION}.dist-info/METADATA").decode()
+    assert f"Project-URL: Source, {PROJECT_URL}\n" in about
+    targets = re.findall(r"\]\(([^)]+)\)", about)
+    assert len(targets) > 50
+    assert not [each for each in targets if not each.startswith("https://")]
+    assert f"{PROJECT_URL}/raw/HEAD/bench/start.svg" in targets
+    assert f"{PROJECT_URL}/blob/HEAD/docs/install.md" in targets
 
 
 def test_the_sums_and_the_provenance_cover_every_file(released: Path) -> None:
