@@ -14,7 +14,7 @@ from snapshots.building.task import EngineUnavailable
 from .jars import Jars, NotAvailable, find_java
 
 # Of each Spark, the newest connector with all its jars in Maven Central; it works with every patch of it.
-_PINNED = {"4.0": "4.0.0", "4.1": "4.1.1"}
+_PINNED = {"4.0": "4.0.0", "4.1": "4.1.1", "4.2": "4.2.0"}
 _ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ import gc
 import importlib
 import sys
 from importlib.machinery import PathFinder
+from pathlib import Path
 
 _NEEDED = (
     "pandas",
@@ -21,10 +22,13 @@ _NEEDED = (
 
 
 def _leave_archives_out() -> None:
-    """Take archives off the path, unless PySpark is in one of them only."""
-    path = [folder for folder in sys.path if not folder.endswith(".zip")]
-    if PathFinder.find_spec("pyspark", path):
-        sys.path[:] = path
+    """Take PySpark's archives off the path if they belong to the PySpark that is installed."""
+    spec = PathFinder.find_spec("pyspark", [folder for folder in sys.path if not folder.endswith(".zip")])
+    if spec is not None and spec.origin is not None:
+        home = Path(spec.origin).parent
+        sys.path[:] = [
+            each for each in sys.path if not (each.endswith(".zip") and home in Path(each).parents)
+        ]
         sys.path_importer_cache.clear()
 
 

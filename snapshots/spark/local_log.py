@@ -21,6 +21,9 @@ from snapshots.building.sources import batches_between, open_source
 
 # What is done with the log's records: batches with the columns key, offset, ts and value.
 Step = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_COLUMNS = pa.schema([
+    ("key", pa.binary()), ("offset", pa.int64()), ("ts", pa.int64()), ("value", pa.binary()),
+])  # fmt: skip
 
 
 class Stretches(NamedTuple):
@@ -53,10 +56,6 @@ def read(where: Stretches, step: Step, batches: Iterable[pa.RecordBatch]) -> Ite
 
 
 def _columns(records: Sequence[Record]) -> pa.RecordBatch:
-    columns = {
-        "key": pa.array([each.key for each in records], pa.binary()),
-        "offset": pa.array([each.offset for each in records], pa.int64()),
-        "ts": pa.array([each.ts for each in records], pa.int64()),
-        "value": pa.array([each.value for each in records], pa.binary()),
-    }
-    return pa.record_batch(columns)
+    offsets, times, keys, values, _ = zip(*records, strict=True) if records else ((),) * 5
+    columns = (keys, offsets, times, values)
+    return pa.record_batch(list(map(pa.array, columns, _COLUMNS.types)), schema=_COLUMNS)

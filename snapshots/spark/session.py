@@ -206,6 +206,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
         **dict.fromkeys(
             ("spark.rdd.compress", "spark.shuffle.compress", "spark.shuffle.spill.compress"), "false"
         ),
+        # What the files hold is compared with what was folded.
+        "spark.shuffle.checksum.enabled": "false",
         "spark.redaction.regex": _SECRETS,
         "spark.driver.extraJavaOptions": _QUIET,
     }

@@ -114,7 +114,7 @@ def _bundles(run: pa.RecordBatch, places: Sequence[int]) -> Iterator[pa.RecordBa
 
 def _pack(records: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_stream(sink, _RANKED, options=options) as writer:
         writer.write_batch(records)
     data: bytes = sink.getvalue().to_pybytes()

@@ -120,7 +120,7 @@ def _pieces(chunk: Chunk, lows: Sequence[bytes]) -> Iterator[tuple[int, Chunk]]:
 
 def _pack(columns: Columns) -> bytes:
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_stream(sink, _CHANGE, options=options) as writer:
         writer.write_batch(pa.record_batch(list(columns), schema=_CHANGE))
     data: bytes = sink.getvalue().to_pybytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import re
@@ -10,12 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from hypothesis import Phase, given, settings
@@ -243,6 +245,16 @@ def test_a_log_whose_beginning_is_gone_is_read_from_what_is_left(
         assert done.result(30).low_watermark == 40
     made = build(opened(kafka, topic, len(log)), silent)
     check(made, local.build(opened(kafka, topic, len(log)), silent), opened(kafka, topic, len(log)), log[40:])
+
+
+def test_workers_begin_with_what_they_need_and_read_no_archives_again(spark: SparkSession) -> None:
+    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        list(batches)
+        archives = [each for each in sys.path_importer_cache if each.endswith("pyspark.zip")]
+        yield pa.record_batch([[len(archives)], [gc.get_freeze_count() > 0]], ["archives", "frozen"])
+
+    found = spark.range(1).mapInArrow(look, "archives bigint, frozen boolean").collect()
+    assert [tuple(each) for each in found] == [(0, True)]
 
 
 def test_spark_puts_each_place_into_a_partition_of_its_own(spark: SparkSession) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.running import ROOT
 
 _SESSIONS = """
@@ -76,3 +78,36 @@ def test_a_kept_session_serves_the_next_build_unless_a_build_failed_or_java_was_
     assert counts == ("3",) * 3
     assert len({*sessions}) == 3, "a session whose build failed was ended"
     assert javas[0] == javas[1] != javas[2], "Java serves on, and is replaced once it was killed"
+
+
+_FROZEN = """
+import os, signal
+from pyspark import SparkContext
+from registry.base.config.settings import Settings
+from snapshots.spark import session as sessions
+
+sessions._END_S = 3.0
+given = Settings(snapshots_spark_master="local[1]")
+end = sessions._end
+
+def freeze_and_end(session):
+    os.kill(SparkContext._gateway.proc.pid, signal.SIGSTOP)
+    end(session)
+
+for way_to_end in (freeze_and_end, end):
+    sessions._end = way_to_end
+    with sessions.open_session(given) as session:
+        print(session.range(3).count(), SparkContext._gateway.proc.pid, flush=True)
+"""
+
+
+@pytest.mark.long
+def test_a_java_that_does_not_end_its_session_is_killed_and_replaced() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FROZEN], cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    (counted, frozen), (again, java) = (line.split() for line in done.stdout.splitlines())
+    assert counted == again == "3"
+    assert java != frozen
+    assert not Path("/proc", frozen).exists(), "it was killed"

@@ -146,7 +146,7 @@ def test_the_connector_is_held_to_its_checksums(tmp_path: Path) -> None:
         known.check(tmp_path)
 
 
-@pytest.mark.parametrize(("spark", "known"), [("4.0.5", "4.0.0"), ("4.1.4", "4.1.1")])
+@pytest.mark.parametrize(("spark", "known"), [("4.0.5", "4.0.0"), ("4.1.4", "4.1.1"), ("4.2.1", "4.2.0")])
 def test_each_spark_has_its_connector_with_checksums(
     spark: str, known: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
