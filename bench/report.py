@@ -69,6 +69,7 @@ SECTIONS = {
     "lists": Section(("lists.py --sizes 1300000",), ("lists.py --sizes 30000",)),
     "past": Section(("past.py",), ("past.py --records 2000",)),
     "versions": Section(("versions.py",), ("versions.py --versions 1 20 --requests 2",)),
+    "lone-write": Section(("lone_write.py",), ("lone_write.py --versions 10 --writes 10",)),
     "large-writes": Section(
         ("large_writes.py", "large_writes.py --kafka"), ("large_writes.py --large 2 --bytes 100000",)
     ),
