@@ -351,6 +351,16 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert not circles({name: others & {*arrows} - {name} for name, others in arrows.items()})
 
 
+# A thought that crosses three files of forty lines is one file of a hundred and twenty.
+MODULES_MAX, MEAN_LINES_MIN = 560, 145
+
+
+def test_a_thought_does_not_cross_many_modules() -> None:
+    lines = [len(path.read_text(encoding="utf-8").splitlines()) for path in modules(*PACKAGES)]
+    assert len(lines) <= MODULES_MAX, "merge thin modules with the neighbors that use them"
+    assert sum(lines) / len(lines) >= MEAN_LINES_MIN
+
+
 def test_imports_by_name_count_too() -> None:
     assert "snapshots.spark.engine" in imports(ROOT / "snapshots" / "building" / "engines.py")
     assert "pandas" in imports(SPARK / "session.py")

@@ -239,10 +239,11 @@ def _parse_request(request: Register) -> Querying[Register]:
     It is returned unchanged if that needs other schemas or if it is not a valid new schema: the primary then
     decides what to answer.
     """
-    if request.references or not request.schema.strip() or request.type_name not in FORMATS:
+    kind = request.type_name
+    if request.references or not request.schema.strip() or kind not in FORMATS:
         return request
     try:
-        text = yield from querying.canonical(Source(request.type_name, request.schema, new=True))
+        text = yield from querying.canonical(Source(kind, request.schema, new=True))
     except InvalidSchema:
         return request
     return msgspec.structs.replace(request, schema=text, canonical=True)

@@ -141,23 +141,16 @@ class RowHandlers:
         return write._replace(checked=recorder.checked_names)
 
     async def _find(self, operation: Operation, call: Call) -> Result:
-        large = len(call.body) > LARGE_BYTES
+        queries, timeout_s = self._worker_queries, self._settings.request_timeout_s
         rows = self.rows(operation, call)
-        result = await self._finish(partial(self._handle, operation, call), rows.view, large=large)
+        work: Callable[[View], Computation] = partial(self._handle, operation, call)
+        result: Result = await queries.do(work, rows.view, timeout_s, large=len(call.body) > LARGE_BYTES)
         while isinstance(result, PendingSearch):
             found = await self._lists.run(result.search, rows)
-            result = await self._finish(partial(_answer, result.answer, found), rows.view)
+            work = partial(_answer, result.answer, found)
+            result = await queries.do(work, rows.view, timeout_s)
             await asyncio.sleep(0)  # searches may follow one another
         return result
-
-    async def _finish(
-        self,
-        work: Callable[[View], Computation],
-        rows: Callable[[], AbstractContextManager[View]],
-        *,
-        large: bool = False,
-    ) -> Result:
-        return await self._worker_queries.do(work, rows, self._settings.request_timeout_s, large=large)
 
     def _handle(self, operation: Operation, call: Call, view: View) -> Computation:
         assert operation.handler is not None

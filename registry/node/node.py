@@ -131,10 +131,13 @@ class Node:
             claimed=self._on_claim, role_changed=callbacks.role_changed,
         )  # fmt: skip
         self._submit: Submit = self.writer.submit
-        if self.standalone:
+        if isinstance(self.log, EmbeddedLog):
+            written = self.log, self.store
             self._submit = LoneWrites(
-                self.writer, self.candidate.write_loop.write_in_place, guarded=self._threads.run_guarded
-            ).submit
+                self.writer, self.candidate.write_loop.write_in_place,
+                is_busy=lambda: any(each.is_being_written for each in written),
+                guarded=self._threads.run_guarded,
+            ).submit  # fmt: skip
         self.maintenance = Maintenance(self.log, self.store, self.following, settings, self.files)
         self.snapshots = SnapshotCoordinator(
             settings, self.store, self.log.identity,

@@ -98,6 +98,11 @@ class Store:
             raise StoreError(f"the store in {path} cannot be opened: {error}") from error
 
     @property
+    def is_being_written(self) -> bool:
+        """True while a commit would wait for another, such as a step of maintenance."""
+        return self._writing.locked()
+
+    @property
     def applied(self) -> int:
         """Offset of the next record to apply."""
         return self._digest.state.applied

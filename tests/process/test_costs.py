@@ -74,5 +74,6 @@ def test_a_new_schema_opens_four_views_and_is_parsed_once(tmp_path: Path) -> Non
     assert each_post("_target") <= 2
     # The subject's for both, and that of its context and of all contexts for the decision.
     assert each_post("_config_at") <= 4
-    assert each_post("all") <= 660
-    assert sum(count >= POSTS for name, count in calls.items() if name.startswith("in ")) <= 112
+    # 592 on a calm machine; timers, and writes by the write thread, add some where others are busy.
+    assert each_post("all") <= 640
+    assert sum(count >= POSTS for name, count in calls.items() if name.startswith("in ")) <= 110

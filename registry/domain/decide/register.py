@@ -164,7 +164,13 @@ class _Registration(NamedTuple):
             wanted = yield from registration.read(
                 self.view, self.subject, request, new=False, normalize=False
             )
-        if self.takes_ids:
+        if self.takes_ids or (
+            latest is None
+            and wanted.metadata is None
+            and wanted.rules is None
+            and self.command.version == 0
+            and not self.config.adds
+        ):
             return wanted
         earlier: tuple[Metadata | None, RuleSet | None] = (None, None)
         if latest is not None:

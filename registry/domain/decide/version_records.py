@@ -108,7 +108,7 @@ def version_entries(
     """Return the records of a new version; ``own``: the versions of the subject with the same content."""
     return [
         *_context_entries(view, subject.context),
-        *_tombstones_of_superseded(view, subject, own, schema_id, version),
+        *(_tombstones_of_superseded(view, subject, own, schema_id, version) if own else ()),
         _version_entry(subject, content, schema_id, version),
     ]
 

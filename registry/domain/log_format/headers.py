@@ -78,9 +78,9 @@ def requested_by(name: str, entries: list[Entry], bytes_max: int) -> list[Entry]
     ``bytes_max``: of a key and value. The largest records have no room for a name, and none is refused for
     it.
     """
-    principal = pack_principal(name)
-    if not principal:
+    if not name:
         return entries
+    principal = pack_principal(name)
     most = bytes_max - PRINCIPAL_ROOM_BYTES
     return [
         each._replace(principal=principal) if len(each.key) + len(each.value or b"") <= most else each

@@ -94,6 +94,11 @@ class EmbeddedLog:
         return self._appender.last_error
 
     @property
+    def is_being_written(self) -> bool:
+        """True while an append would wait for another, or for a step of compaction."""
+        return self._writing.locked()
+
+    @property
     def identity(self) -> str:
         """A random id, assigned when the log was created."""
         return self._identity

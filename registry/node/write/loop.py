@@ -192,7 +192,8 @@ class LoneWrites:
     To hand a command to the write thread and its reply back takes four switches between threads, which cost
     more than the sync of the log. So the event loop itself writes a small command that arrives while nothing
     else waits. As soon as there are more, or writes take long, the write thread writes them in batches.
-    ``guarded`` runs a function and ends the node if it fails.
+    ``is_busy``: a write would wait for maintenance. ``guarded`` runs a function and ends the node if it
+    fails.
     """
 
     def __init__(
@@ -200,12 +201,14 @@ class LoneWrites:
         writer: Writer,
         write_in_place: Callable[[], bool],
         *,
+        is_busy: Callable[[], bool],
         guarded: Callable[[str, Callable[[], None]], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._writer = writer
         self._write_in_place = write_in_place
+        self._is_busy = is_busy
         self._guarded = guarded
         self._clock = clock
         self._scheduled = False
@@ -224,7 +227,7 @@ class LoneWrites:
     def _write(self) -> None:
         self._scheduled = False
         began = self._clock()
-        if not self._write_in_place():
+        if self._is_busy() or not self._write_in_place():
             self._writer.wake()
         elif (ended := self._clock()) - began > SLOW_S:
             self._slow_until = ended + SLOW_PAUSE_S

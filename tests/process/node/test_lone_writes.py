@@ -6,7 +6,7 @@ import asyncio
 import mmap
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pytest
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import Done, Outcome, Register, Unknown
 from registry.domain.log_format.records import Entry
+from registry.domain.rows.view import Change
 from registry.log.contract import NO_HEADERS, Fencing, LogError, OutcomeUnknown
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.leadership.role import RoleHolder
@@ -65,7 +66,10 @@ class Trial:
             self.writer, holder, started=started, confirm=lambda: True, claim=lambda: 0,
             fencing=Fencing, renew_s=None,
         )  # fmt: skip
-        self.lone = LoneWrites(self.writer, self._write_in_place, guarded=self._guarded, clock=self._clock)
+        self.lone = LoneWrites(
+            self.writer, self._write_in_place, is_busy=lambda: self.station.store.is_being_written,
+            guarded=self._guarded, clock=self._clock,
+        )  # fmt: skip
         holder.standalone()
         self.thread = threading.Thread(target=self.write_loop.run)
 
@@ -153,6 +157,28 @@ async def test_after_a_long_write_the_write_thread_writes_for_a_while(tmp_path: 
         assert await node.write("next") == [False]
         node.time += SLOW_PAUSE_S
         assert await node.write("later") == [True]
+
+
+async def test_what_would_wait_for_maintenance_is_left_to_the_write_thread(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        begun, end = threading.Event(), threading.Event()
+
+        def slow_step(rows: dict[bytes, bytes | None]) -> Iterator[Change]:
+            begun.set()
+            end.wait()
+            yield from rows.items()
+
+        store = node.station.store
+        maintenance = asyncio.to_thread(store.commit_folded, (), slow_step({}), store.applied)  # type: ignore[arg-type]
+        running = asyncio.ensure_future(maintenance)
+        await asyncio.to_thread(begun.wait)
+        await node.idle()
+        node.submit("meanwhile")
+        await until_async(lambda: not node.writer.waits, "the write thread to take it")
+        end.set()
+        await running
+        await until_async(lambda: node.outcomes, "the outcome")
+        assert node.by_loop == [False]
 
 
 async def test_what_arrives_during_a_lone_write_is_written_by_the_write_thread(tmp_path: Path) -> None:

@@ -221,9 +221,9 @@ _WITHOUT = (
         "return.429.instead.of.500.for.jetty.response.errors", "disable.response.size.metrics.collection",
     )),
     *(without(name, "`allowed_hosts` checks the Host header") for name in (
-        "sni.*", "prefix.sni.*", "expected.sni.headers")),
+        "sni.*", "prefix.sni.*", "expected.sni.headers", "reject.invalid.sni.headers")),
     without("proxy.protocol.accepted.ip.range", "the PROXY protocol is not understood"),
-    without("ssl.spire.enabled", _JAVA_TLS),
+    *(without(name, _JAVA_TLS) for name in ("ssl.spire.enabled", "ssl.spire.trust.only.enabled")),
     without("compression.enable", "answers are compressed for clients that accept gzip"),
     without("debug", "`log_level = debug` says more; answers never hold stack traces"),
     without("suppress.stack.trace.response", "answers never hold stack traces"),
@@ -240,7 +240,8 @@ _WITHOUT = (
     without("schema.canonicalize.on.consume", "texts are served as they are stored"),
     *(without(name, _LIMITS) for name in (
         "schema.search.*", "subject.search.*", "subject.version.search.*", "context.search.*")),
-    without("schema.providers.json.fetch.remote.schemas", "URLs in schemas are never fetched"),
+    without("schema.providers.json.fetch.remote.schemas", "URLs in schemas are never fetched; those "
+            "of the drafts' meta-schemas are known"),
     without("schema.providers*", "Avro, JSON Schema and Protobuf are built in"),
     without("resource.static.locations", "no files are served"),
     without("confluent.*", _ENTERPRISE),
