@@ -253,7 +253,7 @@ def test_workers_begin_with_what_they_need_and_read_no_archives_again(spark: Spa
         archives = [each for each in sys.path_importer_cache if each.endswith("pyspark.zip")]
         yield pa.record_batch([[len(archives)], [gc.get_freeze_count() > 0]], ["archives", "frozen"])
 
-    found = spark.range(1).mapInArrow(look, "archives bigint, frozen boolean").collect()
+    found = spark.range(0, 1, 1, 1).mapInArrow(look, "archives bigint, frozen boolean").collect()
     assert [tuple(each) for each in found] == [(0, True)]
 
 
