@@ -1,29 +1,36 @@
-"""Lists of snapshots, and snapshots and registries as stores, whose rows commands can then read."""
+"""Lists of snapshots, snapshots and registries as stores, and equal schemas in them."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import orjson
 
 from registry.base.config.settings import Settings
+from registry.base.observe.progress import Steps
 from registry.domain.fold import former
 from registry.domain.fold.fold import apply_all
 from registry.domain.log_format import values
 from registry.domain.log_format.records import Record, schema_key
-from registry.domain.model import DEFAULT_TYPE, Metadata, Reference, RuleSet, Subject
+from registry.domain.lookup.duplicates import DuplicateGroup, find_groups
+from registry.domain.model import DEFAULT_TYPE, Metadata, Reference, RuleSet, Subject, guid_text
+from registry.domain.queries.walks import run_search
 from registry.domain.rows.memory_views import OverlayView
+from registry.domain.rows.view import View
 from registry.store.layout import PREFIX, Current, write_current
 from registry.store.lmdb import Store
 from registry.store.offline import OfflineStore
 from registry.store.open import open_store
-from snapshots.building.task import Progress
+from snapshots.building.task import Progress, workspace
 from snapshots.catalogue.catalogue import Entry, newest_first, ready_fields
+from snapshots.catalogue.open import open_location
 from snapshots.format import stored
 from snapshots.format.location import Location
 from snapshots.format.manifest import Manifest
@@ -179,3 +186,58 @@ def _record(offset: int, entity: dict[str, Any]) -> Record:
         md5=bytes.fromhex(guid.replace("-", "")) if guid else None,
     )
     return Record(offset, 0, schema_key(subject, version), value)
+
+
+FOUND = 1
+_HEADER = ("group", "type", "guid", "id", "subject", "version")
+_GROUP_NUMBERS = {"group", "id", "version"}
+
+
+def print_duplicates(settings: Settings, options: dict[str, Any]) -> int:
+    """Print the groups of equal schemas; return 0 if there are none, else :data:`FOUND`.
+
+    The option ``source`` is the name of a snapshot or a :class:`.diff_sources.RunningRegistry`. Raises the
+    errors of the snapshot, the registry and the store.
+    """
+    # Standard output is for what is found.
+    bars = Steps(sys.stderr, quiet=True, bars=not options["json"])
+    with bars as steps, workspace(settings.data, "searching") as folder, ExitStack() as opened:
+        view = opened.enter_context(_rows(settings, options["source"], folder, steps))
+        search = find_groups(view, options["subject_prefix"], deleted=options["deleted"], progress=steps)
+        groups = run_search(search).groups
+    print(groups_as_json(groups) if options["json"] else groups_as_table(groups))
+    return FOUND if groups else 0
+
+
+@contextmanager
+def _rows(
+    settings: Settings, source: RunningRegistry | str, folder: Path, progress: Progress
+) -> Iterator[View]:
+    """Open a view of the rows of a running registry or of a snapshot."""
+    if not isinstance(source, str):
+        with registry_store(settings, source, folder, progress) as store, store.view() as view:
+            yield view
+        return
+    location = open_location(settings)
+    manifest = stored.find(location, source)
+    with snapshot_store(settings, location, manifest, folder, progress) as kept, kept.view() as view:
+        yield view
+
+
+def groups_as_json(groups: Sequence[DuplicateGroup]) -> str:
+    """Return a JSON array with one object for each group."""
+    return orjson.dumps([each.as_json() for each in groups], option=orjson.OPT_INDENT_2).decode()
+
+
+def groups_as_table(groups: Sequence[DuplicateGroup]) -> str:
+    """Return aligned lines, one for each registered version of a content that has an equal one."""
+    if not groups:
+        return "there are no duplicates"
+    rows = [
+        (str(number), group.schema_type, guid_text(md5), str(each.schema_id),
+         each.subject.qualified, str(each.version))
+        for number, group in enumerate(groups, 1)
+        for md5, content in group.contents.items()
+        for each in content.places
+    ]  # fmt: skip
+    return "\n".join(align([_HEADER, *rows], _GROUP_NUMBERS))

@@ -29,9 +29,9 @@ from snapshots.format.verify import verify
 
 from . import diff, restore, stores
 from .diff_sources import Content, LiveSide, RunningRegistry, SnapshotSide
-from .duplicates import print_duplicates
 from .export import OutputNotEmpty, export_files, export_lines
 from .reseed_publish import ReseedRefused
+from .stores import print_duplicates
 
 # Errors that these commands may end with, in addition to those of the log, the store and running registries.
 FAILURES = (

@@ -82,9 +82,7 @@ def run(copy: Path, check: str) -> tuple[int, str]:
     """Run tests until the first failure; return pytest's exit status, -1 if they did not end, and output."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", check]
     try:
-        done = subprocess.run(
-            command, cwd=copy, capture_output=True, text=True, check=False, timeout=CHECK_S
-        )
+        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False, timeout=CHECK_S)
     except subprocess.TimeoutExpired:
         return -1, f"the tests did not end within {CHECK_S} s"
     return done.returncode, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Writing of one batch: decides it, appends its records and waits until the store holds them.
+"""Writing of one batch: decides it, appends its records, waits until the store holds them; its outcomes.
 
 A decision is valid only if no newer claim of the log was made in the meantime. A successful append proves
 that, also for the refusals in the same batch. A batch without records proves nothing: the log's end is
@@ -14,20 +14,69 @@ from contextlib import contextmanager
 from operator import attrgetter
 
 from registry.base.observe.logs import Throttled
-from registry.domain.commands import Outcome, refusal
-from registry.domain.errors import STORE_FAILED
+from registry.domain.commands import Done, NotPrimary, Outcome, Refused, Unknown, refusal
+from registry.domain.errors import STORE_FAILED, UNAVAILABLE, ErrorKind, outcome_unknown
 from registry.domain.log_format.records import NOOP_KEY, Entry
 from registry.domain.pending_command import PendingCommand
 from registry.domain.rows.view import Rows, View
 from registry.host.tracing.contract import NO_TRACING, Tracing
-from registry.log.contract import Fenced, Log, LogError, OutcomeUnknown, RecordTooLarge, Unreachable
+from registry.log.contract import (
+    Fenced,
+    ForeignLog,
+    Log,
+    LogError,
+    OutcomeUnknown,
+    RecordTooLarge,
+    Unreachable,
+)
 from registry.node.leadership.claim import newest_barrier
 from registry.store.layout import StoreError
 
-from . import outcomes
-from .batch import Batch, Decider, Plan, Planned, Postponed
+from .batch import Batch, Decider, Doubtful, Plan, Planned, Postponed
 from .overtaken import Landed, OvertakenBatch, Unsettled
 from .queue import Queue
+
+
+def outcome_of(plan: Plan, first: int) -> Outcome | Postponed:
+    """Return the outcome if the batch's records are applied; the log has them from offset ``first`` on."""
+    match plan:
+        case Planned(reply, _, stop):
+            return Done(reply, first + stop)
+        case Doubtful():
+            return Unknown(outcome_unknown("The write was done before, but its reply is lost"))
+    return plan
+
+
+def not_applied(plan: Plan, error: Exception, *, repeats: bool) -> Outcome | Postponed:
+    """Return the outcome if the batch's records were appended but could not be applied."""
+    return unknown(error, repeats=repeats) if isinstance(plan, Planned) else outcome_of(plan, 0)
+
+
+def in_doubt(plan: Plan, error: LogError, *, fenced: bool, repeats: bool) -> Outcome:
+    """Return the outcome if it is unknown whether the batch's records were appended."""
+    if isinstance(plan, Planned) and plan.writes:
+        return unknown(error, repeats=repeats)
+    return unproven(plan, NotPrimary(), fenced=fenced)
+
+
+def unproven(plan: Plan, instead: Outcome, *, fenced: bool) -> Outcome:
+    """Return the outcome of a command whose batch is not known to be appended.
+
+    A refusal is valid if no other node can write (not ``fenced``). A plan is not: it may depend on the
+    batch's records.
+    """
+    return plan if isinstance(plan, Refused) and not fenced else instead
+
+
+def unknown(error: Exception, *, repeats: bool) -> Unknown:
+    """Return the outcome of a write that the log did not confirm; ``repeats`` as in :class:`Unknown`."""
+    return Unknown(outcome_unknown(f"The log did not confirm the write ({error})"), repeats=repeats)
+
+
+def kind_of(error: LogError) -> ErrorKind:
+    """Return the kind of error to reply with; 503 is reserved for conditions specific to this registry."""
+    return UNAVAILABLE if isinstance(error, ForeignLog) else STORE_FAILED
+
 
 # Timeout of a query for the log's end, in seconds.
 ASK_S = 5.0
@@ -132,7 +181,7 @@ class BatchWriter:
             return self._finish_append(batch, landed)
         with _log_errors_refuse():
             newest = self._nothing_newer(base)
-        return [outcomes.outcome_of(each, base) for each in batch.plans] if newest else None
+        return [outcome_of(each, base) for each in batch.plans] if newest else None
 
     def _append(self, view: View, commands: list[PendingCommand], batch: Batch, base: int) -> Landed:
         """Append the records of a batch that was decided over ``view``, which held the log up to ``base``.
@@ -231,12 +280,10 @@ class BatchWriter:
         except (StoreError, LogError) as error:
             # The records will be applied, but it is not known when.
             _failures.error("%d records were written, and are not applied yet: %s", len(batch.entries), error)
-            return [outcomes.not_applied(each, error, repeats=self._repeats) for each in plans]
+            return [not_applied(each, error, repeats=self._repeats) for each in plans]
         # A command without records of its own may depend on those before it in the batch.
         return [
-            outcomes.outcome_of(
-                each, landed.first if isinstance(each, Planned) and each.stop else landed.base
-            )
+            outcome_of(each, landed.first if isinstance(each, Planned) and each.stop else landed.base)
             for each in plans
         ]
 
@@ -244,14 +291,14 @@ class BatchWriter:
         fenced = self._barrier is not None
         # The header of a record that clashes holds an answer that is no longer true.
         repeats = self._repeats and not isinstance(error, Unsettled)
-        return [outcomes.in_doubt(each, error, fenced=fenced, repeats=repeats) for each in plans]
+        return [in_doubt(each, error, fenced=fenced, repeats=repeats) for each in plans]
 
     def _not_appended(self, plans: Sequence[Plan], error: LogError) -> list[Outcome | Postponed]:
         """Return the outcomes of a batch of which nothing was appended, nor will be by a retry."""
-        outcome = refusal(outcomes.kind_of(error)(f"Error while writing to the log: {error}"))
+        outcome = refusal(kind_of(error)(f"Error while writing to the log: {error}"))
         _failures.error("a batch of %d commands failed: %s", len(plans), outcome.message)
         fenced = self._barrier is not None
-        return [outcomes.unproven(each, outcome, fenced=fenced) for each in plans]
+        return [unproven(each, outcome, fenced=fenced) for each in plans]
 
 
 @contextmanager
@@ -262,4 +309,4 @@ def _log_errors_refuse() -> Iterator[None]:
     except (Fenced, Unreachable):
         raise
     except LogError as error:
-        raise outcomes.kind_of(error)(str(error)) from error
+        raise kind_of(error)(str(error)) from error
