@@ -252,8 +252,8 @@ def main() -> int:
         folder = Path(stack.enter_context(temporary))
         root, python = stack.enter_context(checked_out(revision, folder / "tree"))
         changed = " with local changes" if _git("status", "--porcelain") else ""
-        print(f"before: {_git('log', '-1', '--format=%h %s', revision)}")
-        print(f"after: {_git('log', '-1', '--format=%h %s')}{changed}")
+        print(f"before: {_git('log', '-1', '--format=%h of %as', revision)}")
+        print(f"after: {_git('log', '-1', '--format=%h of %as')}{changed}")
         sides = []
         for name, each in (("before", (root, python)), ("after", (ROOT, sys.executable))):
             sides.append(Side(name, *each, folder / name, given))
