@@ -117,7 +117,7 @@ unit: tools prepared
 	@$(BIN)/python -m tests.clients.java_client
 	$(BIN)/python -m tests $(if $(GROUP),--group $(GROUP)) $(TESTS)
 
-# Long tests: whole Spark clusters, faults of which "make test" tries shorter versions, and the console over a cluster.
+# Long tests: whole Spark clusters, longer versions of the faults in "make test", and the console over a cluster.
 test-long: tools kerberos console $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m long $(TESTS)
 ifeq ($(strip $(TESTS)),)

@@ -30,7 +30,7 @@ list() {
     while IFS= read -r subject; do
         [ -n "$subject" ] || continue
         path=$url/subjects/$(uri "$subject")/versions
-        # A subject of which all versions are soft-deleted is "not found" without deleted=true.
+        # A subject whose versions are all soft-deleted is "not found" without deleted=true.
         live=$(curl -sS "$path" | jq -c 'if type == "array" then .
             elif .error_code | tostring | startswith("404") then [] else error(.message) end')
         versions=$(get "$path?deleted=true" | jq '.[]')

@@ -545,6 +545,7 @@ DIALECT_NAMES = re.compile(
     r"(^|_)(tell|tells|told|telling|teller|heed|heeds|heeded|manner|manners|rhythm|rhythms|sight|leap|leaps"
     r"|leaping|troubled)(_|$)"
 )
+DIALECT_WORDS = re.compile(r"\b(manners?|sight|leap(s|ing)?|troubled)\b", re.IGNORECASE)
 DIALECT_TEXTS = re.compile(
     r"\b(tell|tells|told|telling|heed(s|ed|ing)?|rhythms?|is well|whose data|consequences first"
     r"|deleted softly|softly deleted|bring(s|ing)? back|brought back|goes? on|stands? against|of which"
@@ -629,23 +630,29 @@ def test_docs_use_the_words_of_the_field(path: Path) -> None:
 
 
 LINE_MAX = 120
-# Of scripts only comments are looked at: in their templates of HTML, white space is content.
-SCRIPT_COMMENT = re.compile(r"\s*(//|/\*| \*)")
 
 
-def texts() -> list[Path]:
-    """Return the files whose lines people read. Ruff measures Python's; Go's templates cannot be wrapped."""
-    patterns = {
-        ".": ("Makefile", "*.toml", "*.yml", ".ci/run"),
-        "deploy": ("**/*.yaml", "**/Dockerfile*", "**/*.toml"),
-        "registry/ui/static": ("**/*.css", "**/*.html", "**/*.js"),
-    }
-    found = [ROOT.joinpath(folder).glob(pattern) for folder, each in patterns.items() for pattern in each]
+def texts(*patterns: str) -> list[Path]:
+    """Return the files of the repository that match, without those of other projects."""
+    others = {"node_modules", "templates", "conversations", ".venv", "site", "build", "dist"}
     return sorted(
         path
-        for path in {*pages()}.union(*found)
-        if not {"templates", "conversations"} & {*path.parts} and not path.name.startswith("vendor")
+        for pattern in patterns
+        for path in ROOT.glob(pattern)
+        if not others & {*path.relative_to(ROOT).parts} and not path.name.startswith("vendor")
     )
+
+
+# What people read besides the pages and Python. Go's templates cannot be wrapped.
+SCRIPTS = texts(
+    "registry/ui/static/**/*.js", "registry/ui/static/**/*.css", "registry/ui/static/**/*.html",
+    "registry/ui/bundle/*.mjs", "tests/console/*.mjs", "tests/clients/js/*.js",
+)  # fmt: skip
+OPERATION = texts(
+    "Makefile", "*.toml", "*.yml", ".ci/run", ".github/**/*.yml", "deploy/**/*.yaml", "deploy/**/*.yml",
+    "deploy/**/*.sh", "deploy/**/*.toml", "deploy/**/*.conf", "deploy/**/*.cfg", "deploy/**/*.service",
+    "deploy/**/Dockerfile*",
+)  # fmt: skip
 
 
 def lines_that_wrap(path: Path) -> Iterator[tuple[int, str]]:
@@ -656,13 +663,22 @@ def lines_that_wrap(path: Path) -> Iterator[tuple[int, str]]:
         in_block ^= path.suffix == ".md" and begins.startswith("```")
         if path.suffix == ".md" and (in_block or begins.startswith("|")):
             continue
-        if path.suffix == ".js" and not SCRIPT_COMMENT.match(line):
-            continue
         yield number, line
 
 
-@for_each(texts())
+@for_each([*SCRIPTS, *OPERATION])
+def test_scripts_and_files_of_operators_use_the_words_of_the_field(path: Path) -> None:
+    """Names, texts and comments alike: a name in camelCase is looked at word by word."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    words = {number: re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", line) for number, line in enumerate(lines, 1)}
+    rules = (STILTED, DIALECT_TEXTS, DIALECT_WORDS)
+    assert not {number: m[0] for number, line in words.items() for rule in rules if (m := rule.search(line))}
+
+
+@for_each([*pages(), *SCRIPTS, *OPERATION])
 def test_lines_fit_a_screen(path: Path) -> None:
+    if "conversations" in path.parts:
+        return
     long = [number for number, line in lines_that_wrap(path) if len(line) > LINE_MAX]
     assert not long, f"lines {long} have more than {LINE_MAX} columns"
 

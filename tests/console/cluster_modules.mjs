@@ -23,14 +23,14 @@ test("digests are compared at equal offsets only, and not those of silent nodes"
 
 test("rates come from two reports of one start of a node", () => {
   const history = new ClusterHistory();
-  const told = (now, more) => history.add(answer("a", node("a", more)), now);
-  told(0, { requests: 100, request_s: 1 });
+  const report = (now, more) => history.add(answer("a", node("a", more)), now);
+  report(0, { requests: 100, request_s: 1 });
   assert.equal(history.samples.size, 0);
-  told(2000, { requests: 300, request_s: 1.5 });
-  told(2100, { requests: 305, request_s: 1.5 }); // too soon to say anything
+  report(2000, { requests: 300, request_s: 1.5 });
+  report(2100, { requests: 305, request_s: 1.5 }); // too soon to say anything
   assert.deepEqual(history.samples.get("a"), [{ time: 2000, rate: 100, latencyMs: 2.5, lag: 0 }]);
-  told(4000, { requests: 3, request_s: 0.1, started_ms: 2 });
-  told(6000, { requests: 3, request_s: 0.1, started_ms: 2 });
+  report(4000, { requests: 3, request_s: 0.1, started_ms: 2 });
+  report(6000, { requests: 3, request_s: 0.1, started_ms: 2 });
   assert.deepEqual(history.samples.get("a").slice(1), [{ time: 6000, rate: 0, latencyMs: null, lag: 0 }]);
 });
 
@@ -42,17 +42,17 @@ test("samples and nodes are bounded", () => {
   assert.ok(history.with([], 2_000_000).length <= 51);
 });
 
-test("news tell of primaries with their epoch, and of nodes that go and come back", () => {
+test("news report primaries with their epoch, and of nodes that go and come back", () => {
   const history = new ClusterHistory();
-  const told = (now, cluster) => history.add(cluster, now).map(({ text }) => text);
+  const report = (now, cluster) => history.add(cluster, now).map(({ text }) => text);
   const primary = (url, epoch) => node(url, { role: "primary", epoch });
-  assert.deepEqual(told(0, answer("a", primary("a", 5), node("b"))), []);
-  assert.deepEqual(told(2000, answer("", node("b"))), ["There is no primary"]);
-  assert.deepEqual(told(4000, answer("b", node("b", { role: "following" }))), []); // not yet
-  assert.deepEqual(told(6000, answer("b", primary("b", 9))), ["b is the primary, epoch 9"]);
-  assert.deepEqual(told(8000, answer("b", primary("b", 9))), ["a does not answer"]);
-  assert.deepEqual(told(10_000, answer("b", node("a"), primary("b", 9))), ["a is back"]);
-  assert.deepEqual(told(12_000, answer("b", node("a"), primary("b", 9))), []);
+  assert.deepEqual(report(0, answer("a", primary("a", 5), node("b"))), []);
+  assert.deepEqual(report(2000, answer("", node("b"))), ["There is no primary"]);
+  assert.deepEqual(report(4000, answer("b", node("b", { role: "following" }))), []); // not yet
+  assert.deepEqual(report(6000, answer("b", primary("b", 9))), ["b is the primary, epoch 9"]);
+  assert.deepEqual(report(8000, answer("b", primary("b", 9))), ["a does not answer"]);
+  assert.deepEqual(report(10_000, answer("b", node("a"), primary("b", 9))), ["a is back"]);
+  assert.deepEqual(report(12_000, answer("b", node("a"), primary("b", 9))), []);
 });
 
 test("a stream is read wherever it is cut", () => {
@@ -65,7 +65,7 @@ test("a stream is read wherever it is cut", () => {
   }
 });
 
-test("events are told in words and filtered as the server does", () => {
+test("events are described in words and filtered as the server does", () => {
   const event = { kind: "version_registered", offset: 5, subject: "orders", version: 2, id: 7, type: "AVRO" };
   assert.equal(described(event), "version 2, id 7, AVRO");
   assert.equal(described({ kind: "epoch_started", offset: 5 }), "epoch 5");

@@ -10,7 +10,8 @@ import { pretty, prettySlowly } from "../../registry/ui/static/schema/pretty.js"
 import { contextOf, labelOf, scopeOf } from "../../registry/ui/static/schema/scopes.js";
 import { langJson } from "../../registry/ui/static/vendor-editor.js";
 
-globalThis.document = { getElementById: () => ({ textContent: '[{"name": "WORDS", "title": "Words", "language": ""}, {"name": "AVRO", "title": "Avro"}]' }) };
+const FORMATS = '[{"name": "WORDS", "title": "Words", "language": ""}, {"name": "AVRO", "title": "Avro"}]';
+globalThis.document = { getElementById: () => ({ textContent: FORMATS }) };
 const { formatOf, formats } = await import("../../registry/ui/static/formats.js");
 
 const treeOf = (text) => langJson.jsonLanguage.parser.parse(text);
@@ -32,7 +33,8 @@ test("both directions of one change are united, harmful changes first", () => {
     change("BACKWARD", { compatible: false, fix: "give a default" }),
     change("FORWARD", { path: "/fields", type: "FIELD_REMOVED" }),
   ]);
-  assert.deepEqual(found.map(({ kind, compatible, findings }) => [kind, compatible, findings.length]), [["added", false, 2], ["added", true, 1]]);
+  assert.deepEqual(found.map(({ kind, compatible, findings }) => [kind, compatible, findings.length]),
+    [["added", false, 2], ["added", true, 1]]);
 });
 
 test("changes against different versions, and of fields of one text in different records, stay apart", () => {
@@ -41,9 +43,10 @@ test("changes against different versions, and of fields of one text in different
   assert.equal(united([change("BACKWARD"), change("BACKWARD")])[0].findings.length, 1);
 });
 
-test("parts without text are told apart by path", () => {
+test("parts without text are distinguished by path", () => {
   const bare = { old: null, new: null };
-  assert.deepEqual(united([change("", { ...bare, path: "/a" }), change("", { ...bare, path: "/b" })]).map(({ kind }) => kind), ["changed", "changed"]);
+  assert.deepEqual(united([change("", { ...bare, path: "/a" }), change("", { ...bare, path: "/b" })])
+    .map(({ kind }) => kind), ["changed", "changed"]);
 });
 
 test("JSON is laid out without changing a token", () => {
@@ -109,7 +112,8 @@ test("elements and undefined names are found", () => {
 });
 
 test("reasons are cut out of messages, with the place that they name", () => {
-  const long = 'Invalid schema of type AVRO, details: Invalid schema {schema="details: "} with refs [] of type AVRO, details: Undefined schema: x';
+  const long = 'Invalid schema of type AVRO, details: Invalid schema {schema="details: "} with refs [] of type AVRO, '
+    + "details: Undefined schema: x";
   assert.equal(reasonOf(long), "Undefined schema: x");
   assert.equal(reasonOf("Empty schema"), "Empty schema");
   assert.deepEqual(placeIn("Syntax error in :4:8: expected a word"), { line: 4, column: 8 });
@@ -119,11 +123,13 @@ test("reasons are cut out of messages, with the place that they name", () => {
 
 test("marks stay within the text, also of a text without a syntax tree", () => {
   const text = '{\n  "fields": []\n}';
-  const changes = united([change("BACKWARD", { compatible: false, path: "/fields", new: null, old: "gone", fix: "keep it" })]);
+  const changes =
+    united([change("BACKWARD", { compatible: false, path: "/fields", new: null, old: "gone", fix: "keep it" })]);
   const [mark] = marksOf({ lint: { valid: true, findings: [] }, changes }, text, treeOf(text), true);
   assert.deepEqual([cut(text, mark), mark.severity, mark.message], ["[]", "error", "keep it"]);
   assert.equal(marksOf({ changes }, text, null, true)[0].to, 1);
-  const [invalid] = marksOf({ lint: { valid: false, message: "x at line 9, column 9" }, changes: [] }, text, null, true);
+  const [invalid] =
+    marksOf({ lint: { valid: false, message: "x at line 9, column 9" }, changes: [] }, text, null, true);
   assert.deepEqual([invalid.from, invalid.to], [0, 1]);
 });
 
@@ -136,5 +142,6 @@ test("a change that only an old reader names is found by its text", () => {
 test("contexts and scopes have names", () => {
   assert.deepEqual([":.x:s", "s", ":.x:", "a:b"].map(contextOf), [".x", ".", ".x", "."]);
   assert.equal(scopeOf("."), ":.:");
-  assert.deepEqual(["", ":.__GLOBAL:", ":.x:", ":.x:s"].map(labelOf), ["the top level", "all contexts", "the context .x", "this subject"]);
+  assert.deepEqual(["", ":.__GLOBAL:", ":.x:", ":.x:s"].map(labelOf),
+    ["the top level", "all contexts", "the context .x", "this subject"]);
 });

@@ -167,7 +167,8 @@ async function refusalOf(answer) {
     const { error_code: code, message } = await answer.json();
     return new ApiError("refused", String(message), { status: answer.status, code, retryAfter });
   } catch {
-    return new ApiError("foreign", `HTTP ${answer.status}, not from the registry`, { status: answer.status, retryAfter });
+    return new ApiError("foreign", `HTTP ${answer.status}, not from the registry`,
+      { status: answer.status, retryAfter });
   }
 }
 

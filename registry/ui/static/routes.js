@@ -5,18 +5,26 @@
 // has a place there; key: the letter that opens it after "g". styles: a style sheet that only this view needs.
 
 export const ROUTES = [
-  { path: "/subjects", view: () => import("./subjects/view.js"), styles: "subjects/subjects.css", title: "Subjects", nav: "Subjects", key: "s" },
-  { path: "/try", view: () => import("./editor/view.js"), title: "Try a schema", nav: "Try", key: "t", styles: "schema/schema.css" },
-  { path: "/config", view: () => import("./schema/config-view.js"), title: "Config and mode", nav: "Config", key: "c", styles: "schema/schema.css" },
-  { path: "/lookup", view: () => import("./lookup/view.js"), styles: "lookup/lookup.css", title: "Look up an id", nav: "Lookup", key: "l" },
-  { path: "/subjects/:subject", view: () => import("./schema/view.js"), title: ({ subject }) => subject, styles: "schema/schema.css" },
+  { path: "/subjects", view: () => import("./subjects/view.js"), styles: "subjects/subjects.css", title: "Subjects",
+    nav: "Subjects", key: "s" },
+  { path: "/try", view: () => import("./editor/view.js"), title: "Try a schema", nav: "Try", key: "t",
+    styles: "schema/schema.css" },
+  { path: "/config", view: () => import("./schema/config-view.js"), title: "Config and mode", nav: "Config", key: "c",
+    styles: "schema/schema.css" },
+  { path: "/lookup", view: () => import("./lookup/view.js"), styles: "lookup/lookup.css", title: "Look up an id",
+    nav: "Lookup", key: "l" },
+  { path: "/subjects/:subject", view: () => import("./schema/view.js"), title: ({ subject }) => subject,
+    styles: "schema/schema.css" },
   {
     path: "/subjects/:subject/versions/:version", view: () => import("./schema/view.js"), styles: "schema/schema.css",
     title: ({ subject, version }) => `${subject} version ${version}`,
   },
-  { path: "/activity", view: () => import("./activity/view.js"), title: "Activity", nav: "Activity", key: "a", styles: "cluster/cluster.css" },
-  { path: "/cluster", view: () => import("./cluster/view.js"), title: "Cluster", nav: "Cluster", key: "n", styles: "cluster/cluster.css" },
-  { path: "/cluster/:tab", view: () => import("./cluster/view.js"), title: ({ tab }) => `Cluster: ${tab}`, styles: "cluster/cluster.css" },
+  { path: "/activity", view: () => import("./activity/view.js"), title: "Activity", nav: "Activity", key: "a",
+    styles: "cluster/cluster.css" },
+  { path: "/cluster", view: () => import("./cluster/view.js"), title: "Cluster", nav: "Cluster", key: "n",
+    styles: "cluster/cluster.css" },
+  { path: "/cluster/:tab", view: () => import("./cluster/view.js"), title: ({ tab }) => `Cluster: ${tab}`,
+    styles: "cluster/cluster.css" },
 ];
 
 export const START = "/subjects";

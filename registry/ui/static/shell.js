@@ -24,19 +24,22 @@ export function Shell() {
     document.title = route ? `${titleOf(route, params)} · Registrar` : "Registrar";
   }, [route, params]);
   return html`
-    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to content</a>
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to
+      content</a>
     <header class="shell">
       <a class="brand" href="#/subjects">Registrar</a>
       <nav aria-label="Pages">
         ${NAVIGATION.map((each) => html`
-          <a key=${each.path} href=${`#${each.path}`} aria-current=${path.startsWith(each.path) ? "page" : null}>${each.nav}</a>
+          <a key=${each.path} href=${`#${each.path}`} aria-current=${path.startsWith(each.path) ? "page" : null}>
+            ${each.nav}</a>
         `)}
       </nav>
       <span class="spread"></span>
       <${Live} />
       <${User} />
       <${ThemeSwitch} />
-      <button class="plain" title="Keyboard help (?)" aria-label="Keyboard help" onClick=${() => setHelp(true)}>?</button>
+      <button class="plain" title="Keyboard help (?)" aria-label="Keyboard help"
+        onClick=${() => setHelp(true)}>?</button>
     </header>
     <main id="main" tabindex="-1" ref=${main}>
       ${route
@@ -71,11 +74,13 @@ function View({ route, params, query }) {
     <//>`;
   }
   if (loaded.failed) {
-    return html`<${Notice} kind="error" title="The page could not be loaded" action="Reload" onAction=${() => location.reload()}>
+    return html`<${Notice} kind="error" title="The page could not be loaded" action="Reload"
+      onAction=${() => location.reload()}>
       <p>The registry is unreachable, or was upgraded. </p>
     <//>`;
   }
-  return loaded.component ? html`<${loaded.component} params=${params} query=${query} />` : html`<p class="quiet" role="status">Loading…</p>`;
+  return loaded.component
+    ? html`<${loaded.component} params=${params} query=${query} />` : html`<p class="quiet" role="status">Loading…</p>`;
 }
 
 const linked = new Map();
@@ -85,7 +90,8 @@ export function styles(path) {
   if (!linked.has(path)) {
     linked.set(path, new Promise((resolve, reject) => {
       const link = document.createElement("link");
-      Object.assign(link, { rel: "stylesheet", href: new URL(path, import.meta.url).href, onload: resolve, onerror: reject });
+      Object.assign(link,
+        { rel: "stylesheet", href: new URL(path, import.meta.url).href, onload: resolve, onerror: reject });
       document.head.append(link);
     }));
   }

@@ -32,7 +32,7 @@ module.exports = async function serve(calls) {
   }
 };
 
-// Returns the client's configuration, the second argument. Its `tls` names files, of which an agent is made.
+// Returns the client's configuration, the second argument. Its `tls` names the files for an agent.
 module.exports.config = function config() {
   const { tls, ...config } = JSON.parse(process.argv[3]);
   if (!tls) return { config };

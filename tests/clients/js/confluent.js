@@ -27,7 +27,8 @@ serve({
   // A client without caches, as another process would have.
   forget: async () => { client = new SchemaRegistryClient(config); },
   serialize: (topic, message, conf) => new AvroSerializer(client, SerdeType.VALUE, conf).serialize(topic, message),
-  deserialize: (topic, bytes, conf) => new AvroDeserializer(client, SerdeType.VALUE, conf ?? {}).deserialize(topic, bytes),
+  deserialize: (topic, bytes, conf) => new AvroDeserializer(client, SerdeType.VALUE, conf ?? {})
+    .deserialize(topic, bytes),
   serializeJson: (topic, message, conf) => new JsonSerializer(client, SerdeType.VALUE, conf).serialize(topic, message),
   // `files` is a FileDescriptorSet; a message is given as JSON, and read as bytes.
   serializeProtobuf: (topic, files, type, message, conf) => {

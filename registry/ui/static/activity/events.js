@@ -22,8 +22,9 @@ export const KINDS = {
   quarantined: "quarantined",
 };
 
-/** The details of an event that its kind and subject do not tell. */
-export function described({ kind, offset, version, id, type, level, mode, reason, resourceName, resourceType, associationType }) {
+/** The details of an event besides its kind and subject. */
+export function described(
+  { kind, offset, version, id, type, level, mode, reason, resourceName, resourceType, associationType }) {
   const parts = [
     version !== undefined && `version ${version}`, id !== undefined && `id ${id}`, type, level, mode,
     resourceName !== undefined && `${associationType ?? "associated"}: ${resourceType ?? "resource"} ${resourceName}`,

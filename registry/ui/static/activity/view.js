@@ -36,7 +36,8 @@ export default function Activity({ query }) {
   return html`
     <h1>Activity</h1>
     <form class="actions" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label>Subjects with the prefix <input type="search" value=${text} onInput=${(event) => type(event.currentTarget.value)} /></label>
+      <label>Subjects with the prefix <input type="search" value=${text}
+        onInput=${(event) => type(event.currentTarget.value)} /></label>
       <label>Event <select aria-label="Event" value=${kind} onChange=${(event) => choose(event.currentTarget.value)}>
         <option value="">all</option>
         ${Object.entries(KINDS).map(([each, name]) => html`<option key=${each} value=${each}>${name}</option>`)}
@@ -48,9 +49,14 @@ export default function Activity({ query }) {
 const COLUMNS = [
   { id: "offset", title: "Offset", numeric: true, cell: (each) => each.offset },
   { id: "time", title: "Time", cell: (each) => moment(each.time) },
-  { id: "kind", title: "Event", cell: (each) => html`<${Badge} tone=${each.kind === "quarantined" ? "bad" : each.kind.endsWith("deleted") ? "warn" : "plain"}>${KINDS[each.kind] ?? each.kind}<//>` },
+  { id: "kind", title: "Event",
+    cell: (each) =>
+      html`<${Badge} tone=${each.kind === "quarantined" ? "bad" : each.kind.endsWith("deleted") ? "warn" : "plain"}>
+        ${KINDS[each.kind] ?? each.kind}<//>` },
   { id: "subject", title: "Subject", cell: (each) => (each.subject === undefined
-    ? html`<span class="quiet">${each.context === undefined ? "the cluster" : each.context === "." ? "the top level" : `context ${each.context}`}</span>`
+    ? html`<span class="quiet">
+      ${each.context === undefined ? "the cluster" : each.context === "." ? "the top level" : `context ${each.context}`}
+      </span>`
     : html`<a href=${href`/subjects/${each.subject}`}><${Name} text=${each.subject} /></a>`) },
   { id: "more", title: "Details", cell: (each) => html`<span class="text">${described(each)}</span>` },
 ];
@@ -95,15 +101,22 @@ function Listed({ filter }) {
     };
   }, []);
   if (error?.status === 404) {
-    return html`<${Notice} kind="empty" title="There is no change feed"><p>This registry is older than the console.</p><//>`;
+    return html`<${Notice} kind="empty" title="There is no change feed">
+      <p>This registry is older than the console.</p><//>`;
   }
   return html`
     ${error && html`<${Failure} error=${error} onRetry=${start} />`}
     ${rows === null && !error && html`<p class="quiet" role="status">Loading…</p>`}
-    ${rows?.length === 0 && html`<${Notice} kind="empty" title=${begin === null ? "No events yet" : "No recent events"} />`}
-    ${rows?.length > 0 && html`<${Table} caption="Events, newest first" columns=${[...COLUMNS, ...principals(rows)]} rows=${rows} rowKey=${(each) => each.offset} />`}
-    ${begin !== null && rows?.length < KEPT_MAX && html`<p class="actions"><button disabled=${busy} onClick=${() => load(begin, true)}>Show older</button></p>`}
-    <p class="quiet" role="status">${connection === "live" ? "New events appear here as they happen." : "New events appear when the connection is back."}</p>`;
+    ${rows?.length === 0 &&
+      html`<${Notice} kind="empty" title=${begin === null ? "No events yet" : "No recent events"} />`}
+    ${rows?.length > 0 &&
+      html`<${Table} caption="Events, newest first" columns=${[...COLUMNS, ...principals(rows)]} rows=${rows}
+        rowKey=${(each) => each.offset} />`}
+    ${begin !== null && rows?.length < KEPT_MAX &&
+      html`<p class="actions"><button disabled=${busy} onClick=${() => load(begin, true)}>Show older</button></p>`}
+    <p class="quiet" role="status">
+      ${connection === "live"
+        ? "New events appear here as they happen." : "New events appear when the connection is back."}</p>`;
 }
 
 /** Both lists, the newest first, each offset once, bounded. */

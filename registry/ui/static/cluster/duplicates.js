@@ -19,13 +19,15 @@ export function Duplicates() {
     if (!searching) begin(wanted);
   };
   return html`
-    <p>Subjects may hold the same schema under several ids, for example written in another order. To find them, the server compares all
+    <p>Subjects may hold the same schema under several ids, for example written in another order. To find them, the
+      server compares all
       schemas with one another. That takes a while and changes nothing.</p>
     <form class="actions" role="search" onSubmit=${submit}>
       <label>Subjects with the prefix <input type="search" value=${wanted.prefix} placeholder="all" spellcheck=${false}
         onInput=${(event) => setWanted({ ...wanted, prefix: event.currentTarget.value })} /></label>
       <label class="choice"><input type="checkbox" checked=${wanted.deleted}
-        onChange=${(event) => setWanted({ ...wanted, deleted: event.currentTarget.checked })} /> Also deleted versions</label>
+        onChange=${(event) => setWanted({ ...wanted, deleted: event.currentTarget.checked })} /> Also deleted
+          versions</label>
       <${GuardedButton} needs="admin" class="primary" type="submit" disabled=${searching}>Find duplicates<//>
       ${searching && html`<button type="button" onClick=${cancel}>Cancel</button>`}
     </form>
@@ -47,13 +49,15 @@ function useSearch() {
     const groups = [];
     try {
       change({ phase: "searching", progress: null });
-      for await (const { progress, group, found, error } of lines("/admin/duplicates", { query, signal: stopped.signal })) {
+      for await (
+        const { progress, group, found, error } of lines("/admin/duplicates", { query, signal: stopped.signal })) {
         if (progress) change({ phase: "searching", progress });
         if (group) groups.push(group);
         if (found) change({ phase: "done", groups, found });
         if (error) change({ phase: "failed", message: error.message });
       }
-      change((before) => (before.phase === "searching" ? { phase: "failed", message: "The answer ended early; try again." } : before));
+      change((before) =>
+        (before.phase === "searching" ? { phase: "failed", message: "The answer ended early; try again." } : before));
     } catch (error) {
       change({ phase: "refused", error });
     }
@@ -75,7 +79,8 @@ function Outcome({ state: { phase, progress, groups, found, message, error }, on
       return html`<${Notice} kind="error" title="The search did not finish"><p>${message}</p><//>`;
     case "refused":
       return error.status === 429
-        ? html`<${Notice} kind="warning" title="Another search is already running" action="Try again" onAction=${onRetry}><p>${error.message}.</p><//>`
+        ? html`<${Notice} kind="warning" title="Another search is already running" action="Try again"
+          onAction=${onRetry}><p>${error.message}.</p><//>`
         : html`<${Failure} error=${error} onRetry=${onRetry} />`;
     case "done":
       return found.groups === 0
@@ -98,14 +103,16 @@ function Found({ groups, found }) {
   const all = found.groups === 1 ? "1 group" : `${count(found.groups)} groups`;
   return html`
     <p role="status">Found ${all} of equal schemas${found.listed < found.groups
-      ? `; the first ${count(found.listed)} are listed. Narrow the search or use the command line to see the others.` : "."}</p>
+      ? `; the first ${count(found.listed)} are listed. Narrow the search or use the command line to see the others.`
+        : "."}</p>
     <${Groups} groups=${groups} />`;
 }
 
 function Command() {
   const command = `registrar duplicates ${REGISTRY}`;
   return html`
-    <p class="quiet">The command line lists all of them and also searches snapshots. Ids that stand for two different schemas are listed under
+    <p class="quiet">The command line lists all of them and also searches snapshots. Ids that stand for two different
+      schemas are listed under
       Quarantine.</p>
     <p class="command"><code>${command}</code> <${CopyButton} text=${command} label="Copy the command" /></p>`;
 }

@@ -13,6 +13,9 @@ export function Figures({ samples, nodes }) {
     <section class="figures" aria-label="Metrics of the last minutes">
       ${FIGURES.map(({ title, of, digits }) => html`
         <${LineChart} key=${title} title=${title} digits=${digits}
-          series=${nodes.map((node) => ({ name: node.url, points: (samples.get(node.url) ?? []).map((sample) => [sample.time, of(sample)]) }))} />`)}
+          series=${nodes.map((node) => ({
+            name: node.url,
+            points: (samples.get(node.url) ?? []).map((sample) => [sample.time, of(sample)]),
+          }))} />`)}
     </section>`;
 }

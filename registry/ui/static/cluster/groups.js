@@ -19,12 +19,15 @@ const COLUMNS = [
 /** groups: as GET /admin/duplicates answers them. */
 export function Groups({ groups }) {
   const rows = groups.flatMap((group, index) =>
-    group.contents.map((content, at) => ({ number: index + 1, group, content, last: at === group.contents.length - 1 })));
-  return html`<${Table} caption="Groups of equal schemas" columns=${COLUMNS} rows=${rows} rowKey=${({ number, content }) => `${number} ${content.guid}`} />`;
+    group.contents
+      .map((content, at) => ({ number: index + 1, group, content, last: at === group.contents.length - 1 })));
+  return html`<${Table} caption="Groups of equal schemas" columns=${COLUMNS} rows=${rows}
+    rowKey=${({ number, content }) => `${number} ${content.guid}`} />`;
 }
 
 function Ids({ versions }) {
-  const targets = new Map(versions.map(({ subject, id }) => [href(to("/lookup", { id, context: contextOf(subject) })), id]));
+  const targets =
+    new Map(versions.map(({ subject, id }) => [href(to("/lookup", { id, context: contextOf(subject) })), id]));
   return [...targets].map(([target, id], index) => html`${index > 0 && ", "}<a key=${target} href=${target}>${id}</a>`);
 }
 
@@ -34,7 +37,8 @@ function Versions({ content }) {
     <ul class="versions">
       ${content.versions.map(({ subject, version }) => html`
         <li key=${`${subject} ${version}`}>
-          <a href=${href`/subjects/${subject}/versions/${version}`}><${Name} text=${subject} /> version ${version}</a></li>`)}
+          <a href=${href`/subjects/${subject}/versions/${version}`}>
+            <${Name} text=${subject} /> version ${version}</a></li>`)}
       ${more > 0 && html`<li class="quiet">and ${count(more)} more</li>`}
     </ul>`;
 }

@@ -57,7 +57,8 @@ export class ClusterHistory {
       if (now - at > KEPT_MS || this.#known.size > NODES_MAX) this.#known.delete(url);
     }
     return [...this.#known.values()]
-      .map(({ node, at }) => ({ ...node, age_s: node.age_s + (now - at) / 1000, rate: this.samples.get(node.url)?.at(-1)?.rate ?? null }))
+      .map(({ node, at }) =>
+        ({ ...node, age_s: node.age_s + (now - at) / 1000, rate: this.samples.get(node.url)?.at(-1)?.rate ?? null }))
       .sort((a, b) => (a.url < b.url ? -1 : 1));
   }
 
@@ -83,7 +84,7 @@ export class ClusterHistory {
   #newsOfPrimary({ primary, nodes }, now) {
     const epoch = nodes.find((node) => node.url === primary && node.role === "primary")?.epoch ?? -1;
     const before = this.#primary;
-    if (primary && epoch < 0 && before?.primary !== primary) return []; // the next report tells the epoch
+    if (primary && epoch < 0 && before?.primary !== primary) return []; // the next report has the epoch
     this.#primary = { primary, epoch: primary ? epoch : before?.epoch };
     if (before === null || (before.primary === primary && (before.epoch === epoch || !primary))) return [];
     const text = primary ? `${primary} is the primary, epoch ${epoch}` : "There is no primary";
@@ -91,14 +92,14 @@ export class ClusterHistory {
   }
 
   #newsOfNodes(nodes, now) {
-    const told = [];
+    const news = [];
     for (const node of nodes) {
       const silent = isSilent(node);
       if (silent === this.#silent.has(node.url)) continue;
       if (silent) this.#silent.add(node.url);
       else this.#silent.delete(node.url);
-      told.push({ key: (this.#keys += 1), time: now, text: `${node.url} ${silent ? "does not answer" : "is back"}` });
+      news.push({ key: (this.#keys += 1), time: now, text: `${node.url} ${silent ? "does not answer" : "is back"}` });
     }
-    return told;
+    return news;
   }
 }

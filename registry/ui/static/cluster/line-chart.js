@@ -1,4 +1,4 @@
-// A small line chart: a line for each series over the last minutes. Its numbers stand beside it as text.
+// A small line chart: a line for each series over the last minutes. Its numbers are also shown as text.
 import { html, useId } from "../vendor.js";
 
 const [WIDTH, HEIGHT, TOP] = [320, 96, 6];
@@ -23,16 +23,19 @@ export function LineChart({ title, series, digits }) {
         ${times.length > 0 && series.map(({ name, points }, index) => html`
           <polyline key=${name} class=${`line line-${index % COLORS}`} points=${pointsOf(points, x, y)} />`)}
       </svg>
-      <p class="range quiet">0 to ${most}${times.length > 1 ? `, over ${Math.max(1, Math.round((end - begin) / 60_000))} min` : ""}</p>
+      <p class="range quiet">0 to ${most}${times.length > 1
+        ? `, over ${Math.max(1, Math.round((end - begin) / 60_000))} min` : ""}</p>
       <ul class="legend">
         ${series.map(({ name, points }, index) => html`
-          <li key=${name}><span class=${`swatch line-${index % COLORS}`} aria-hidden="true"></span><span class="name">${name}</span> <strong>${shown(points.at(-1)?.[1], digits)}</strong></li>`)}
+          <li key=${name}><span class=${`swatch line-${index % COLORS}`} aria-hidden="true"></span><span class="name">
+            ${name}</span> <strong>${shown(points.at(-1)?.[1], digits)}</strong></li>`)}
       </ul>
     </figure>`;
 }
 
 function pointsOf(points, x, y) {
-  return points.filter(([, value]) => value !== null).map(([time, value]) => `${x(time).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
+  return points.filter(([, value]) => value !== null)
+    .map(([time, value]) => `${x(time).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
 }
 
 /** The least of 1, 2, 5, 10, … that is not below a value. */

@@ -17,10 +17,11 @@ export function Nodes() {
   const [news, setNews] = useState([]);
   useEffect(() => {
     if (data === null) return;
-    const told = history.current.add(data, at);
-    if (told.length) setNews((before) => [...told, ...before].slice(0, 20));
+    const added = history.current.add(data, at);
+    if (added.length) setNews((before) => [...added, ...before].slice(0, 20));
   }, [data]);
-  if (data === null) return error ? html`<${Failure} error=${error} onRetry=${again} />` : html`<p class="quiet" role="status">Loading…</p>`;
+  if (data === null) return error
+    ? html`<${Failure} error=${error} onRetry=${again} />` : html`<p class="quiet" role="status">Loading…</p>`;
   const nodes = history.current.with(data.nodes, at);
   return html`
     ${error && html`<${Notice} kind="warning" title="The registry does not respond">
@@ -30,7 +31,8 @@ export function Nodes() {
     <${Figures} samples=${history.current.samples} nodes=${nodes} />
     <section><h2>History of primaries</h2><${Primacies} primacies=${data.primacies} /></section>
     <section><h2>Since this page was opened</h2>
-      <ol class="news" aria-live="polite" aria-label="News">${news.map((each) => html`<li key=${each.key}><time>${moment(each.time)}</time> ${each.text}</li>`)}</ol>
+      <ol class="news" aria-live="polite" aria-label="News">
+        ${news.map((each) => html`<li key=${each.key}><time>${moment(each.time)}</time> ${each.text}</li>`)}</ol>
       ${news.length === 0 && html`<p class="quiet">Nothing has happened.</p>`}
     </section>`;
 }
@@ -39,26 +41,36 @@ function Primary({ cluster }) {
   const primary = cluster.nodes.find((node) => node.role === "primary" && node.url === cluster.primary);
   if (!cluster.primary) {
     return html`<${Notice} kind="warning" title="There is no primary">
-      <p>Writes wait until one is elected; reads continue.</p>${cluster.problem && html`<p>${cluster.problem}</p>`}<//>`;
+      <p>Writes wait until one is elected; reads continue.</p>
+        ${cluster.problem && html`<p>${cluster.problem}</p>`}<//>`;
   }
-  return html`<p class="primary-line" role="status">The primary is <strong class="name">${cluster.primary}</strong>${primary && primary.epoch >= 0 ? `, epoch ${count(primary.epoch)}` : ""}.</p>`;
+  return html`<p class="primary-line" role="status">The primary is <strong class="name">${cluster.primary}</strong>
+    ${primary && primary.epoch >= 0 ? `, epoch ${count(primary.epoch)}` : ""}.</p>`;
 }
 
 function NodeTable({ nodes }) {
   const digests = digestsOf(nodes);
   const lag = lagOf(nodes);
   const columns = [
-    { id: "node", title: "Node", cell: (node) => html`<span class="name">${node.url}</span> <span class="quiet mono">${node.node.slice(0, 8)}</span>` },
+    { id: "node", title: "Node",
+      cell: (node) =>
+        html`<span class="name">${node.url}</span> <span class="quiet mono">${node.node.slice(0, 8)}</span>` },
     { id: "role", title: "Role", cell: (node) => html`<${Role} node=${node} />` },
     { id: "applied", title: "Applied", numeric: true, cell: (node) => count(node.applied) },
     { id: "lag", title: "Lag", numeric: true, cell: (node) => count(lag(node)) },
     { id: "digest", title: "Digest", cell: (node) => html`<${Digest} node=${node} verdict=${digests(node)} />` },
-    { id: "age", title: "Heard", numeric: true, cell: (node) => (node.age_s ? `${Math.round(node.age_s)} s ago` : "now") },
-    { id: "requests", title: "Requests/s", numeric: true, wide: true, cell: (node) => (node.rate === null ? "–" : node.rate.toFixed(1)) },
-    { id: "store", title: "Store", numeric: true, wide: true, cell: (node) => html`<span title=${`${count(node.store_rows)} rows, of at most ${bytes(node.store_map_bytes)}`}>${bytes(node.store_bytes)}</span>` },
+    { id: "age", title: "Heard", numeric: true,
+      cell: (node) => (node.age_s ? `${Math.round(node.age_s)} s ago` : "now") },
+    { id: "requests", title: "Requests/s", numeric: true, wide: true,
+      cell: (node) => (node.rate === null ? "–" : node.rate.toFixed(1)) },
+    { id: "store", title: "Store", numeric: true, wide: true,
+      cell: (node) =>
+        html`<span title=${`${count(node.store_rows)} rows, of at most ${bytes(node.store_map_bytes)}`}>
+          ${bytes(node.store_bytes)}</span>` },
     { id: "quarantined", title: "Quarantine", numeric: true, wide: true, cell: (node) => count(node.quarantined) },
     { id: "version", title: "Version", wide: true, cell: (node) => node.version },
-    { id: "started", title: "Running for", numeric: true, wide: true, cell: (node) => (node.started_ms ? ago(node.started_ms) : "–") },
+    { id: "started", title: "Running for", numeric: true, wide: true,
+      cell: (node) => (node.started_ms ? ago(node.started_ms) : "–") },
   ];
   return html`<${Table} caption="Nodes" columns=${columns} rows=${nodes} rowKey=${(node) => node.url} />`;
 }
@@ -69,7 +81,8 @@ function Role({ node }) {
     <${Badge} tone=${node.role === "primary" ? "accent" : node.role === "secondary" ? "plain" : "warn"}>${node.role}<//>
     ${!node.ready && html`<${Unready} word="not ready" reasons=${node.reasons} />`}
     ${node.invalid_files.length > 0 && html`<${Unready} word="would not restart" reasons=${node.invalid_files} />`}
-    ${node.ready && !node.ready_for_writes && html`<${Unready} word="not ready for writes" reasons=${node.reasons_for_writes} />`}`;
+    ${node.ready && !node.ready_for_writes &&
+      html`<${Unready} word="not ready for writes" reasons=${node.reasons_for_writes} />`}`;
 }
 
 function Unready({ word, reasons }) {
@@ -80,7 +93,8 @@ const VERDICTS = { equal: ["good", "equal"], different: ["bad", "different"], un
 
 function Digest({ node, verdict }) {
   const [tone, text] = VERDICTS[verdict] ?? [];
-  return html`<code title=${node.digest}>${node.digest.slice(0, 8) || "–"}</code>${text && html` <${Badge} tone=${tone}>${text}<//>`}`;
+  return html`<code title=${node.digest}>${node.digest.slice(0, 8) || "–"}</code>
+    ${text && html` <${Badge} tone=${tone}>${text}<//>`}`;
 }
 
 function Primacies({ primacies }) {
@@ -90,5 +104,6 @@ function Primacies({ primacies }) {
     { id: "node", title: "Node", cell: (each) => html`<span class="name">${each.url}</span>` },
     { id: "epoch", title: "Epoch", numeric: true, cell: (each) => (each.epoch < 0 ? "–" : count(each.epoch)) },
   ];
-  return html`<${Table} caption="Primaries, newest first" columns=${columns} rows=${[...primacies].reverse()} rowKey=${(each) => `${each.time}-${each.url}-${each.epoch}`} />`;
+  return html`<${Table} caption="Primaries, newest first" columns=${columns} rows=${[...primacies].reverse()}
+    rowKey=${(each) => `${each.time}-${each.url}-${each.epoch}`} />`;
 }

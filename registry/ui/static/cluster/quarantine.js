@@ -17,8 +17,10 @@ const COLUMNS = [
 export function Quarantine() {
   const [clashes, setClashes] = useState(false);
   return html`
-    <p>These records could not be interpreted and were skipped; all others were applied. The next valid record with the same key clears the entry.</p>
-    <label class="choice"><input type="checkbox" checked=${clashes} onChange=${(event) => setClashes(event.currentTarget.checked)} />
+    <p>These records could not be interpreted and were skipped; all others were applied. The next valid record with the
+      same key clears the entry.</p>
+    <label class="choice">
+      <input type="checkbox" checked=${clashes} onChange=${(event) => setClashes(event.currentTarget.checked)} />
       Also ids that stand for two schemas (examines all versions)</label>
     <${Listed} key=${clashes} clashes=${clashes} />`;
 }
@@ -46,9 +48,12 @@ function Listed({ clashes }) {
   const { rows, more, error, busy } = state;
   if (error) return html`<${Failure} error=${error} onRetry=${again} />`;
   if (rows.length === 0) {
-    return busy ? html`<p class="quiet" role="status">Loading…</p>` : html`<${Notice} kind="empty" title="No quarantined records" />`;
+    return busy
+      ? html`<p class="quiet" role="status">Loading…</p>`
+      : html`<${Notice} kind="empty" title="No quarantined records" />`;
   }
   return html`
-    <${Table} caption="Quarantined records" columns=${COLUMNS} rows=${rows} rowKey=${(each) => `${each.offset} ${each.reason}`} />
+    <${Table} caption="Quarantined records" columns=${COLUMNS} rows=${rows}
+      rowKey=${(each) => `${each.offset} ${each.reason}`} />
     ${more && html`<button disabled=${busy} onClick=${() => load(more, rows)}>Show more</button>`}`;
 }

@@ -30,14 +30,17 @@ export function Snapshots() {
   };
   return html`
     <p class="actions">
-      <${GuardedButton} needs="admin" class="primary" onClick=${() => attempt(() => send("POST", WHERE))}>Build a snapshot<//>
+      <${GuardedButton} needs="admin" class="primary" onClick=${() => attempt(() => send("POST", WHERE))}>Build a
+        snapshot<//>
       <span class="quiet">A starting node loads the newest snapshot instead of reading the whole log.</span>
     </p>
     ${refused && html`<${Failure} error=${refused} />`}
     ${error && html`<${Failure} error=${error} onRetry=${again} />`}
     ${data === null && !error && html`<p class="quiet" role="status">Loading…</p>`}
     ${data?.length === 0 && html`<${Notice} kind="empty" title="No snapshots yet" />`}
-    ${data?.length > 0 && html`<${Table} caption="Snapshots, newest first" columns=${columns(setChosen)} rows=${data} rowKey=${(each) => each.id} />`}
+    ${data?.length > 0 &&
+      html`<${Table} caption="Snapshots, newest first" columns=${columns(setChosen)} rows=${data}
+        rowKey=${(each) => each.id} />`}
     ${chosen && html`<${Deletion} entry=${chosen} onClose=${() => setChosen(null)} onDelete=${() => {
       setChosen(null);
       attempt(() => request("DELETE", path`/admin/snapshots/${chosen.id}`));
@@ -49,13 +52,16 @@ function columns(onDelete) {
     { id: "id", title: "Snapshot", cell: (each) => html`<span class="name">${each.id}</span>` },
     { id: "state", title: "State", cell: (each) => html`<${State} entry=${each} />` },
     { id: "offset", title: "Offset", numeric: true, cell: (each) => count(each.offset) },
-    { id: "age", title: "Requested", cell: (each) => html`<time title=${moment(each.requested_ms)}>${ago(each.requested_ms)} ago</time>` },
+    { id: "age", title: "Requested",
+      cell: (each) => html`<time title=${moment(each.requested_ms)}>${ago(each.requested_ms)} ago</time>` },
     { id: "size", title: "Size", numeric: true, cell: (each) => (each.size ? bytes(each.size) : "–") },
     { id: "rows", title: "Rows", numeric: true, wide: true, cell: (each) => (each.rows ? count(each.rows) : "–") },
-    { id: "schemas", title: "Versions", numeric: true, wide: true, cell: (each) => (each.schemas ? count(each.schemas) : "–") },
+    { id: "schemas", title: "Versions", numeric: true, wide: true,
+      cell: (each) => (each.schemas ? count(each.schemas) : "–") },
     { id: "engine", title: "Built by", wide: true, cell: (each) => each.engine || "–" },
     { id: "delete", title: "", cell: (each) => html`
-      <${GuardedButton} needs="admin" class="danger small" aria-label=${`Delete the snapshot ${each.id}`} onClick=${() => onDelete(each)}>Delete<//>` },
+      <${GuardedButton} needs="admin" class="danger small" aria-label=${`Delete the snapshot ${each.id}`}
+        onClick=${() => onDelete(each)}>Delete<//>` },
   ];
 }
 
@@ -65,13 +71,14 @@ function State({ entry }) {
     <${Badge} tone=${TONES[state]}>${state}<//>
     ${state === "building" && html`
       <${Built} entry=${entry} />
-      <span class="quiet"> for ${duration((Date.now() - requested) / 1000)}, by ${builder}, last heard ${ago(updated)} ago</span>`}
+      <span class="quiet"> for ${duration((Date.now() - requested) / 1000)}, by ${builder}, last
+        heard ${ago(updated)} ago</span>`}
     ${state === "requested" && html`<span class="quiet"> waiting for a builder</span>`}
     ${reason && html`<p class="quiet">${reason}${attempts > 1 ? ` (${attempts} attempts)` : ""}</p>`}`;
 }
 
 function Built({ entry: { id, progress } }) {
-  if (!progress) return html` <progress aria-label=${`Building ${id}`}></progress>`; // a builder that does not tell
+  if (!progress) return html` <progress aria-label=${`Building ${id}`}></progress>`; // none was reported
   const { step, done, total } = progress;
   const percent = Math.min(100, Math.floor((100 * done) / Math.max(1, total)));
   return html`
@@ -82,8 +89,11 @@ function Built({ entry: { id, progress } }) {
 function Deletion({ entry, onClose, onDelete }) {
   return html`
     <${Dialog} title="Delete this snapshot?" onClose=${onClose}
-      footer=${html`<button onClick=${onClose}>Keep it</button><button class="danger" onClick=${onDelete}>Delete it</button>`}>
-      <p><span class="name">${entry.id}</span>, the state before offset ${count(entry.offset)}${entry.size ? `, ${bytes(entry.size)}` : ""}.</p>
+      footer=${html`<button onClick=${onClose}>Keep it</button>
+        <button class="danger" onClick=${onDelete}>Delete it</button>`}>
+      <p>
+        <span class="name">${entry.id}</span>, the state before offset ${count(entry.offset)}
+        ${entry.size ? `, ${bytes(entry.size)}` : ""}.</p>
       <p>Schemas are not affected. Starting nodes then load an older snapshot or read the log from its beginning.</p>
     <//>`;
 }

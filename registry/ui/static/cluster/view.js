@@ -17,5 +17,6 @@ const TABS = [
 export default function Cluster({ params }) {
   return html`
     <h1>Cluster</h1>
-    <${Tabs} label="Parts of the cluster" tabs=${TABS} selected=${params.tab ?? "nodes"} onSelect=${(tab) => navigate(to`/cluster/${tab}`)} />`;
+    <${Tabs} label="Parts of the cluster" tabs=${TABS} selected=${params.tab ?? "nodes"}
+      onSelect=${(tab) => navigate(to`/cluster/${tab}`)} />`;
 }

@@ -43,7 +43,8 @@ export function baseExtensions(modules, type) {
       ".cm-content": { caretColor: "var(--text)" },
       ".cm-gutters": { color: "var(--quiet)", backgroundColor: "var(--surface-2)", border: "none" },
       ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--hover)" },
-      "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--selection)" },
+      "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
+        backgroundColor: "var(--selection)" },
       ".cm-panels": { color: "var(--text)", backgroundColor: "var(--surface-2)" },
       ".cm-tooltip": { color: "var(--text)", backgroundColor: "var(--surface)", borderColor: "var(--line)" },
     }),

@@ -10,7 +10,8 @@ export function CopyButton({ text, label }) {
     return () => clearTimeout(timer);
   }, [state]);
   const copy = () => copied(text).then(() => setState("Copied"), () => setState("Not copied"));
-  return html`<button class="plain small" aria-label=${label} onClick=${copy}><span aria-live="polite">${state}</span></button>`;
+  return html`<button class="plain small" aria-label=${label} onClick=${copy}>
+    <span aria-live="polite">${state}</span></button>`;
 }
 
 async function copied(text) {

@@ -3,7 +3,9 @@ import { html } from "../vendor.js";
 import { shortcutsInForce } from "../keys.js";
 import { Dialog } from "./dialog.js";
 
-const NAMES = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", PageDown: "Page ↓", PageUp: "Page ↑" };
+const NAMES = {
+  ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", PageDown: "Page ↓", PageUp: "Page ↑",
+};
 
 export function KeyboardHelp({ onClose }) {
   return html`

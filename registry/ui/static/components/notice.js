@@ -20,10 +20,12 @@ const TITLES = {
 
 /** An ApiError as a notice; errors that pass are retried by themselves, more slowly each time. */
 export function Failure({ error, onRetry }) {
-  const title = error.kind === "unreachable" ? "The registry cannot be reached" : TITLES[error.status] ?? "The registry refused this";
+  const title = error.kind === "unreachable"
+    ? "The registry cannot be reached" : TITLES[error.status] ?? "The registry refused this";
   return html`
     <${Notice} kind="error" title=${title} action=${onRetry && "Try again"} onAction=${onRetry}>
-      ${error.kind !== "unreachable" && html`<p>${error.message}${error.code ? html` <span class="quiet">(${error.code})</span>` : ""}</p>`}
+      ${error.kind !== "unreachable" &&
+        html`<p>${error.message}${error.code ? html` <span class="quiet">(${error.code})</span>` : ""}</p>`}
       ${onRetry && error.temporary && html`<${Retry} seconds=${error.retryAfter} onRetry=${onRetry} key=${error} />`}
     <//>`;
 }

@@ -7,10 +7,15 @@ export function Table({ caption, columns, rows, rowKey }) {
     <div class="scroll-x" tabindex="0" role="region" aria-label=${caption}>
       <table>
         <caption class="unseen">${caption}</caption>
-        <thead><tr>${columns.map((column) => html`<th key=${column.id} scope="col" class=${classes(column)}>${column.title}</th>`)}</tr></thead>
+        <thead>
+          <tr>${columns.map((column) =>
+            html`<th key=${column.id} scope="col" class=${classes(column)}>${column.title}</th>`)}</tr>
+        </thead>
         <tbody>
           ${rows.map((row) => html`
-            <tr key=${rowKey(row)}>${columns.map((column) => html`<td key=${column.id} class=${classes(column)}>${column.cell(row)}</td>`)}</tr>`)}
+            <tr key=${rowKey(row)}>
+              ${columns.map((column) => html`<td key=${column.id} class=${classes(column)}>${column.cell(row)}</td>`)}
+            </tr>`)}
         </tbody>
       </table>
     </div>`;

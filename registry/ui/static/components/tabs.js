@@ -1,4 +1,4 @@
-// Tabs of which one panel is shown; arrows move between them.
+// Tabs with one panel shown at a time; arrows move between them.
 import { html, useEffect, useId, useRef } from "../vendor.js";
 
 /** tabs: [{ id, label, content: () => … }]; selected: the id of one; onSelect(id). */
@@ -6,7 +6,7 @@ export function Tabs({ label, tabs, selected, onSelect }) {
   const id = useId();
   const list = useRef();
   const at = Math.max(0, tabs.findIndex((tab) => tab.id === selected));
-  // On a narrow screen not all tabs are in sight.
+  // On a narrow screen not all tabs are visible.
   useEffect(() => {
     const { offsetLeft, clientWidth, children } = list.current;
     list.current.scrollLeft = children[at].offsetLeft + children[at].offsetWidth - offsetLeft - clientWidth;
@@ -22,8 +22,10 @@ export function Tabs({ label, tabs, selected, onSelect }) {
   return html`
     <div class="tabs" role="tablist" aria-label=${label} ref=${list} onKeyDown=${move}>
       ${tabs.map((tab, index) => html`
-        <button key=${tab.id} role="tab" id=${`${id}-${tab.id}`} aria-controls=${`${id}-panel`} aria-selected=${index === at}
+        <button key=${tab.id} role="tab" id=${`${id}-${tab.id}`} aria-controls=${`${id}-panel`}
+          aria-selected=${index === at}
           tabindex=${index === at ? 0 : -1} onClick=${() => onSelect(tab.id)}>${tab.label}</button>`)}
     </div>
-    <div role="tabpanel" id=${`${id}-panel`} aria-labelledby=${`${id}-${tabs[at].id}`} tabindex="0">${tabs[at].content()}</div>`;
+    <div role="tabpanel" id=${`${id}-panel`} aria-labelledby=${`${id}-${tabs[at].id}`} tabindex="0">
+      ${tabs[at].content()}</div>`;
 }

@@ -1,4 +1,4 @@
-// A grid of any number of rows of one height, of which only the visible ones are in the page.
+// A grid of any number of rows of one height; only the visible ones are in the page.
 import { html, useEffect, useId, useRef, useState } from "../vendor.js";
 
 const OVERSCAN = 8;
@@ -6,10 +6,11 @@ const OVERSCAN = 8;
 /**
  * count: number of rows. row(index): its cells, as elements with role="gridcell". head: the header row's cells.
  * current: index of the chosen row, or -1; onCurrent(index) and onOpen(index) are called by pointer.
- * onVisible(first, end) tells which rows are shown. rowHeight in pixels. When the order changes, the first row is
+ * onVisible(first, end) reports which rows are shown. rowHeight in pixels. When the order changes, the first row is
  * shown.
  */
-export function VirtualList({ label, count, rowHeight, row, head, current = -1, onCurrent, onOpen, onVisible, rowKey, order }) {
+export function VirtualList(
+  { label, count, rowHeight, row, head, current = -1, onCurrent, onOpen, onVisible, rowKey, order }) {
   const scroller = useRef();
   const id = useId();
   const [range, setRange] = useState([0, 40]);
@@ -45,13 +46,16 @@ export function VirtualList({ label, count, rowHeight, row, head, current = -1, 
   const shown = [];
   for (let index = first; index < end; index += 1) shown.push(index);
   return html`
-    <div class="grid" role="grid" tabindex="0" aria-label=${label} aria-rowcount=${count + 1} ref=${scroller} onScroll=${measure}
+    <div class="grid" role="grid" tabindex="0" aria-label=${label} aria-rowcount=${count + 1} ref=${scroller}
+      onScroll=${measure}
       aria-activedescendant=${current >= first && current < end ? `${id}-${current}` : null}>
       <div class="grid-head" role="row" aria-rowindex="1" style=${{ height: `${rowHeight}px` }}>${head}</div>
       <div class="grid-body" role="rowgroup" style=${{ height: `${count * rowHeight}px` }}>
         ${shown.map((index) => html`
-          <div key=${rowKey ? rowKey(index) : index} role="row" id=${`${id}-${index}`} aria-rowindex=${index + 2} aria-selected=${index === current}
-            class=${index === current ? "grid-row current" : "grid-row"} style=${{ height: `${rowHeight}px`, transform: `translateY(${index * rowHeight}px)` }}
+          <div key=${rowKey ? rowKey(index) : index} role="row" id=${`${id}-${index}`} aria-rowindex=${index + 2}
+            aria-selected=${index === current}
+            class=${index === current ? "grid-row current" : "grid-row"}
+              style=${{ height: `${rowHeight}px`, transform: `translateY(${index * rowHeight}px)` }}
             onClick=${() => onCurrent?.(index)} onDblClick=${() => onOpen?.(index)}>${row(index)}</div>`)}
       </div>
     </div>`;

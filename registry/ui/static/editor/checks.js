@@ -42,7 +42,8 @@ export async function targetOf(subject, signal) {
 
 /** Returns the verdict at each level that is known, in the order of LEVELS. */
 export function verdicts(levels) {
-  return Object.keys(LEVELS).map((level) => ({ level, compatible: levels[level]?.compatible, note: levels[level] ? "" : "checking…" }));
+  return Object.keys(LEVELS)
+    .map((level) => ({ level, compatible: levels[level]?.compatible, note: levels[level] ? "" : "checking…" }));
 }
 
 async function checkedAt(level, subject, body, signal) {

@@ -17,7 +17,8 @@ export function Register({ draft, reason, ready, compatible, level, onDone }) {
     try {
       const { schema, schemaType, references, metadata, ruleSet } = draft;
       const body = { schema, schemaType, references, metadata, ruleSet };
-      const found = await send("POST", path`/subjects/${subject}/versions`, { body, query: { normalize: normalize || undefined } });
+      const found =
+        await send("POST", path`/subjects/${subject}/versions`, { body, query: { normalize: normalize || undefined } });
       setState({ found: { subject, ...found } });
       onDone();
     } catch (error) {
@@ -27,11 +28,14 @@ export function Register({ draft, reason, ready, compatible, level, onDone }) {
   return html`
     <section class="register">
       <div class="row">
-        <button class="primary" disabled=${!subject || reason !== "" || !ready || state.busy} onClick=${run}>Register</button>
-        <label><input type="checkbox" checked=${normalize} onChange=${(event) => setNormalize(event.target.checked)} /> normalize</label>
+        <button class="primary" disabled=${!subject || reason !== "" || !ready || state.busy}
+          onClick=${run}>Register</button>
+        <label><input type="checkbox" checked=${normalize}
+          onChange=${(event) => setNormalize(event.target.checked)} /> normalize</label>
         <span class="quiet">${hint({ subject, reason, ready, compatible, level })}</span>
       </div>
-      ${(draft.metadata || draft.ruleSet) && html`<p class="quiet">The metadata and rules of the version that it began with are registered with it.</p>`}
+      ${(draft.metadata || draft.ruleSet) &&
+        html`<p class="quiet">The metadata and rules of the version that it began with are registered with it.</p>`}
       ${state.found && html`
         <${Notice} kind="info" title="Registered">
           <p><${VersionLink} subject=${state.found.subject} version=${state.found.version} />, id ${state.found.id}</p>
@@ -44,7 +48,8 @@ function hint({ subject, reason, ready, compatible, level }) {
   if (!subject) return "Enter a subject to register the schema.";
   if (reason) return reason;
   if (!ready) return "";
-  return compatible === false ? `It is incompatible at ${level}, the effective level, so the registry will refuse it.` : "";
+  return compatible === false
+    ? `It is incompatible at ${level}, the effective level, so the registry will refuse it.` : "";
 }
 
 function shortened(error) {

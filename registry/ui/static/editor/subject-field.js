@@ -28,7 +28,8 @@ export function SubjectField({ value, onChange }) {
   }, [text]);
   return html`
     <label class="subject">Subject
-      <input list=${id} value=${text} placeholder="none: validate only" autocomplete="off" spellcheck="false" onInput=${(event) => setText(event.target.value)} />
+      <input list=${id} value=${text} placeholder="none: validate only" autocomplete="off" spellcheck="false"
+        onInput=${(event) => setText(event.target.value)} />
     </label>
     <datalist id=${id}>${names.map((name) => html`<option key=${name} value=${name} />`)}</datalist>`;
 }

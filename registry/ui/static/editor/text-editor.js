@@ -18,7 +18,9 @@ export function TextEditor({ text, loaded, type, label, onText, marks, checked, 
     let gone = false;
     codemirror().then((modules) => {
       if (gone) return;
-      const view = made(modules, element.current, { text: latest.current.text, type, label, onChange: (changed) => latest.current.onText(changed) });
+      const view =
+        made(modules, element.current,
+          { text: latest.current.text, type, label, onChange: (changed) => latest.current.onText(changed) });
       editor.current = { modules, view };
       control.current = controlOf(modules, view);
       show(editor.current, latest.current.marks);
@@ -54,7 +56,9 @@ function made(modules, element, { text, type, label, onChange }) {
       search.search({ top: true }),
       state.EditorState.tabSize.of(2),
       // Tab leaves the editor, so that the keyboard is not caught in it.
-      view.keymap.of([...autocomplete.closeBracketsKeymap, ...commands.defaultKeymap, ...commands.historyKeymap, ...search.searchKeymap, ...lint.lintKeymap]),
+      view.keymap.of(
+        [...autocomplete.closeBracketsKeymap, ...commands.defaultKeymap, ...commands.historyKeymap,
+          ...search.searchKeymap, ...lint.lintKeymap]),
       view.EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
       view.EditorView.domEventHandlers({ beforeinput: (event, editor) => replacing(view.EditorView, event, editor) }),
       view.EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
@@ -71,7 +75,9 @@ function replacing({ inputHandler }, event, editor) {
   if (event.inputType !== "insertText" || !event.data || event.isComposing || from === to) return false;
   const text = editor.state.toText(event.data);
   const changes = { from, to, insert: text };
-  const insert = () => editor.state.update({ changes, selection: { anchor: from + text.length }, userEvent: "input.type", scrollIntoView: true });
+  const insert = () =>
+    editor.state.update(
+      { changes, selection: { anchor: from + text.length }, userEvent: "input.type", scrollIntoView: true });
   const handled = editor.state.facet(inputHandler).some((handle) => handle(editor, from, to, event.data, insert));
   if (!handled) editor.dispatch(insert());
   event.preventDefault();
@@ -105,6 +111,8 @@ function controlOf(modules, view) {
 function show({ modules, view }, marks) {
   const text = view.state.doc.toString();
   const tree = text.length > HIGHLIGHTED_MAX ? null : modules.language.ensureSyntaxTree(view.state, text.length, 200);
-  const found = marks(text, tree).map((mark) => ({ ...mark, from: Math.min(mark.from, text.length), to: Math.min(Math.max(mark.to, mark.from), text.length) }));
+  const found = marks(text, tree)
+    .map((mark) =>
+      ({ ...mark, from: Math.min(mark.from, text.length), to: Math.min(Math.max(mark.to, mark.from), text.length) }));
   view.dispatch(modules.lint.setDiagnostics(view.state, found));
 }

@@ -26,7 +26,9 @@ export default function Try({ query }) {
   const { subject = "", version = "" } = query;
   const [begun, setBegun] = useState([subject, version]); // later changes of the subject keep the draft
   const [mine, setMine] = useState(kept?.key === keyOf(subject, version) ? kept : null);
-  const start = useLoaded((signal) => (mine ? Promise.resolve(mine) : startOf(...begun, query.type, signal)), [...begun, Boolean(mine)]);
+  const start =
+    useLoaded((signal) => (mine ? Promise.resolve(mine) : startOf(...begun, query.type, signal)),
+      [...begun, Boolean(mine)]);
   const again = () => {
     kept = null;
     setBegun([subject, version]);
@@ -34,9 +36,13 @@ export default function Try({ query }) {
   };
   return html`
     <h1>Try a schema</h1>
-    ${mine && html`<p role="status">This is what you wrote before. <button class="small" onClick=${again}>Start again</button></p>`}
+    ${mine &&
+      html`<p role="status">
+        This is what you wrote before. <button class="small" onClick=${again}>Start again</button></p>`}
     <${Loaded} of=${start} what="the schema">
-      ${(draft) => html`<${Draft} key=${Boolean(mine)} start=${draft} query=${query} onText=${(changed) => { kept = { ...changed, key: keyOf(query.subject, query.version) }; }} />`}
+      ${(draft) =>
+        html`<${Draft} key=${Boolean(mine)} start=${draft} query=${query}
+          onText=${(changed) => { kept = { ...changed, key: keyOf(query.subject, query.version) }; }} />`}
     <//>`;
 }
 
@@ -52,7 +58,8 @@ async function startOf(subject, version, type, signal) {
   }
   const found = await versionOf(subject, version, signal);
   const { references = [], metadata, ruleSet } = found;
-  return { schema: await inLines(found, signal), schemaType: formatOf(found).name, references: references.map((each) => ({ ...each, version: String(each.version) })), metadata, ruleSet };
+  return { schema: await inLines(found, signal), schemaType: formatOf(found).name,
+    references: references.map((each) => ({ ...each, version: String(each.version) })), metadata, ruleSet };
 }
 
 function Draft({ start, query, onText }) {
@@ -76,21 +83,25 @@ function Draft({ start, query, onText }) {
     setSchema(text);
   };
   const draft = useMemo(
-    () => ({ subject, schema, schemaType, references: complete(references), metadata: start.metadata, ruleSet: start.ruleSet }),
+    () => ({ subject, schema, schemaType, references: complete(references), metadata: start.metadata,
+      ruleSet: start.ruleSet }),
     [subject, schema, schemaType, references, start],
   );
   useEffect(() => {
-    if (schema !== start.schema || references !== start.references) onText({ ...start, schema, schemaType, references, example: false });
+    if (schema !== start.schema || references !== start.references)
+      onText({ ...start, schema, schemaType, references, example: false });
   }, [draft, references]);
   return html`
     <form class="row" onSubmit=${(event) => event.preventDefault()}>
       <${SubjectField} value=${subject} onChange=${(value) => change({ subject: value, version: "" })} />
       <label>Type
-        <select value=${schemaType} onChange=${(event) => choose(event.target.value)}>${formats.map(({ name }) => html`<option key=${name}>${name}</option>`)}</select>
+        <select value=${schemaType} onChange=${(event) => choose(event.target.value)}>
+          ${formats.map(({ name }) => html`<option key=${name}>${name}</option>`)}</select>
       </label>
     </form>
     <${ReferenceFields} references=${references} onChange=${setReferences} />
-    <${Checked} draft=${draft} loaded=${loaded} query=${query} onText=${typed} onLevel=${(level) => change({ level })} />`;
+    <${Checked} draft=${draft} loaded=${loaded} query=${query} onText=${typed}
+      onLevel=${(level) => change({ level })} />`;
 }
 
 function Checked({ draft, loaded, query, onText, onLevel }) {
@@ -109,19 +120,23 @@ function Checked({ draft, loaded, query, onText, onLevel }) {
     if (range) control.current.goTo(range);
   };
   return html`
-    <div class="beside try">
+    <div class="columns try">
       <div>
-        <${TextEditor} text=${schema} loaded=${loaded} type=${schemaType} label="Schema" onText=${onText} marks=${marks} checked=${changes} control=${control} />
-        <${Register} draft=${draft} reason=${refusal("write")} ready=${!busy && result.lint?.valid} compatible=${inForce?.compatible}
+        <${TextEditor} text=${schema} loaded=${loaded} type=${schemaType} label="Schema" onText=${onText} marks=${marks}
+          checked=${changes} control=${control} />
+        <${Register} draft=${draft} reason=${refusal("write")} ready=${!busy && result.lint?.valid}
+          compatible=${inForce?.compatible}
           level=${target.value?.level} onDone=${target.reload} />
       </div>
       <div class="results">
-        <p role="status" class=${busy ? "quiet" : ""}>${!target.error && statusOf({ busy, result, subject, target: target.value, inForce })}</p>
+        <p role="status" class=${busy ? "quiet" : ""}>
+          ${!target.error && statusOf({ busy, result, subject, target: target.value, inForce })}</p>
         ${target.error && html`<${Failure} error=${target.error} onRetry=${target.reload} />`}
         ${error && html`<${Failure} error=${error} onRetry=${again} />`}
         <${Lint} lint=${result.lint} />
         ${result.lint?.valid && target.value?.versions > 0 && html`
-          <${Verdicts} caption="Verdict at each level" levels=${verdicts(result.levels)} inForce=${target.value.level} chosen=${level} onChoose=${onLevel} />
+          <${Verdicts} caption="Verdict at each level" levels=${verdicts(result.levels)} inForce=${target.value.level}
+            chosen=${level} onChoose=${onLevel} />
           <h2>At ${level}</h2>
           <${Changes} changes=${changes} none=${result.levels[level] ? "Compatible." : "…"} onGo=${goTo} />`}
       </div>
@@ -140,7 +155,8 @@ function useChecks(draft, target) {
     const show = (next) => signal.aborted || setState(next);
     const timer = setTimeout(() => {
       check(draft, target, (result) => show({ result, busy: true }), signal)
-        .then((result) => show({ result: { ...result }, busy: false }), (error) => show({ result: {}, error, busy: false }));
+        .then((result) => show({ result: { ...result }, busy: false }),
+          (error) => show({ result: {}, error, busy: false }));
     }, PAUSE_MS);
     return () => {
       clearTimeout(timer);
@@ -160,7 +176,8 @@ function Lint({ lint }) {
     <section>
       <h2>Lint</h2>
       <ul>${lint.findings.map(({ severity, rule, path, message, fix }, index) => html`
-        <li key=${index}><strong class=${severity === "error" ? "bad" : ""}>${severity}</strong> ${rule} at <span class="name">${path}</span>: ${message}. <em>${fix}</em></li>`)}</ul>
+        <li key=${index}><strong class=${severity === "error" ? "bad" : ""}>
+          ${severity}</strong> ${rule} at <span class="name">${path}</span>: ${message}. <em>${fix}</em></li>`)}</ul>
     </section>`;
 }
 
@@ -170,5 +187,7 @@ function statusOf({ busy, result, subject, target, inForce }) {
   if (!result.lint.valid) return "Not valid.";
   if (!subject) return "Valid. Enter a subject to check compatibility.";
   if (!target?.versions) return "Valid. The subject has no versions to be compatible with.";
-  return inForce?.compatible ? `Valid and compatible at ${target.level}, the effective level.` : `Valid, but incompatible at ${target.level}, the effective level.`;
+  return inForce?.compatible
+    ? `Valid and compatible at ${target.level}, the effective level.`
+    : `Valid, but incompatible at ${target.level}, the effective level.`;
 }

@@ -1,7 +1,7 @@
 // One subscription to the change feed for all views of this page, by GET /changes as a stream.
 //
 // EventSource cannot send credentials, so the stream is read by fetch. It is closed while the page is hidden, because
-// browsers allow few connections to one server, and goes on after the last offset when it is shown again.
+// browsers allow few connections to one server, and continues after the last offset when it is shown again.
 import { useEffect, useRef, useState } from "../vendor.js";
 import { isWriting, readFrom, request, seenOffset } from "../api.js";
 import { nextSignIn, started } from "../session/session.js";
@@ -48,11 +48,11 @@ export function useChanges(handle) {
     const stop = onChanges((events) => {
       const missed = events === null || gathered === null || gathered.length + events.length > GATHERED_MAX;
       gathered = missed ? null : [...gathered, ...events];
-      timer ??= setTimeout(tell, GATHER_MS);
+      timer ??= setTimeout(notify, GATHER_MS);
     });
-    const tell = () => {
+    const notify = () => {
       if (isWriting()) {
-        timer = setTimeout(tell, GATHER_MS);
+        timer = setTimeout(notify, GATHER_MS);
         return;
       }
       const handled = gathered;
@@ -138,7 +138,8 @@ async function stream(connected) {
     await started();
     // Before the first connection, views may have been loaded; none is older than the first answer.
     const after = state.position ?? (seenOffset() === null ? null : seenOffset() - 1);
-    const answer = await request("GET", "/changes", { query: { after }, signal, headers: { accept: "text/event-stream" } });
+    const answer =
+      await request("GET", "/changes", { query: { after }, signal, headers: { accept: "text/event-stream" } });
     if (missed || after === null) publish(null);
     missed = false;
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -11,7 +11,8 @@ export function parsed(text) {
   if (/^\d{1,10}$/.test(given)) return { id: given.replace(/^0+(?=\d)/, "") };
   if (!GUID.test(given)) return null;
   const digits = given.replaceAll("-", "").toLowerCase();
-  return { guid: [0, 8, 12, 16, 20, 32].slice(1).map((end, at) => digits.slice([0, 8, 12, 16, 20][at], end)).join("-") };
+  const bounds = [0, 8, 12, 16, 20, 32];
+  return { guid: bounds.slice(1).map((end, at) => digits.slice(bounds[at], end)).join("-") };
 }
 
 /** The contexts by name, and whether there are more than are searched. */
@@ -30,7 +31,8 @@ export async function byId(id, contexts, signal) {
 /** The schema with a guid, under every id that it has. */
 export async function byGuid(guid, signal) {
   const places = await orNothing(get(path`/schemas/guids/${guid}/ids`, { signal }));
-  const found = await Promise.all((places ?? []).slice(0, CONTEXTS_MAX).map(({ context, id }) => inContext(context, id, signal)));
+  const found =
+    await Promise.all((places ?? []).slice(0, CONTEXTS_MAX).map(({ context, id }) => inContext(context, id, signal)));
   return found.filter(Boolean);
 }
 
@@ -38,7 +40,8 @@ async function inContext(context, id, signal) {
   const subject = `:${context}:`;
   const schema = await orNothing(get(path`/schemas/ids/${id}`, { query: { subject }, signal }));
   if (!schema) return null;
-  const [all, live] = await Promise.all([true, undefined].map((deleted) => firstUses(id, { subject, deleted }, signal)));
+  const [all, live] =
+    await Promise.all([true, undefined].map((deleted) => firstUses(id, { subject, deleted }, signal)));
   const living = new Set(live.map(({ subject: name, version }) => `${version} ${name}`));
   const uses = all.map((use) => ({ ...use, deleted: !living.has(`${use.version} ${use.subject}`) }));
   return { context, id: Number(id), schema, uses, more: all.length === USES_MAX };

@@ -13,12 +13,14 @@ import { USES_MAX } from "./finding.js";
 const LARGE = 200_000; // a longer text is shown on demand
 
 const COLUMNS = [
-  { id: "subject", title: "Subject", cell: ({ subject }) => html`<a href=${href`/subjects/${subject}`}><${Name} text=${subject} /></a>` },
+  { id: "subject", title: "Subject",
+    cell: ({ subject }) => html`<a href=${href`/subjects/${subject}`}><${Name} text=${subject} /></a>` },
   {
     id: "version",
     title: "Version",
     cell: ({ subject, version, deleted }) => html`
-      <a href=${href`/subjects/${subject}/versions/${version}`}>v${version}</a>${deleted && html` <${Badge} tone="bad">deleted<//>`}`,
+      <a href=${href`/subjects/${subject}/versions/${version}`}>v${version}</a>
+        ${deleted && html` <${Badge} tone="bad">deleted<//>`}`,
   },
 ];
 
@@ -28,10 +30,13 @@ export function Found({ found: { context, id, schema, uses, more } }) {
   return html`
     <section class="found" aria-label=${`Id ${id}${context === "." ? "" : ` in ${context}`}`}>
       <h2>Id ${id}${place} <${Badge} tone="accent">${title}<//></h2>
-      ${schema.guid && html`<p class="quiet">guid <code>${schema.guid}</code> <${CopyButton} text=${schema.guid} label="Copy the guid" /></p>`}
+      ${schema.guid &&
+        html`<p class="quiet">guid <code>
+          ${schema.guid}</code> <${CopyButton} text=${schema.guid} label="Copy the guid" /></p>`}
       <h3>Used by</h3>
       ${uses.length
-        ? html`<${Table} caption=${`Versions with the id ${id}`} columns=${COLUMNS} rows=${uses} rowKey=${({ subject, version }) => `${version} ${subject}`} />`
+        ? html`<${Table} caption=${`Versions with the id ${id}`} columns=${COLUMNS} rows=${uses}
+          rowKey=${({ subject, version }) => `${version} ${subject}`} />`
         : html`<p class="quiet">No version that you may read.</p>`}
       ${more && html`<p class="quiet">These are the first ${USES_MAX}.</p>`}
       <h3>Schema <${CopyButton} text=${schema.schema} label="Copy the schema" /></h3>
@@ -42,5 +47,6 @@ export function Found({ found: { context, id, schema, uses, more } }) {
 function Text({ text, type, id }) {
   const [shown, show] = useState(text.length <= LARGE);
   if (!shown) return html`<button onClick=${() => show(true)}>Show ${text.length.toLocaleString()} characters</button>`;
-  return html`<${Code} text=${formatOf(type).language === "json" ? pretty(text) : text} type=${type} label=${`Schema of the id ${id}`} />`;
+  return html`<${Code} text=${formatOf(type).language === "json" ? pretty(text) : text} type=${type}
+    label=${`Schema of the id ${id}`} />`;
 }

@@ -12,7 +12,8 @@ export default function Lookup({ query }) {
   const field = useRef();
   useEffect(() => setText(given), [given]);
   useEffect(() => field.current.focus(), []);
-  useKeys("Lookup", [{ keys: "/", does: "Enter another id", run: () => { field.current.focus(); field.current.select(); } }]);
+  useKeys("Lookup",
+    [{ keys: "/", does: "Enter another id", run: () => { field.current.focus(); field.current.select(); } }]);
   const submit = (event) => {
     event.preventDefault();
     const wanted = parsed(text);
@@ -22,12 +23,15 @@ export default function Lookup({ query }) {
     <div class="lookup">
       <h1>Look up an id</h1>
       <form role="search" onSubmit=${submit}>
-        <input ref=${field} value=${text} onInput=${(event) => setText(event.currentTarget.value)} aria-label="Id or guid"
+        <input ref=${field} value=${text} onInput=${(event) => setText(event.currentTarget.value)}
+          aria-label="Id or guid"
           placeholder="Id or guid" autocomplete="off" spellcheck=${false} />
         <button class="primary">Look up</button>
       </form>
-      ${given ? html`<${Results} key=${`${given} ${query.context ?? ""}`} wanted=${parsed(given)} given=${given} context=${query.context} />` : html`
-        <p class="quiet">Messages carry the id or guid of their schema. Ids are assigned per context; a guid is the same in all contexts.</p>`}
+      ${given ? html`<${Results} key=${`${given} ${query.context ?? ""}`} wanted=${parsed(given)} given=${given}
+        context=${query.context} />` : html`
+        <p class="quiet">Messages carry the id or guid of their schema. Ids are assigned per context; a guid is the same
+          in all contexts.</p>`}
     </div>`;
 }
 
@@ -36,7 +40,8 @@ function Results({ wanted, given, context }) {
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
     const aborted = new AbortController();
-    search(wanted, context, aborted.signal).then(setState, (error) => error.name !== "AbortError" && setState({ error }));
+    search(wanted, context, aborted.signal)
+      .then(setState, (error) => error.name !== "AbortError" && setState({ error }));
     return () => aborted.abort();
   }, [attempt]);
   if (!wanted) {
@@ -44,12 +49,16 @@ function Results({ wanted, given, context }) {
       <p>An id is a number, and a guid looks like 0f253723-443d-17ff-493c-dc8c8fd78d5c.</p>
     <//>`;
   }
-  if (state.error) return html`<${Failure} error=${state.error} onRetry=${() => { setState({}); setAttempt(attempt + 1); }} />`;
+  if (state.error) return html`<${Failure} error=${state.error}
+    onRetry=${() => { setState({}); setAttempt(attempt + 1); }} />`;
   if (!state.found) return html`<p class="quiet" role="status">Looking…</p>`;
   return html`
-    ${state.more && html`<p class="quiet">There are more contexts than are searched; the address can name one: &context=.name</p>`}
-    ${!state.found.length && html`<${Notice} kind="empty" title=${`Nothing has the ${wanted.id ? "id" : "guid"} ${given}`}>
-      <p>${wanted.id ? "Not in any context that you can read" : "Not in anything that you can read"}, not even soft-deleted.</p>
+    ${state.more &&
+      html`<p class="quiet">There are more contexts than are searched; the address can name one: &context=.name</p>`}
+    ${!state.found.length &&
+      html`<${Notice} kind="empty" title=${`Nothing has the ${wanted.id ? "id" : "guid"} ${given}`}>
+      <p>${wanted.id ? "Not in any context that you can read" : "Not in anything that you can read"}, not even
+        soft-deleted.</p>
     <//>`}
     ${state.found.map((found) => html`<${Found} key=${`${found.context} ${found.id}`} found=${found} />`)}`;
 }

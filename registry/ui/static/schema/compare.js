@@ -21,7 +21,9 @@ export function Compare({ version, versions, base, onBase }) {
   return html`
     <p>
       <label>Compare with <select value=${chosen} onChange=${(event) => onBase(Number(event.target.value))}>
-        ${near(others, chosen).map(({ number, deleted }) => html`<option key=${number} value=${number}>version ${number}${deleted ? " (deleted)" : ""}</option>`)}
+        ${near(others, chosen)
+          .map(({ number, deleted }) =>
+            html`<option key=${number} value=${number}>version ${number}${deleted ? " (deleted)" : ""}</option>`)}
       </select></label>
     </p>
     <${Compared} version=${version} base=${chosen} />`;
@@ -55,7 +57,9 @@ export function Pair({ old, fresh, names = [`version ${old.version}`, `version $
       <h2>From ${names[0]} to ${names[1]}</h2>
       ${typeOf(old) === typeOf(fresh)
         ? html`<${Explained} old=${old} fresh=${fresh} />`
-        : html`<${Notice} kind="warning" title="The types differ"><p>Version ${old.version} is ${typeOf(old)}, version ${fresh.version} is ${typeOf(fresh)}: only the level NONE allows one to follow the other.</p><//>`}
+        : html`<${Notice} kind="warning" title="The types differ">
+          <p>Version ${old.version} is ${typeOf(old)}, version ${fresh.version} is ${typeOf(fresh)}: only the level NONE
+          allows one to follow the other.</p><//>`}
     </section>
     <section aria-label="Texts">
       <h2>Texts</h2>
@@ -64,11 +68,12 @@ export function Pair({ old, fresh, names = [`version ${old.version}`, `version $
 }
 
 function Explained({ old, fresh }) {
-  const result = useLoaded((signal) => explained(old, fresh, fresh.subject, signal), [old.subject, old.version, fresh.version]);
+  const result =
+    useLoaded((signal) => explained(old, fresh, fresh.subject, signal), [old.subject, old.version, fresh.version]);
   return html`
     <${Loaded} of=${result} what="the comparison">
       ${({ levels, changes }) => html`
-        <div class="beside">
+        <div class="columns">
           <${Verdicts} caption="Verdict at each level" levels=${levelsOf(levels)} />
           <div>
             <${Changes} changes=${united(changes)} none="No changes that affect readers or writers of data." />
@@ -85,8 +90,10 @@ function levelsOf(levels) {
 
 function Texts({ old, fresh, labels }) {
   const size = old.schema.length + fresh.schema.length;
-  const laid = useLoaded((signal) => Promise.all([old, fresh].map((each) => inLines(each, signal))), [old.version, fresh.version]);
-  if (size > DRAWN_MAX) return html`<p>The texts are too large to show side by side. The list above shows what changed.</p>`;
+  const laid =
+    useLoaded((signal) => Promise.all([old, fresh].map((each) => inLines(each, signal))), [old.version, fresh.version]);
+  if (size > DRAWN_MAX) return html`<p>The texts are too large to show side by side. The list above shows what
+    changed.</p>`;
   return html`
     <${Loaded} of=${laid} what="the texts">
       ${([before, after]) => (before === after

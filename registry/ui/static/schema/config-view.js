@@ -21,7 +21,8 @@ export default function ConfigView({ query: { scope = "" } }) {
         return html`
           <p>
             <label for=${id}>Scope</label>${" "}
-            <select id=${id} value=${scope} onChange=${(event) => navigate(to("/config", { scope: event.target.value }), { replace: true })}>
+            <select id=${id} value=${scope}
+              onChange=${(event) => navigate(to("/config", { scope: event.target.value }), { replace: true })}>
               ${scopes.map((each) => html`<option key=${each} value=${each}>${labelOf(each)}</option>`)}
             </select>
           </p>`;

@@ -1,4 +1,4 @@
-// Deletes a version or a subject, after telling the consequences.
+// Deletes a version or a subject, after showing the consequences.
 import { html, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
@@ -19,7 +19,8 @@ export function DeleteDialog({ subject, number, versions, onClose, onDone }) {
   const [typed, setTyped] = useState("");
   const [state, setState] = useState({});
   const found = useLoaded(
-    (signal) => consequencesOf(subject, doomed, { permanent, whole: number === null }, signal), [subject, number, permanent],
+    (signal) => consequencesOf(subject, doomed, { permanent, whole: number === null }, signal),
+      [subject, number, permanent],
   );
   const run = async () => {
     setState({ busy: true });
@@ -37,10 +38,12 @@ export function DeleteDialog({ subject, number, versions, onClose, onDone }) {
     <${Dialog} title=${`${verb}: ${number === null ? "the subject" : `version ${number}`}`} onClose=${onClose}
       footer=${html`<button class="danger" disabled=${!allowed} onClick=${run}>${verb}</button>`}>
       <p><span class="name wrap">${subject}</span>${number === null ? "" : ` version ${number}`}</p>
-      <${Loaded} of=${found} what="the consequences">${(value) => html`<${Consequences} found=${value} permanent=${permanent} />`}<//>
+      <${Loaded} of=${found} what="the consequences">
+        ${(value) => html`<${Consequences} found=${value} permanent=${permanent} />`}<//>
       ${permanent && html`
         <p><label>To confirm, type <span class="name wrap">${name}</span>
-          <input class="full" autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.target.value)} /></label></p>`}
+          <input class="full" autocomplete="off" spellcheck="false" value=${typed}
+            onInput=${(event) => setTyped(event.target.value)} /></label></p>`}
       ${state.error && html`<${Failure} error=${state.error} />`}
     <//>`;
 }
@@ -52,14 +55,26 @@ function Consequences({ found: { doomed, unexamined }, permanent }) {
   return html`
     ${referred.length > 0 && html`
       <${Notice} kind="warning" title="The registry will refuse this">
-        <ul>${referred.map(({ number, referrers }) => html`<li key=${number}>Version ${number} is referred to by the schemas with the ids ${referrers.join(", ")}. Delete those first.</li>`)}</ul>
+        <ul>${referred
+          .map(({ number, referrers }) =>
+            html`<li key=${number}>Version ${number} is referred to by the schemas with the ids ${referrers.join(", ")}.
+              Delete those first.</li>`)}</ul>
       <//>`}
     <ul>
-      <li>${all === 1 ? `Version ${doomed[0]?.number}` : `${all} versions`} ${all === 1 ? "is" : "are"} deleted ${permanent ? "permanently; this cannot be undone" : "softly, and can be restored"}.</li>
-      ${!permanent && html`<li>Clients that request it by version get 404. Clients that request it by id can still read ${ids(doomed)}: messages stay readable.</li>`}
-      ${!permanent && html`<li>Producers that register the same schema again restore it as a new version with the same id.</li>`}
-      ${permanent && vanishing.length > 0 && html`<li><strong>Clients that read by id get 404 for ${ids(vanishing)}</strong>: messages written with ${vanishing.length === 1 ? "it" : "them"} can no longer be read.</li>`}
-      ${permanent && vanishing.length < doomed.length && html`<li>Other subjects or versions keep ${ids(doomed.filter(({ vanishes }) => !vanishes))} readable.</li>`}
+      <li>
+        ${all === 1 ? `Version ${doomed[0]?.number} is` : `${all} versions are`} deleted ${permanent
+          ? "permanently; this cannot be undone" : "softly, and can be restored"}.</li>
+      ${!permanent &&
+        html`<li>Clients that request it by version get 404. Clients that request it by id can still
+          read ${ids(doomed)}: messages stay readable.</li>`}
+      ${!permanent &&
+        html`<li>Producers that register the same schema again restore it as a new version with the same id.</li>`}
+      ${permanent && vanishing.length > 0 &&
+        html`<li>
+          <strong>Clients that read by id get 404 for ${ids(vanishing)}</strong>: messages written with
+          ${" "}${vanishing.length === 1 ? "it" : "them"} can no longer be read.</li>`}
+      ${permanent && vanishing.length < doomed.length &&
+        html`<li>Other subjects or versions keep ${ids(doomed.filter(({ vanishes }) => !vanishes))} readable.</li>`}
       ${unexamined > 0 && html`<li>${unexamined} further versions were not examined individually.</li>`}
     </ul>`;
 }

@@ -3,7 +3,7 @@ import { get, path } from "../api.js";
 import { contextOf, scopeOf } from "./scopes.js";
 import { versionOf } from "./reading.js";
 
-/** Versions whose consequences are looked up one by one; of more, only the number is told. */
+/** Versions whose consequences are looked up one by one; of others, only the number is shown. */
 export const EXAMINED_MAX = 50;
 const REFERRERS_MAX = 20;
 

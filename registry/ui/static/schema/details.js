@@ -1,4 +1,4 @@
-// What a version carries beside its text: tags, metadata, rules; and the associations of its subject.
+// What a version has besides its text: tags, metadata, rules; and the associations of its subject.
 import { html } from "../vendor.js";
 import { get, path } from "../api.js";
 import { Badge } from "../components/badge.js";
@@ -10,8 +10,8 @@ const ASSOCIATIONS_MAX = 200;
 const RULES = { migrationRules: "Migration rules", domainRules: "Domain rules", encodingRules: "Encoding rules" };
 
 /**
- * at: the offset as of which the version is shown, if any; then without associations, of which only the present is
- * told.
+ * at: the offset of the past state to show, if any; then without associations, because only their present state is
+ * known.
  */
 export function Details({ version, at }) {
   const { subject, version: number, metadata, ruleSet } = version;
@@ -24,14 +24,18 @@ export function Details({ version, at }) {
 
 function Tags({ subject, number, at }) {
   const query = { deleted: true, findTags: "*" };
-  const found = useLoaded((signal) => getAt(at, path`/subjects/${subject}/versions/${number}`, query, signal), [subject, number, at]);
+  const found =
+    useLoaded((signal) => getAt(at, path`/subjects/${subject}/versions/${number}`, query, signal),
+      [subject, number, at]);
   return html`
     <section>
       <h2>Tags in the schema</h2>
       <${Loaded} of=${found} what="the tags">
         ${({ schemaTags = [] }) => (schemaTags.length
           ? html`<ul>${schemaTags.map(({ schemaEntity, tags }, index) => html`
-              <li key=${index}><span class="name">${schemaEntity.entityPath}</span> ${tags.map((tag) => html`<${Badge} key=${tag} tone="accent">${tag}<//> `)}</li>`)}</ul>`
+              <li key=${index}><span class="name">
+                ${schemaEntity.entityPath}
+                </span> ${tags.map((tag) => html`<${Badge} key=${tag} tone="accent">${tag}<//> `)}</li>`)}</ul>`
           : html`<p class="quiet">No part of the schema has a tag.</p>`)}
       <//>
     </section>`;
@@ -47,13 +51,17 @@ export function Metadata({ metadata }) {
       ${!rows.length && !tagged.length && html`<p class="quiet">None.</p>`}
       ${rows.length > 0 && html`
         <${Table} caption="Properties" rows=${rows} rowKey=${([name]) => name} columns=${[
-          { id: "name", title: "Property", cell: ([name]) => html`<span class="name">${name}</span>${(sensitive ?? []).includes(name) ? html` <${Badge} tone="warn">sensitive<//>` : ""}` },
+          { id: "name", title: "Property",
+            cell: ([name]) =>
+              html`<span class="name">${name}</span>
+                ${(sensitive ?? []).includes(name) ? html` <${Badge} tone="warn">sensitive<//>` : ""}` },
           { id: "value", title: "Value", cell: ([, value]) => html`<span class="name wrap">${value}</span>` },
         ]} />`}
       ${tagged.length > 0 && html`
         <${Table} caption="Tags by path" rows=${tagged} rowKey=${([name]) => name} columns=${[
           { id: "path", title: "Path", cell: ([name]) => html`<span class="name">${name}</span>` },
-          { id: "tags", title: "Tags", cell: ([, names]) => names.map((name) => html`<${Badge} key=${name} tone="accent">${name}<//> `) },
+          { id: "tags", title: "Tags",
+            cell: ([, names]) => names.map((name) => html`<${Badge} key=${name} tone="accent">${name}<//> `) },
         ]} />`}
     </section>`;
 }
@@ -67,10 +75,15 @@ function RuleSet({ rules }) {
       ${groups.map(([name, title]) => html`
         <h3 key=${name}>${title}</h3>
         <${Table} caption=${title} rows=${rules[name]} rowKey=${(rule) => rule.name} columns=${[
-          { id: "name", title: "Name", cell: (rule) => html`<span class="name">${rule.name}</span>${rule.disabled ? html` <${Badge} tone="warn">disabled<//>` : ""}` },
+          { id: "name", title: "Name",
+            cell: (rule) =>
+              html`<span class="name">${rule.name}</span>
+                ${rule.disabled ? html` <${Badge} tone="warn">disabled<//>` : ""}` },
           { id: "kind", title: "Kind", cell: ({ kind, mode }) => [kind, mode].filter(Boolean).join(", ") },
           { id: "type", title: "Type", cell: ({ type }) => type ?? "" },
-          { id: "expr", title: "Expression", cell: ({ expr, params }) => html`<code class="wrap">${expr ?? (params ? JSON.stringify(params) : "")}</code>` },
+          { id: "expr", title: "Expression",
+            cell: ({ expr, params }) =>
+              html`<code class="wrap">${expr ?? (params ? JSON.stringify(params) : "")}</code>` },
           { id: "tags", title: "Tags", cell: ({ tags }) => (tags ?? []).join(", "), wide: true },
           { id: "doc", title: "About", cell: ({ doc }) => doc ?? "", wide: true },
         ]} />`)}
@@ -85,11 +98,16 @@ function Associations({ subject }) {
       <h2>Associations of the subject</h2>
       <${Loaded} of=${found} what="the associations">
         ${(rows) => (rows.length
-          ? html`<${Table} caption="Associations" rows=${rows} rowKey=${(row) => `${row.guid ?? row.resourceId} ${row.associationType}`} columns=${[
-              { id: "resource", title: "Resource", cell: (row) => html`<span class="name">${row.resourceName ?? row.resourceId}</span>` },
-              { id: "namespace", title: "Namespace", cell: (row) => html`<span class="name">${row.resourceNamespace ?? ""}</span>`, wide: true },
+          ? html`<${Table} caption="Associations" rows=${rows}
+            rowKey=${(row) => `${row.guid ?? row.resourceId} ${row.associationType}`} columns=${[
+              { id: "resource", title: "Resource",
+                cell: (row) => html`<span class="name">${row.resourceName ?? row.resourceId}</span>` },
+              { id: "namespace", title: "Namespace",
+                cell: (row) => html`<span class="name">${row.resourceNamespace ?? ""}</span>`, wide: true },
               { id: "type", title: "Type", cell: (row) => `${row.resourceType ?? ""} ${row.associationType ?? ""}` },
-              { id: "lifecycle", title: "Lifecycle", cell: (row) => `${row.lifecycle ?? ""}${row.frozen ?? row.lifecycle === "STRONG" ? ", frozen" : ""}` },
+              { id: "lifecycle", title: "Lifecycle",
+                cell: (row) =>
+                  `${row.lifecycle ?? ""}${row.frozen ?? row.lifecycle === "STRONG" ? ", frozen" : ""}` },
             ]} />`
           : html`<p class="quiet">No resource is associated with it.</p>`)}
       <//>

@@ -9,15 +9,18 @@ import { href } from "../router.js";
 export function Facts({ version, asked, details }) {
   const { subject, version: number, id, guid, ts, deleted, references = [] } = version;
   return html`
-    ${subject !== asked && html`<p role="status">This name leads to <a class="name" href=${href`/subjects/${subject}`}>${subject}</a>.</p>`}
+    ${subject !== asked &&
+      html`<p role="status">This name leads to <a class="name" href=${href`/subjects/${subject}`}>${subject}</a>.</p>`}
     <p class="facts-line">
       <strong>Version ${number}</strong>
       <${Badge} tone="accent">${formatOf(version).name}<//>
       ${deleted && html`<${Badge} tone="warn">deleted<//>`}
       <span>id <strong>${id}</strong> <${CopyButton} text=${String(id)} label="Copy the id" /></span>
-      ${ts && html`<span class="quiet">registered <time datetime=${new Date(ts).toISOString()}>${new Date(ts).toLocaleString()}</time></span>`}
+      ${ts && html`<span class="quiet">registered <time datetime=${new Date(ts).toISOString()}>
+        ${new Date(ts).toLocaleString()}</time></span>`}
       ${details && html`<span class="quiet">${details.compatibilityLevel}, ${details.mode}</span>`}
-      ${references.length > 0 && html`<span class="quiet">${references.length} ${references.length === 1 ? "reference" : "references"}</span>`}
+      ${references.length > 0 &&
+        html`<span class="quiet">${references.length} ${references.length === 1 ? "reference" : "references"}</span>`}
       <span class="quiet mono guid">${guid}</span>
     </p>`;
 }

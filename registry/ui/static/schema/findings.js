@@ -17,7 +17,8 @@ export function Verdicts({ caption, levels, inForce, chosen, onChoose }) {
           <tr key=${level} class=${level === chosen ? "current" : null}>
             <th scope="row">
               ${onChoose
-                ? html`<button class="plain small" aria-pressed=${level === chosen} onClick=${() => onChoose(level)}>${level}</button>`
+                ? html`<button class="plain small" aria-pressed=${level === chosen} onClick=${() => onChoose(level)}>
+                  ${level}</button>`
                 : level}
               ${level === inForce && html` <${Badge} tone="accent">in force<//>`}
             </th>

@@ -1,4 +1,4 @@
-// What happened to a subject, as far as the registry's log tells.
+// The history of a subject, as far as it is in the registry's log.
 import { html, useState } from "../vendor.js";
 import { path, request } from "../api.js";
 import { Notice } from "../components/notice.js";
@@ -23,16 +23,20 @@ export function History({ subject, lookBack = true }) {
         return html`
           ${lookBack && html`<${LookBack} subject=${subject} />`}
           ${filling && html`<p role="status">The registry is still reading its log; there may be more.</p>`}
-          ${completeFrom > 0 && html`<p class="quiet">Complete from offset ${completeFrom} of the log. Earlier records may have been compacted away.</p>`}
+          ${completeFrom > 0 &&
+            html`<p class="quiet">Complete from offset ${completeFrom} of the log. Earlier records may have been
+              compacted away.</p>`}
           <${Table} caption="History, newest first" rows=${events} rowKey=${({ offset }) => offset} columns=${[
             { id: "time", title: "Time", cell: ({ time, offset }) => html`
-              <a href=${`#${to(to`/subjects/${subject}`, { at: String(offset) })}`} title=${`The subject as of offset ${offset}`}><${Time} ms=${time} /></a>` },
+              <a href=${`#${to(to`/subjects/${subject}`, { at: String(offset) })}`}
+                title=${`The subject as of offset ${offset}`}><${Time} ms=${time} /></a>` },
             { id: "kind", title: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },
             { id: "about", title: "About", cell: (event) => html`<${About} subject=${subject} event=${event} />` },
             ...principals(events),
             { id: "offset", title: "Offset", cell: ({ offset }) => offset, numeric: true, wide: true },
           ]} />
-          ${more && limit < EVENTS_MAX && html`<button onClick=${() => setLimit(Math.min(limit * 4, EVENTS_MAX))}>Show more</button>`}`;
+          ${more && limit < EVENTS_MAX &&
+            html`<button onClick=${() => setLimit(Math.min(limit * 4, EVENTS_MAX))}>Show more</button>`}`;
       }}
     <//>`;
 }
@@ -40,7 +44,9 @@ export function History({ subject, lookBack = true }) {
 function About({ subject, event: { version, id, type, level, mode, resourceName, associationType } }) {
   const facts = [id && `id ${id}`, type, level, mode, associationType].filter(Boolean).join(", ");
   return html`
-    ${version ? html`<a href=${href`/subjects/${subject}/versions/${version}`}>version ${version}</a>${facts ? ", " : ""}` : ""}${facts}
+    ${version
+      ? html`<a href=${href`/subjects/${subject}/versions/${version}`}>version ${version}</a>${facts ? ", " : ""}`
+      : ""}${facts}
     ${resourceName ? html` <span class="name">${resourceName}</span>` : ""}`;
 }
 

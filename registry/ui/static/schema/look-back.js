@@ -1,4 +1,4 @@
-// Chooses the moment as of which a subject is shown, by time or by offset.
+// Chooses the past moment to show a subject at, by time or by offset.
 import { html, useState } from "../vendor.js";
 import { navigate, to } from "../router.js";
 import { offsetAt } from "./moment.js";
@@ -27,8 +27,10 @@ export function LookBack({ subject, query = {} }) {
   };
   return html`
     <form class="row look-back" onSubmit=${submit}>
-      <label>Look back to <input type="datetime-local" step="1" value=${time} onInput=${(event) => setTime(event.currentTarget.value)} /></label>
-      <label>or to offset <input class="number" inputmode="numeric" pattern="[0-9]*" value=${offset} onInput=${(event) => setOffset(event.currentTarget.value)} /></label>
+      <label>Look back to <input type="datetime-local" step="1" value=${time}
+        onInput=${(event) => setTime(event.currentTarget.value)} /></label>
+      <label>or to offset <input class="number" inputmode="numeric" pattern="[0-9]*" value=${offset}
+        onInput=${(event) => setOffset(event.currentTarget.value)} /></label>
       <button disabled=${state.busy || !(time || offset)}>Look back</button>
     </form>
     ${state.error && html`<${Refused} error=${state.error} subject=${subject} query=${query} />`}`;

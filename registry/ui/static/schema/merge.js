@@ -1,4 +1,4 @@
-// Two texts beside one another, or, where there is no room, one with what changed in it.
+// Two texts next to each other or, if there is no room, one with what changed in it.
 import { html, useEffect, useRef } from "../vendor.js";
 import { baseExtensions, codemirror, editorRoot } from "../components/code.js";
 
@@ -30,14 +30,18 @@ export function Merge({ old, fresh, type, labels }) {
 function sideBySide(modules, root, { old, fresh, type, labels }) {
   const side = (doc, label) => ({ doc, extensions: readOnly(modules, type, label) });
   return new modules.merge.MergeView({
-    a: side(old, labels[0]), b: side(fresh, labels[1]), parent: root, root, collapseUnchanged: COLLAPSED, diffConfig: DIFF, gutter: true,
+    a: side(old, labels[0]), b: side(fresh, labels[1]), parent: root, root, collapseUnchanged: COLLAPSED,
+      diffConfig: DIFF, gutter: true,
   });
 }
 
 function unified(modules, root, { old, fresh, type, labels }) {
-  const shown = modules.merge.unifiedMergeView({ original: old, mergeControls: false, collapseUnchanged: COLLAPSED, diffConfig: DIFF });
+  const shown =
+    modules.merge.unifiedMergeView(
+      { original: old, mergeControls: false, collapseUnchanged: COLLAPSED, diffConfig: DIFF });
   return new modules.view.EditorView({
-    doc: fresh, parent: root, root, extensions: [...readOnly(modules, type, `${labels[1]}, with what differs from ${labels[0]}`), shown],
+    doc: fresh, parent: root, root,
+      extensions: [...readOnly(modules, type, `${labels[1]}, with what differs from ${labels[0]}`), shown],
   });
 }
 

@@ -13,7 +13,8 @@ export async function getAt(at, where, query, signal) {
 
 /** Returns all versions of a subject at an offset, the newest first: `[{ number, deleted }]`. */
 export async function versionsAt(subject, at, signal) {
-  const numbers = await getAt(at, path`/subjects/${subject}/versions`, { deleted: true, deletedAsNegative: true }, signal);
+  const numbers =
+    await getAt(at, path`/subjects/${subject}/versions`, { deleted: true, deletedAsNegative: true }, signal);
   return numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 })).reverse();
 }
 
@@ -29,7 +30,7 @@ export async function settingsAt(subject, at, signal) {
 
 /** Returns the offset of the last record that is not newer than a time in ms. */
 export async function offsetAt(subject, time, signal) {
-  // This one is told whatever existed then.
+  // This one answers whatever existed then.
   const query = { defaultToGlobal: true, atTime: time };
   const found = offsetOf(await request("GET", path`/config/${subject}`, { query, signal }));
   if (Number(found) < 0) throw new ApiError("refused", "The log begins later.");
@@ -37,7 +38,8 @@ export async function offsetAt(subject, time, signal) {
 }
 
 function offsetOf(answer) {
-  const told = answer.headers.get(HEADER);
-  if (told === null) throw new ApiError("refused", "It answers with the present, because it is older than this page.");
-  return told;
+  const offset = answer.headers.get(HEADER);
+  if (offset === null)
+    throw new ApiError("refused", "It answers with the present, because it is older than this page.");
+  return offset;
 }

@@ -28,8 +28,10 @@ export function Past({ subject, wanted, query, onChange }) {
   const listed = useLoaded((signal) => versionsAt(subject, at, signal), [subject, at]);
   return html`
     <${Banner} key=${at} subject=${subject} query=${query} />
-    <${Told} of=${listed} what="the versions" subject=${subject} query=${query}>
-      ${(versions) => html`<${Subject} subject=${subject} wanted=${wanted} versions=${versions} query=${query} onChange=${onChange} />`}
+    <${Reconstruction} of=${listed} what="the versions" subject=${subject} query=${query}>
+      ${(versions) =>
+        html`<${Subject} subject=${subject} wanted=${wanted} versions=${versions} query=${query}
+          onChange=${onChange} />`}
     <//>`;
 }
 
@@ -38,11 +40,15 @@ function Banner({ subject, query }) {
   const history = useLoaded((signal) => eventsOf(subject, EVENTS, signal), [subject]);
   const events = history.value?.events ?? []; // the newest first
   const last = events.findIndex(({ offset }) => offset <= Number(at));
-  const link = (event, label) => event && html`<a class="button" href=${`#${to(to`/subjects/${subject}`, { ...query, at: String(event.offset) })}`}>${label}</a>`;
+  const link = (event, label) => event &&
+    html`<a class="button" href=${`#${to(to`/subjects/${subject}`, { ...query, at: String(event.offset) })}`}>
+      ${label}</a>`;
   return html`
     <section class="notice info past" aria-label="A moment of the past">
       <h2>As of offset ${at}</h2>
-      ${last >= 0 && html`<p>Last change before that time: <${Worded} event=${events[last]} />, <${Time} ms=${events[last].time} />.</p>`}
+      ${last >= 0 &&
+        html`<p>Last change before that time: <${Worded} event=${events[last]} />, <${Time}
+          ms=${events[last].time} />.</p>`}
       <div class="actions">
         <a class="button" href=${`#${to(to`/subjects/${subject}`, present)}`}>Back to now</a>
         ${last >= 0 && link(events[last + 1], "Previous change")}
@@ -53,11 +59,12 @@ function Banner({ subject, query }) {
 }
 
 function Worded({ event: { kind, version, principal } }) {
-  return html`${kind.replaceAll("_", " ")}${version ? ` (version ${version})` : ""}${principal !== undefined && html` by <${Name} plain text=${principal} />`}`;
+  return html`${kind.replaceAll("_", " ")}${version ? ` (version ${version})` : ""}${principal !== undefined &&
+    html` by <${Name} plain text=${principal} />`}`;
 }
 
 /** Like Loaded, for what is asked of the past. */
-function Told({ of, subject, query, ...more }) {
+function Reconstruction({ of, subject, query, ...more }) {
   if (of.error) return html`<${Refused} error=${of.error} subject=${subject} query=${query} onRetry=${of.reload} />`;
   return html`<${Loaded} of=${of} ...${more} />`;
 }
@@ -67,7 +74,8 @@ function Subject({ subject, wanted, versions, query, onChange }) {
   useSteps(subject, versions, number, query);
   return html`
     <div class="schema">
-      <${Versions} subject=${subject} versions=${versions} older=${0} current=${number} query=${query} onChange=${onChange} />
+      <${Versions} subject=${subject} versions=${versions} older=${0} current=${number} query=${query}
+        onChange=${onChange} />
       ${versions.some((each) => each.number === number)
         ? html`<${Version} subject=${subject} number=${number} query=${query} onChange=${onChange} />`
         : html`<${Notice} kind="empty" title=${`Version ${number} did not exist at that time`} />`}
@@ -78,18 +86,24 @@ function Version({ subject, number, query, onChange }) {
   const { at } = query;
   const found = useLoaded((signal) => versionOf(subject, number, signal, undefined, at), [subject, number, at]);
   const tabs = (version) => [
-    { id: "text", label: "Schema", content: () => html`<${VersionText} version=${version} at=${at} form=${query.form} onForm=${(form) => onChange({ form })} />` },
-    { id: "compare", label: "Compare with now", content: () => html`<${WithNow} subject=${subject} version=${version} query=${query} />` },
+    { id: "text", label: "Schema",
+      content: () =>
+        html`<${VersionText} version=${version} at=${at} form=${query.form}
+          onForm=${(form) => onChange({ form })} />` },
+    { id: "compare", label: "Compare with now",
+      content: () => html`<${WithNow} subject=${subject} version=${version} query=${query} />` },
     { id: "details", label: "Metadata", content: () => html`<${Details} version=${version} at=${at} />` },
-    { id: "settings", label: "Config and mode", content: () => html`<${Settings} subject=${subject} query=${query} />` },
+    { id: "settings", label: "Config and mode",
+      content: () => html`<${Settings} subject=${subject} query=${query} />` },
     { id: "history", label: "History", content: () => html`<${History} subject=${subject} lookBack=${false} />` },
   ];
   return html`
     <article class="version">
-      <${Told} of=${found} what=${`version ${number}`} subject=${subject} query=${query}>
+      <${Reconstruction} of=${found} what=${`version ${number}`} subject=${subject} query=${query}>
         ${(version) => html`
           <${Facts} version=${version} asked=${subject} />
-          <${Tabs} label="About this version" selected=${query.view ?? "text"} onSelect=${(view) => onChange({ view: view === "text" ? "" : view })} tabs=${tabs(version)} />`}
+          <${Tabs} label="About this version" selected=${query.view ?? "text"}
+            onSelect=${(view) => onChange({ view: view === "text" ? "" : view })} tabs=${tabs(version)} />`}
       <//>
     </article>`;
 }
@@ -97,7 +111,7 @@ function Version({ subject, number, query, onChange }) {
 function Settings({ subject, query }) {
   const found = useLoaded((signal) => settingsAt(subject, query.at, signal), [subject, query.at]);
   return html`
-    <${Told} of=${found} what="config and mode" subject=${subject} query=${query}>
+    <${Reconstruction} of=${found} what="config and mode" subject=${subject} query=${query}>
       ${({ config, mode }) => html`
         <h2>Compatibility level: <${Badge} tone="accent">${config.compatibilityLevel}<//></h2>
         <h2>Mode: <${Badge} tone="accent">${mode}<//></h2>
@@ -107,21 +121,29 @@ function Settings({ subject, query }) {
 
 function WithNow({ subject, version, query }) {
   const { at } = query;
-  const both = useLoaded((signal) => Promise.all([settingsAt(subject, at, signal), settingsAt(subject, undefined, signal), latestOf(subject, signal)]), [subject, at]);
+  const both =
+    useLoaded((signal) =>
+      Promise.all([settingsAt(subject, at, signal), settingsAt(subject, undefined, signal), latestOf(subject, signal)]),
+      [subject, at]);
   return html`
-    <${Told} of=${both} what="what is now" subject=${subject} query=${query}>
+    <${Reconstruction} of=${both} what="what is now" subject=${subject} query=${query}>
       ${([then, now, latest]) => html`
         <section><${Table} caption="Then and now" rowKey=${({ what }) => what} columns=${[
           { id: "what", title: "What", cell: ({ what }) => what },
           { id: "then", title: "Then", cell: (row) => row.then },
-          { id: "now", title: "Now", cell: (row) => (row.now === row.then ? html`<span class="quiet">${row.now}</span>` : html`<strong>${row.now}</strong>`) },
+          { id: "now", title: "Now",
+            cell: (row) =>
+              (row.now === row.then
+                ? html`<span class="quiet">${row.now}</span>` : html`<strong>${row.now}</strong>`) },
         ]} rows=${[
           { what: "Version", then: version.version, now: latest?.version ?? "none" },
           { what: "Id", then: version.id, now: latest?.id ?? "none" },
           { what: "Compatibility", then: then.config.compatibilityLevel, now: now.config.compatibilityLevel },
           { what: "Mode", then: then.mode, now: now.mode },
         ]} /></section>
-        ${latest && html`<${Pair} key=${`${at} ${version.version}`} old=${version} fresh=${latest} names=${[`version ${version.version} then`, `version ${latest.version} now`]} />`}`}
+        ${latest &&
+          html`<${Pair} key=${`${at} ${version.version}`} old=${version} fresh=${latest}
+            names=${[`version ${version.version} then`, `version ${latest.version} now`]} />`}`}
     <//>`;
 }
 

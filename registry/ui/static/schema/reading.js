@@ -48,7 +48,8 @@ export function inLines(schema, signal) {
 /** Returns a version's text as normalization would store it. Throws with the reason if it is not valid today. */
 export async function normalizedOf(subject, version, signal) {
   const found = await send("POST", "/schemas/lint", { query: { subject }, body: bodyOf(version), signal });
-  if (!found.valid) throw new Error(`It cannot be normalized, because it would not be accepted today: ${reasonOf(found.message)}`);
+  if (!found.valid) throw new Error(
+    `It cannot be normalized, because it would not be accepted today: ${reasonOf(found.message)}`);
   return found.normalized;
 }
 

@@ -22,12 +22,15 @@ export function References({ subject, number }) {
           ${!complete && html`
             <p role="status">
               The nearest ${nodes.length} versions are shown; there are more.
-              ${limit < NODES_MAX && html` <button class="small" onClick=${() => setLimit(Math.min(limit + NODES, NODES_MAX))}>Show more</button>`}
+              ${limit < NODES_MAX &&
+                html` <button class="small" onClick=${() => setLimit(Math.min(limit + NODES, NODES_MAX))}>Show
+                  more</button>`}
             </p>`}
           <${Drawing} nodes=${nodes} edges=${edges} />
-          <div class="beside">
+          <div class="columns">
             <${Side} title="References" none="Nothing." nodes=${nodes} edges=${edges} wanted=${(depth) => depth > 0} />
-            <${Side} title="Referred to by" none="Nothing." nodes=${nodes} edges=${edges} wanted=${(depth) => depth < 0} />
+            <${Side} title="Referred to by" none="Nothing." nodes=${nodes} edges=${edges}
+              wanted=${(depth) => depth < 0} />
           </div>`)}
     <//>`;
 }
@@ -37,9 +40,11 @@ function Drawing({ nodes, edges }) {
   const { width, height, boxes, lines } = placed(nodes, edges.map(({ from, to: target }) => [from, target]));
   return html`
     <div class="graph" tabindex="0" role="region" aria-label="Graph of references">
-      <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label="Arrows lead from a schema to what it refers to">
+      <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group"
+        aria-label="Arrows lead from a schema to what it refers to">
         <defs>
-          <marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M 0 0 L 8 4 L 0 8 z" /></marker>
+          <marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+            <path d="M 0 0 L 8 4 L 0 8 z" /></marker>
         </defs>
         ${lines.map((line, index) => html`<path key=${index} class="edge" d=${line} marker-end="url(#arrow)" />`)}
         ${nodes.map((node, index) => html`<${Box} key=${index} node=${node} box=${boxes[index]} />`)}
@@ -64,11 +69,15 @@ function Box({ node, box }) {
 }
 
 function Side({ title, none, nodes, edges, wanted }) {
-  const found = nodes.map((node, index) => ({ node, index })).filter(({ node }) => node.depth !== 0 && wanted(node.depth));
+  const found = nodes.map((node, index) => ({ node, index }))
+    .filter(({ node }) => node.depth !== 0 && wanted(node.depth));
   return html`
     <section>
       <h2>${title}</h2>
-      ${found.length ? html`<ul>${found.map(({ node, index }) => html`<${Entry} key=${index} node=${node} index=${index} edges=${edges} />`)}</ul>` : html`<p>${none}</p>`}
+      ${found.length
+        ? html`<ul>
+          ${found.map(({ node, index }) => html`<${Entry} key=${index} node=${node} index=${index} edges=${edges} />`)}
+          </ul>` : html`<p>${none}</p>`}
     </section>`;
 }
 
@@ -78,7 +87,9 @@ function Entry({ node, index, edges }) {
   const steps = Math.abs(depth);
   return html`
     <li>
-      ${missing ? html`<span class="name">${subject}</span> version ${version} <span class="bad">does not exist</span>` : html`<${VersionLink} subject=${subject} version=${version} deleted=${deleted} />`}
+      ${missing
+        ? html`<span class="name">${subject}</span> version ${version} <span class="bad">does not exist</span>`
+        : html`<${VersionLink} subject=${subject} version=${version} deleted=${deleted} />`}
       ${" "}<span class="quiet">${steps === 1 ? "directly" : `in ${steps} steps`}${names.length ? ", as " : ""}</span>
       ${names.slice(0, 3).map((name, at) => html`${at > 0 ? ", " : ""}<span class="name">${name}</span>`)}
     </li>`;

@@ -17,9 +17,12 @@ export function Refused({ error, subject, query, onRetry }) {
     <${Notice} kind="warning" title="The state at that time can no longer be reconstructed">
       <p>
         Compaction has removed records of that time, because newer ones replaced them.
-        ${oldest && html` States from <a href=${`#${to(to`/subjects/${subject}`, { ...query, at: oldest })}`}>offset ${oldest}</a> on are available.`}
+        ${oldest &&
+          html` States from <a href=${`#${to(to`/subjects/${subject}`, { ...query, at: oldest })}`}>offset ${oldest}
+            </a> on are available.`}
       </p>
-      <p>To look back further in the future, an administrator can delay compaction, or take snapshots more often and keep more of them.</p>
+      <p>To look back further in the future, an administrator can delay compaction, or take snapshots more often and
+        keep more of them.</p>
       <p class="quiet">${error.message}</p>
     <//>`;
 }

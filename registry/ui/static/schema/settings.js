@@ -27,8 +27,10 @@ export function Settings({ subject, onChanged }) {
   return html`
     <${Loaded} of=${scopes} what="config and mode">
       ${(found) => html`
-        <${Setting} key=${`level ${subject}`} title="Compatibility level" what="level" subject=${subject} found=${found} reason=${refusal("config")} onDone=${changed} />
-        <${Setting} key=${`mode ${subject}`} title="Mode" what="mode" subject=${subject} found=${found} reason=${refusal("mode")} onDone=${changed} />
+        <${Setting} key=${`level ${subject}`} title="Compatibility level" what="level" subject=${subject} found=${found}
+          reason=${refusal("config")} onDone=${changed} />
+        <${Setting} key=${`mode ${subject}`} title="Mode" what="mode" subject=${subject} found=${found}
+          reason=${refusal("mode")} onDone=${changed} />
         <${Rest} config=${found.config} origins=${found.origins} />`}
     <//>`;
 }
@@ -73,14 +75,22 @@ function Setting({ title, what, subject, found, reason, onDone }) {
     <section class="setting">
       <h2>${title}: <${Badge} tone="accent">${value}<//></h2>
       <${Origin} kind=${kind} found=${found} />
-      <form class="row" onSubmit=${(event) => { event.preventDefault(); change(() => send("PUT", kind.where(subject), { body: kind.body(chosen) })); }}>
+      <form class="row"
+        onSubmit=${(event) => {
+          event.preventDefault();
+          change(() => send("PUT", kind.where(subject), { body: kind.body(chosen) }));
+        }}>
         <label>${title} of ${labelOf(found.scopes[0].scope)}${" "}
           <select value=${chosen} disabled=${off} onChange=${(event) => setChosen(event.target.value)}>
-            ${kind.values.map((each) => html`<option key=${each} value=${each}>${each}${MODES[each] && what === "mode" ? `: ${MODES[each]}` : ""}</option>`)}
+            ${kind.values
+              .map((each) =>
+                html`<option key=${each} value=${each}>
+                  ${each}${MODES[each] && what === "mode" ? `: ${MODES[each]}` : ""}</option>`)}
           </select>
         </label>
         <button class="primary" disabled=${off || state.busy || chosen === own}>Set</button>
-        <button type="button" disabled=${off || state.busy || own === null} onClick=${() => change(() => send("DELETE", kind.where(subject)))}>Remove and inherit</button>
+        <button type="button" disabled=${off || state.busy || own === null}
+          onClick=${() => change(() => send("DELETE", kind.where(subject)))}>Remove and inherit</button>
       </form>
       ${reason && html`<p class="quiet">${reason}</p>`}
       <p role="status">${state.done ? "Changed." : ""}</p>
@@ -96,10 +106,14 @@ function Origin({ kind, found }) {
     <ol class="origin">
       ${found.scopes.map((each, index) => html`
         <li key=${each.scope} class=${index === deciding && !unknown ? "current" : null}>
-          ${labelOf(each.scope)}: ${each.hidden ? html`<span class="quiet">you may not see it</span>` : kind.stored(each) ?? html`<span class="quiet">${hasAny(kind, each) ? "stored without a value: the server's setting" : "not set"}</span>`}
+          ${labelOf(each.scope)}: ${each.hidden
+            ? html`<span class="quiet">you may not see it</span>` : kind.stored(each) ??
+            html`<span class="quiet">
+              ${hasAny(kind, each) ? "stored without a value: the server's setting" : "not set"}</span>`}
           ${index === deciding && !unknown && html` <${Badge} tone="good">decides<//>`}
         </li>`)}
-      <li class=${deciding < 0 && !unknown ? "current" : null}>${kind.fallback(found)}${deciding < 0 && !unknown && html` <${Badge} tone="good">decides<//>`}</li>
+      <li class=${deciding < 0 && !unknown ? "current" : null}>
+        ${kind.fallback(found)}${deciding < 0 && !unknown && html` <${Badge} tone="good">decides<//>`}</li>
     </ol>`;
 }
 
@@ -115,6 +129,10 @@ export function Rest({ config, origins = {} }) {
   return html`
     <section>
       <h2>Other effective config</h2>
-      <dl class="facts">${Object.entries(rest).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd><code class="wrap">${typeof value === "string" ? value : JSON.stringify(value)}</code>${origin(name)}</dd>`)}</dl>
+      <dl class="facts">
+        ${Object.entries(rest)
+          .map(([name, value]) =>
+            html`<dt key=${name}>${name}</dt><dd><code class="wrap">
+              ${typeof value === "string" ? value : JSON.stringify(value)}</code>${origin(name)}</dd>`)}</dl>
     </section>`;
 }

@@ -20,7 +20,7 @@ const FORMS = {
 };
 
 /**
- * version: the entity of the API; form: a key of FORMS; onForm(form); at: the offset as of which it is shown, if any.
+ * version: the entity of the API; form: a key of FORMS; onForm(form); at: the offset of the past state to show, if any.
  */
 export function VersionText({ version, form, onForm, at }) {
   const { subject, version: number } = version;
@@ -33,11 +33,14 @@ export function VersionText({ version, form, onForm, at }) {
     <fieldset class="choice">
       <legend class="unseen">Text format</legend>
       ${forms.map((id) => html`
-        <label key=${id}><input type="radio" name="form" value=${id} checked=${id === chosen} onChange=${() => onForm(id)} /> ${FORMS[id].label}</label>`)}
+        <label key=${id}>
+          <input type="radio" name="form" value=${id} checked=${id === chosen}
+            onChange=${() => onForm(id)} /> ${FORMS[id].label}</label>`)}
     </fieldset>
     <p class="quiet">${FORMS[chosen].about}</p>
     <${Loaded} of=${shown} what="the text">
-      ${(text) => html`<${Text} key=${chosen} text=${text} type=${name} label=${`Schema of ${subject}, version ${number}`} />`}
+      ${(text) =>
+        html`<${Text} key=${chosen} text=${text} type=${name} label=${`Schema of ${subject}, version ${number}`} />`}
     <//>
     ${chosen === "resolved" && !resolves && html`<${Used} subject=${subject} number=${number} />`}`;
 }
@@ -46,7 +49,9 @@ export function VersionText({ version, form, onForm, at }) {
 export function Text({ text, type, label }) {
   const large = text.length > HIGHLIGHTED_MAX;
   const cut = hasLongLine(text);
-  const note = cut ? `; the first ${thousands(CUT)} are shown, because one line is too long` : large ? "; shown without highlighting, because it is large" : "";
+  const note = cut
+    ? `; the first ${thousands(CUT)} are shown, because one line is too long`
+    : large ? "; shown without highlighting, because it is large" : "";
   return html`
     <div class="text-head">
       <span class="quiet">${sizeOf(text)}${note}</span>
@@ -67,8 +72,10 @@ function hasLongLine(text) {
 async function textIn(form, version, at, signal) {
   const { subject, version: number } = version;
   if (form === "raw") return version.schema;
-  if (form === "normalized") return inLines({ ...version, schema: await normalizedOf(subject, version, signal) }, signal);
-  if (form === "resolved" && formatOf(version).resolves) return inLines(await versionOf(subject, number, signal, "resolved", at), signal);
+  if (form === "normalized")
+    return inLines({ ...version, schema: await normalizedOf(subject, version, signal) }, signal);
+  if (form === "resolved" && formatOf(version).resolves)
+    return inLines(await versionOf(subject, number, signal, "resolved", at), signal);
   return inLines(version, signal);
 }
 
@@ -80,7 +87,8 @@ function Used({ subject, number }) {
       ${({ nodes }) => {
         const used = nodes.filter(({ depth }) => depth > 0);
         if (!used.length) return html`<p>It has no references.</p>`;
-        return html`<h2>What it refers to</h2>${used.map((node) => html`<${UsedText} key=${`${node.subject} ${node.version}`} node=${node} />`)}`;
+        return html`<h2>What it refers to</h2>
+          ${used.map((node) => html`<${UsedText} key=${`${node.subject} ${node.version}`} node=${node} />`)}`;
       }}
     <//>`;
 }
@@ -95,7 +103,8 @@ function UsedText({ node }) {
 }
 
 function UsedTextLoaded({ node: { subject, version, schemaType } }) {
-  const text = useLoaded(async (signal) => inLines(await versionOf(subject, version, signal), signal), [subject, version]);
+  const text =
+    useLoaded(async (signal) => inLines(await versionOf(subject, version, signal), signal), [subject, version]);
   return html`<${Loaded} of=${text} what="the text">
     ${(found) => html`<${Text} text=${found} type=${schemaType} label=${`Schema of ${subject}, version ${version}`} />`}
   <//>`;

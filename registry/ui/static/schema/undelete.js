@@ -1,4 +1,4 @@
-// Brings back what was soft-deleted: registers its schema again, which keeps its id and gets the next version number.
+// Restores a soft-deleted version: registers its schema again, which keeps its id and gets the next version number.
 import { html, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
@@ -7,7 +7,7 @@ import { navigate, to } from "../router.js";
 import { GuardedButton } from "../session/guarded.js";
 import { bodyOf, versionOf } from "./reading.js";
 
-export function BringBack({ subject, versions, number, refusal, onDone }) {
+export function Restore({ subject, versions, number, refusal, onDone }) {
   const [open, setOpen] = useState(false);
   if (!versions.some((each) => each.number === number && each.deleted)) return null;
   return html`
@@ -32,7 +32,8 @@ function Confirm({ subject, number, onClose, onDone }) {
   return html`
     <${Dialog} title=${`Restore version ${number}`} onClose=${onClose}
       footer=${html`<button class="primary" disabled=${state.busy} onClick=${run}>Register it again</button>`}>
-      <p>The schema of version ${number} of <span class="name wrap">${subject}</span> is registered again. It keeps its id and becomes
+      <p>The schema of version ${number} of <span class="name wrap">
+        ${subject}</span> is registered again. It keeps its id and becomes
         the next version; the registry checks its compatibility like that of any new version.</p>
       <p class="quiet">To restore its former number, use <code>registrar undelete</code>.</p>
       ${state.error && html`<${Failure} error=${state.error} />`}

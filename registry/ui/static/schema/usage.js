@@ -18,7 +18,8 @@ export function Usage({ version: { subject, id, guid } }) {
       <h2>Id ${id} ${context === "." ? "" : html`in the context <span class="name">${context}</span>`}</h2>
       <${Loaded} of=${used} what="the versions with this id">
         ${({ versions, more }) => html`
-          <ul>${versions.map((each) => html`<li key=${`${each.subject} ${each.version}`}><${VersionLink} ...${each} /></li>`)}</ul>
+          <ul>${versions
+            .map((each) => html`<li key=${`${each.subject} ${each.version}`}><${VersionLink} ...${each} /></li>`)}</ul>
           ${more && html`<button onClick=${() => setLimit(limit * 10)}>Show more</button>`}`}
       <//>
     </section>
@@ -27,7 +28,11 @@ export function Usage({ version: { subject, id, guid } }) {
       <p><span class="mono">${guid}</span> <${CopyButton} text=${guid} label="Copy the guid" /></p>
       <p class="quiet">A schema has the same guid everywhere, but its own id in each context.</p>
       <${Loaded} of=${ids} what="the ids of this guid">
-        ${(found) => html`<ul>${found.map((each) => html`<li key=${each.context}>id ${each.id} in the context <span class="name">${each.context}</span></li>`)}</ul>`}
+        ${(found) =>
+          html`<ul>
+            ${found.map((each) =>
+              html`<li key=${each.context}>id ${each.id} in the context <span class="name">
+                ${each.context}</span></li>`)}</ul>`}
       <//>
     </section>`;
 }

@@ -16,14 +16,19 @@ export function Versions({ subject, versions, older, current, query, onChange })
     <nav class="versions" aria-label="Versions">
       <h2>${versions.length - gone} ${versions.length - gone === 1 ? "version" : "versions"}</h2>
       ${gone > 0 && !all && html`
-        <label class="check"><input type="checkbox" checked=${Boolean(query.deleted)} onChange=${(event) => onChange({ deleted: event.target.checked ? "1" : "" })} /> ${gone} deleted</label>`}
+        <label class="check">
+          <input type="checkbox" checked=${Boolean(query.deleted)}
+            onChange=${(event) => onChange({ deleted: event.target.checked ? "1" : "" })} /> ${gone} deleted</label>`}
       <ul>
         ${shown.map(({ number, deleted }) => html`
           <li key=${number}>
-            <a href=${`#${to(to`/subjects/${subject}/versions/${number}`, query)}`} aria-current=${number === current ? "page" : null}>Version ${number}${deleted ? html` <span class="quiet">deleted</span>` : ""}</a>
+            <a href=${`#${to(to`/subjects/${subject}/versions/${number}`, query)}`}
+              aria-current=${number === current ? "page" : null}>Version ${number}${deleted
+              ? html` <span class="quiet">deleted</span>` : ""}</a>
           </li>`)}
       </ul>
-      ${listed.length > most && html`<button class="small" onClick=${() => setMost(most + SHOWN)}>Older: ${listed.length - most} more</button>`}
+      ${listed.length > most &&
+        html`<button class="small" onClick=${() => setMost(most + SHOWN)}>Older: ${listed.length - most} more</button>`}
       ${older > 0 && html`<p class="quiet">${older} older ones are not listed; the address leads to each.</p>`}
     </nav>`;
 }

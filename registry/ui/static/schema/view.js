@@ -19,7 +19,7 @@ import { versionOf, versionsOf } from "./reading.js";
 import { References } from "./references.js";
 import { Settings } from "./settings.js";
 import { VersionText } from "./text.js";
-import { BringBack } from "./undelete.js";
+import { Restore } from "./undelete.js";
 import { Usage } from "./usage.js";
 import { Versions, numberOf, useSteps } from "./versions.js";
 
@@ -83,26 +83,33 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
   return html`
     <div class="actions">
       <a class="button" href=${`#${to("/try", { subject, version: number })}`}>Try a new version</a>
-      <${BringBack} subject=${subject} versions=${versions} number=${number} refusal=${refusal} onDone=${onWritten} />
-      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("version")}>Delete version ${number}…<//>
-      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("subject")}>Delete the subject…<//>
+      <${Restore} subject=${subject} versions=${versions} number=${number} refusal=${refusal} onDone=${onWritten} />
+      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("version")}>Delete
+        version ${number}…<//>
+      <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("subject")}>Delete the
+        subject…<//>
     </div>
     <div class="schema">
-      <${Versions} subject=${subject} versions=${versions} older=${older} current=${number} query=${query} onChange=${onChange} />
-      <${Version} key=${subject} subject=${subject} number=${number} versions=${versions} details=${details} query=${query} onChange=${onChange} onWritten=${onWritten} />
+      <${Versions} subject=${subject} versions=${versions} older=${older} current=${number} query=${query}
+        onChange=${onChange} />
+      <${Version} key=${subject} subject=${subject} number=${number} versions=${versions} details=${details}
+        query=${query} onChange=${onChange} onWritten=${onWritten} />
     </div>
     ${open && html`<${DeleteDialog} subject=${subject} number=${open === "version" ? number : null} versions=${versions}
       onClose=${() => setOpen(null)} onDone=${written} />`}`;
 }
 
 function Version({ subject, number, versions, details, query, onChange, onWritten }) {
-  const found = useLoaded((signal) => versionOf(subject, number, signal), [subject, number, versions.find((each) => each.number === number)?.deleted]);
+  const found =
+    useLoaded((signal) => versionOf(subject, number, signal),
+      [subject, number, versions.find((each) => each.number === number)?.deleted]);
   return html`
     <article class="version">
       <${Loaded} of=${found} what=${`version ${number}`}>
         ${(version) => html`
           <${Facts} version=${version} asked=${subject} details=${details} />
-          <${Tabs} label="About this version" selected=${query.view ?? "text"} onSelect=${(view) => onChange({ view: view === "text" ? "" : view })}
+          <${Tabs} label="About this version" selected=${query.view ?? "text"}
+            onSelect=${(view) => onChange({ view: view === "text" ? "" : view })}
             tabs=${tabsOf(version, versions, query, onChange, onWritten)} />`}
       <//>
     </article>`;
@@ -112,12 +119,19 @@ function tabsOf(version, versions, query, onChange, onWritten) {
   const { subject, version: number } = version;
   const base = Number(query.with) || 0;
   return [
-    { id: "text", label: "Schema", content: () => html`<${VersionText} version=${version} form=${query.form} onForm=${(form) => onChange({ form })} />` },
-    { id: "compare", label: "Compare", content: () => html`<${Compare} version=${version} versions=${versions} base=${base} onBase=${(other) => onChange({ with: String(other) })} />` },
-    { id: "references", label: "References", content: () => html`<${References} subject=${subject} number=${number} />` },
+    { id: "text", label: "Schema",
+      content: () =>
+        html`<${VersionText} version=${version} form=${query.form} onForm=${(form) => onChange({ form })} />` },
+    { id: "compare", label: "Compare",
+      content: () =>
+        html`<${Compare} version=${version} versions=${versions} base=${base}
+          onBase=${(other) => onChange({ with: String(other) })} />` },
+    { id: "references", label: "References",
+      content: () => html`<${References} subject=${subject} number=${number} />` },
     { id: "usage", label: "Ids", content: () => html`<${Usage} version=${version} />` },
     { id: "details", label: "Metadata", content: () => html`<${Details} version=${version} />` },
-    { id: "settings", label: "Config and mode", content: () => html`<${Settings} subject=${subject} onChanged=${onWritten} />` },
+    { id: "settings", label: "Config and mode",
+      content: () => html`<${Settings} subject=${subject} onChanged=${onWritten} />` },
     { id: "history", label: "History", content: () => html`<${History} subject=${subject} />` },
   ];
 }

@@ -10,6 +10,7 @@ export function GuardedButton({ needs, refusal, children, disabled, ...button })
   const reason = (refusal ?? everywhere)(needs);
   const id = useId();
   return html`
-    <button ...${button} disabled=${disabled || reason !== ""} title=${reason || null} aria-describedby=${reason ? id : null}>${children}</button>
+    <button ...${button} disabled=${disabled || reason !== ""} title=${reason || null}
+      aria-describedby=${reason ? id : null}>${children}</button>
     ${reason && html`<span class="unseen" id=${id}>${reason}</span>`}`;
 }

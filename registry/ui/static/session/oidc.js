@@ -48,7 +48,8 @@ export async function complete({ answer, pending }) {
   if (answer.has("error")) {
     throw new Error(`The issuer refused: ${answer.get("error_description") ?? answer.get("error")}`);
   }
-  const form = { grant_type: "authorization_code", code: answer.get("code"), redirect_uri: here(), code_verifier: verifier };
+  const form =
+    { grant_type: "authorization_code", code: answer.get("code"), redirect_uri: here(), code_verifier: verifier };
   return { tokens: await fetched(configured, form, nonce), keep };
 }
 
@@ -83,7 +84,8 @@ function checkIdentity(token, { issuer, clientId }, nonce) {
 
 function claims(token) {
   try {
-    const bytes = Uint8Array.from(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")), (each) => each.charCodeAt(0));
+    const bytes =
+      Uint8Array.from(atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/")), (each) => each.charCodeAt(0));
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     return {};
@@ -106,14 +108,16 @@ async function asked(url, options = {}) {
   let answer;
   try {
     answer = await fetch(url, {
-      ...options, mode: "cors", credentials: "omit", cache: "no-store", redirect: "error", referrerPolicy: "no-referrer",
+      ...options, mode: "cors", credentials: "omit", cache: "no-store", redirect: "error",
+        referrerPolicy: "no-referrer",
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
   } catch {
     throw new Error(`${new URL(url).origin} cannot be reached, or does not allow this page's origin (CORS).`);
   }
   const body = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(`The issuer refused: ${body.error_description ?? body.error ?? `HTTP ${answer.status}`}`);
+  if (!answer.ok) throw new Error(
+    `The issuer refused: ${body.error_description ?? body.error ?? `HTTP ${answer.status}`}`);
   return body;
 }
 

@@ -25,5 +25,6 @@ export function usePermitted(subject) {
 }
 
 function refused({ principal }, operation, where) {
-  return principal === null ? "Sign in to do this." : `${principal} lacks permission: this requires ${operation} ${where}.`;
+  return principal === null
+    ? "Sign in to do this." : `${principal} lacks permission: this requires ${operation} ${where}.`;
 }

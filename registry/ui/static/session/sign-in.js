@@ -9,7 +9,8 @@ export function User() {
   if (!me) return null;
   const offered = me.signIn.basic || me.signIn.oidc;
   return html`
-    ${me.principal !== null && html`<span class="user" title=${`Signed in by ${METHODS[me.method]}`}><span class="name">${me.principal}</span>
+    ${me.principal !== null &&
+      html`<span class="user" title=${`Signed in by ${METHODS[me.method]}`}><span class="name">${me.principal}</span>
       ${me.readOnly && html` <span class="badge">read only</span>`}</span>`}
     ${canSignOut() && html`<button class="plain" onClick=${signOut}>Sign out</button>`}
     ${me.principal === null && me.signIn.required && offered && html`<button onClick=${askToSignIn}>Sign in</button>`}
@@ -36,11 +37,16 @@ function SignIn() {
     <${Dialog} title="Sign in" onClose=${dismiss}>
       ${ended && html`<p>Your session has ended. Sign in to continue.</p>`}
       <p role="alert" class="bad">${failure}</p>
-      ${oidc && html`<button class="primary" disabled=${busy} onClick=${() => attempt(() => signInOidc(keep))}>Sign in at ${new URL(oidc.issuer).host}</button>`}
+      ${oidc &&
+        html`<button class="primary" disabled=${busy} onClick=${() => attempt(() => signInOidc(keep))}>Sign in
+          at ${new URL(oidc.issuer).host}</button>`}
       ${oidc && basic && html`<p class="quiet">or with a password</p>`}
-      ${basic && html`<${Password} busy=${busy} onSubmit=${(name, password) => attempt(() => signInBasic(name, password, keep))} />`}
+      ${basic &&
+        html`<${Password} busy=${busy}
+          onSubmit=${(name, password) => attempt(() => signInBasic(name, password, keep))} />`}
       ${(basic || oidc) && html`
-        <label class="choice"><input type="checkbox" checked=${keep} onChange=${(event) => setKeep(event.currentTarget.checked)} />
+        <label class="choice">
+          <input type="checkbox" checked=${keep} onChange=${(event) => setKeep(event.currentTarget.checked)} />
           Stay signed in when this tab is reloaded</label>`}
       ${!basic && !oidc && html`<p>This console cannot sign you in: ${certificate
         ? "choose a certificate when your browser asks for one, on the registry's https address."
@@ -57,7 +63,8 @@ function Password({ busy, onSubmit }) {
   };
   return html`
     <form class="password" onSubmit=${submit}>
-      <label>User name<input ref=${name} name="username" autocomplete="username" required pattern="[^:]+" title="A name without a colon" /></label>
+      <label>User name<input ref=${name} name="username" autocomplete="username" required pattern="[^:]+"
+        title="A name without a colon" /></label>
       <label>Password<input ref=${password} name="password" type="password" autocomplete="current-password" /></label>
       <button class="primary" disabled=${busy}>Sign in</button>
     </form>`;

@@ -76,7 +76,8 @@ export class Details {
     const names = fitting(this.#wanted);
     const request = (this.#request = new AbortController());
     try {
-      const found = await get("/subjects", { query: { detail: true, deleted: true, subject: names }, signal: request.signal });
+      const found =
+        await get("/subjects", { query: { detail: true, deleted: true, subject: names }, signal: request.signal });
       for (const name of names) this.#keep(name, null);
       this.add(found);
       this.error = null;

@@ -31,7 +31,9 @@ export class Names {
     this.#filter = filter;
     const query = { ...listQuery(filter), sort };
     this.#pages = this.filtered
-      ? pages("/subjects", { query: { ...query, detail: true, schemaType: type, compatibilityLevel: level }, limit: () => FILTERED, signal: this.#aborted.signal })
+      ? pages("/subjects",
+        { query: { ...query, detail: true, schemaType: type, compatibilityLevel: level }, limit: () => FILTERED,
+          signal: this.#aborted.signal })
       : pages("/subjects", { query, limit: (page) => (page ? LATER : FIRST), signal: this.#aborted.signal });
   }
 
@@ -64,7 +66,7 @@ export class Names {
     }
   }
 
-  /** True if the subject of a registration belongs into the list, as far as its event tells. */
+  /** True if the subject of a registration belongs into the list, judging by its event. */
   mayHold({ subject, context, type }) {
     const { prefix = "", ...wanted } = this.#filter;
     const name = context === "." ? subject : subject.slice(context.length + 2);

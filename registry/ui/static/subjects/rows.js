@@ -6,8 +6,9 @@ import { formatOf } from "../formats.js";
 import { href } from "../router.js";
 
 const COLUMNS = [
-  ["subject", "Subject"], ["version", "Latest"], ["id", "Id"], ["type", "Type"], ["count", "Versions"], ["level", "Compatibility"],
-  ["mode", "Mode"], ["associations", "Associations"], ["size", "Size"], ["time", "Registered"],
+  ["subject", "Subject"], ["version", "Latest"], ["id", "Id"], ["type", "Type"], ["count", "Versions"],
+  ["level", "Compatibility"], ["mode", "Mode"], ["associations", "Associations"], ["size", "Size"],
+  ["time", "Registered"],
 ];
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
@@ -28,7 +29,8 @@ export function head(sort, onSort) {
     const [, direction, sign] = orders[at] ?? [];
     return html`
       <span key=${id} role="columnheader" class=${`cell ${id}`} aria-sort=${direction}>
-        <button class="sort" title=${effect} onClick=${() => onSort(next)}>${title}${sign && html` <span aria-hidden="true">${sign}</span>`}</button>
+        <button class="sort" title=${effect} onClick=${() => onSort(next)}>
+          ${title}${sign && html` <span aria-hidden="true">${sign}</span>`}</button>
       </span>`;
   });
 }
@@ -38,7 +40,8 @@ export function SubjectRow({ name, details }) {
   const cells = cellsOf(details);
   return COLUMNS.map(([id]) => html`
     <span key=${id} role="gridcell" class=${`cell ${id}`}>
-      ${id === "subject" && html`<a href=${href`/subjects/${name}`} tabindex="-1" title=${name}><${Name} text=${name} /></a> `}
+      ${id === "subject" &&
+        html`<a href=${href`/subjects/${name}`} tabindex="-1" title=${name}><${Name} text=${name} /></a> `}
       ${cells[id]}
     </span>`);
 }
@@ -46,18 +49,21 @@ export function SubjectRow({ name, details }) {
 function cellsOf(details) {
   if (details === undefined) return { version: html`<span class="pending" aria-label="loading"></span>` };
   if (details === null) return { subject: html`<${Badge} tone="bad">gone<//>` };
-  const { version, id, versions, deletedVersions, compatibilityLevel, mode, associations, size, ts, deleted, alias } = details;
+  const { version, id, versions, deletedVersions, compatibilityLevel, mode, associations, size, ts, deleted, alias } =
+    details;
   return {
     subject: deleted && html`<${Badge} tone="bad">deleted<//>`,
     version: `v${version}`,
     id,
     type: formatOf(details).title,
-    count: html`${versions}${deletedVersions > 0 && html` <span class="quiet" title=${`${deletedVersions} soft-deleted`}>+${deletedVersions}</span>`}`,
+    count: html`${versions}${deletedVersions > 0 &&
+      html` <span class="quiet" title=${`${deletedVersions} soft-deleted`}>+${deletedVersions}</span>`}`,
     level: html`${compatibilityLevel}${alias && html` <${Badge} title=${`Alias of ${alias}`}>alias<//>`}`,
     mode: mode === "READWRITE" ? html`<span class="quiet">${mode}</span>` : html`<${Badge} tone="warn">${mode}<//>`,
     associations: associations || html`<span class="quiet">–</span>`,
     size: bytes(size),
-    time: ts === undefined ? "" : html`<time datetime=${new Date(ts).toISOString()} title=${MOMENT.format(ts)}>${DAY.format(ts)}</time>`,
+    time: ts === undefined
+      ? "" : html`<time datetime=${new Date(ts).toISOString()} title=${MOMENT.format(ts)}>${DAY.format(ts)}</time>`,
   };
 }
 

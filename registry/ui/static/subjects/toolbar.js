@@ -37,18 +37,22 @@ export function Toolbar({ state, change, search, onEnter, onDown, children }) {
   return html`
     <div class="toolbar" role="search">
       <div class="search">
-        <input type="search" ref=${search} value=${state.q ?? ""} onInput=${typed} onKeyDown=${keys} placeholder="Search subjects ( / )"
+        <input type="search" ref=${search} value=${state.q ?? ""} onInput=${typed} onKeyDown=${keys}
+          placeholder="Search subjects ( / )"
           aria-label="Search subjects" autocomplete="off" spellcheck=${false} />
         ${children}
       </div>
-      <button class="filters-switch" aria-expanded=${open} aria-controls="filters" onClick=${() => setOpen(!open)}>Filters${chosen ? ` (${chosen})` : ""}</button>
+      <button class="filters-switch" aria-expanded=${open} aria-controls="filters"
+        onClick=${() => setOpen(!open)}>Filters${chosen ? ` (${chosen})` : ""}</button>
       <div id="filters" class=${open ? "filters open" : "filters"}>
         <label class="filter"><span>Begins with</span>
-          <input value=${state.prefix ?? ""} onInput=${(event) => change({ prefix: event.currentTarget.value })} autocomplete="off" spellcheck=${false} />
+          <input value=${state.prefix ?? ""} onInput=${(event) => change({ prefix: event.currentTarget.value })}
+            autocomplete="off" spellcheck=${false} />
         </label>
         ${choice("type", "Type", [["", "Any"], ...formats.map(({ name, title }) => [name, title])])}
         ${choice("level", "Compatibility", [["", "Any"], ...LEVELS.map((each) => [each, each])])}
-        ${(known.length > 1 || state.context) && choice("context", "Context", [["", "All"], ...known.map((each) => [each, each === "." ? "Default" : each])])}
+        ${(known.length > 1 || state.context) &&
+          choice("context", "Context", [["", "All"], ...known.map((each) => [each, each === "." ? "Default" : each])])}
         ${choice("deleted", "Deleted", [["", "Hidden"], ["with", "Shown too"], ["only", "Only these"]])}
         ${choice("sort", "Order", [["", "Name"], ["-name", "Name, from Z"], ["-id", "Newest id"], ["id", "Oldest id"]])}
       </div>

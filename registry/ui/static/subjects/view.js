@@ -40,9 +40,11 @@ export default function Subjects({ query }) {
     { keys: "PageUp", does: "Page up", run: () => move(-page.current.height) },
     { keys: "Home", does: "First subject", run: () => setCurrent(0) },
     { keys: "End", does: "Last subject", run: () => setCurrent(rows.length - 1) },
-    { keys: "Enter", does: "Open the subject", run: (event) => (/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName) ? false : open(current)) },
+    { keys: "Enter", does: "Open the subject",
+      run: (event) => (/^(A|BUTTON|SUMMARY)$/.test(event.target.tagName) ? false : open(current)) },
     { keys: "r", does: "Reload the list", run: again },
-    { keys: "Escape", does: "Leave the search, then clear it", typing: true, run: (event) => leave(event, search.current, state, change) },
+    { keys: "Escape", does: "Leave the search, then clear it", typing: true,
+      run: (event) => leave(event, search.current, state, change) },
   ]);
   const visible = (first, end) => {
     page.current = { first, end, height: Math.max(1, end - first - 17) };
@@ -59,14 +61,19 @@ export default function Subjects({ query }) {
         ${news > 0 && html`<button class="small" onClick=${again}>${news.toLocaleString()} new: show</button>`}
         <button class="plain" onClick=${again} title="Reload (r)" aria-label="Reload">⟳</button>
       <//>
-      ${list.cut && html`<p class="quiet">Only the first ${list.names.length.toLocaleString()} subjects are listed. “Begins with” finds the others.</p>`}
+      ${list.cut &&
+        html`<p class="quiet">Only the first ${list.names.length.toLocaleString()} subjects are listed. “Begins with”
+          finds the others.</p>`}
       ${details.error && !list.error && html`<${Failure} error=${details.error} onRetry=${() => details.clear()} />`}
       ${list.error && html`<${Failure} error=${list.error} onRetry=${again} />`}
       ${rows.length > 0
-        ? html`<${VirtualList} label="Subjects" count=${rows.length} rowHeight=${height} head=${head(state.sort ?? "", (sort) => change({ sort }))} order=${shown.sort} current=${current}
+        ? html`<${VirtualList} label="Subjects" count=${rows.length} rowHeight=${height}
+          head=${head(state.sort ?? "", (sort) => change({ sort }))} order=${shown.sort} current=${current}
             onCurrent=${setCurrent} onOpen=${open} onVisible=${visible} rowKey=${(index) => rows[index]}
             row=${(index) => html`<${SubjectRow} name=${rows[index]} details=${details.of(rows[index])} />`} />`
-        : !list.error && html`<${Nothing} list=${list} settled=${filter === wanted} state=${state} change=${change} more=${() => list.load(enough(list, 0, state.q))} />`}
+        : !list.error &&
+          html`<${Nothing} list=${list} settled=${filter === wanted} state=${state} change=${change}
+            more=${() => list.load(enough(list, 0, state.q))} />`}
     </div>`;
 }
 
@@ -90,7 +97,8 @@ function useList(state, filter, attempt) {
     if (!same) before.details?.close();
     const details = same ? before.details : new Details(changed);
     const list = new Names({ ...state, sort }, { changed, onDetails: (found) => details.add(found) });
-    held.current = { filter, attempt, sort, list, details, before: same ? (before.list.begun ? before.list : before.before) : undefined };
+    const shownBefore = same ? (before.list.begun ? before.list : before.before) : undefined;
+    held.current = { filter, attempt, sort, list, details, before: shownBefore };
   }
   const { list, details } = held.current;
   if (list.begun) held.current.before = undefined;
@@ -120,7 +128,8 @@ function useNews(list, details, again) {
       return;
     }
     details.renew(new Set(events.map((event) => event.subject).filter((subject) => subject !== undefined)));
-    for (const event of events) if (event.kind === "version_registered" && list.mayHold(event)) names.add(event.subject);
+    for (const event of events)
+      if (event.kind === "version_registered" && list.mayHold(event)) names.add(event.subject);
     compare();
   });
   useEffect(compare, [list, list.done]);
@@ -188,7 +197,9 @@ function leave(event, search, state, change) {
 function Count({ list, rows, searched }) {
   const shown = rows.length.toLocaleString();
   const more = list.done && !list.cut ? "" : "+";
-  const text = searched ? `${shown} of ${list.names.length.toLocaleString()}${more}` : `${shown}${more} ${rows.length === 1 ? "subject" : "subjects"}`;
+  const text = searched
+    ? `${shown} of ${list.names.length.toLocaleString()}${more}`
+    : `${shown}${more} ${rows.length === 1 ? "subject" : "subjects"}`;
   return html`<span class="quiet count" role="status">${text}</span>`;
 }
 
@@ -203,6 +214,7 @@ function Nothing({ list, settled, state, change, more }) {
   }
   const clear = () => change({ q: "", ...Object.fromEntries(FILTERS.map((name) => [name, ""])) });
   return html`<${Notice} kind="empty" title="No matching subjects" action="Show all subjects" onAction=${clear}>
-    ${/^\d+$/.test(state.q ?? "") && html`<p>Is it an id? <a href=${href`/lookup?id=${state.q}`}>Look up ${state.q}.</a></p>`}
+    ${/^\d+$/.test(state.q ?? "") &&
+      html`<p>Is it an id? <a href=${href`/lookup?id=${state.q}`}>Look up ${state.q}.</a></p>`}
   <//>`;
 }
