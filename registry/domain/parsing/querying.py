@@ -111,7 +111,7 @@ def field_names(source: Source) -> Querying[frozenset[str]]:
 
 def format_text(source: Source, format: str) -> Querying[str]:
     """Return the text in a ``format`` of the API."""
-    return _ask("formatted", source, format=format)
+    return _ask("text_in", source, format=format)
 
 
 def fingerprints(source: Source) -> Querying[Fingerprints]:

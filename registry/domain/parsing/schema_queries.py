@@ -30,7 +30,7 @@ What = Literal[
     "check",
     "check_fields",
     "field_names",
-    "formatted",
+    "text_in",
     "equivalent",
     "fingerprints",
     "differences",
