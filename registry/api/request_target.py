@@ -49,7 +49,10 @@ class Target(NamedTuple):
 
 def parse(raw_path: bytes, raw_query: bytes) -> Target:
     """Split and decode; raises 400 for broken escapes and text that is not UTF-8."""
-    segments = tuple(percent_decode(part) for part in raw_path.split(b"/") if part)
+    if b"%" in raw_path:
+        segments = tuple([percent_decode(part) for part in raw_path.split(b"/") if part])
+    else:
+        segments = tuple(filter(None, percent_decode(raw_path).split("/")))
     query = []
     for pair in raw_query.split(b"&"):
         if pair:

@@ -26,7 +26,7 @@ _REFUSED_ALL_THE_SAME = {("DATE", "TIMESTAMP_LTZ(6)")}
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as database:
+    with duckdb.connect(config={"threads": 1}) as database:
         yield database
 
 
