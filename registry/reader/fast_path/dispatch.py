@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from registry.api.answers import STANDARD_HEADERS, with_standard
 from registry.api.app import Gateway
-from registry.api.browsers import FROM_PAGES, HOST, Cors, PageGuard, ResponseHeaders
-from registry.api.media_types import PRODUCED, check_consumed, negotiate
+from registry.api.browsers import Cors, PageGuard, ResponseHeaders
 from registry.api.request_context import RequestContext
 from registry.api.request_target import Target, cache_by_bytes, parse
 from registry.api.resource import Resource
@@ -28,21 +27,19 @@ from registry.api.row_handlers import STALE
 from registry.api.schemas import etag
 from registry.domain.errors import RegistryError
 from registry.domain.model import Subject
-from registry.http1.messages import Answer, Answered, Client, Found, Header, Later, Request, Running, lines
+from registry.http1.messages import Answer, Answered, Client, Found, Later, Request, Running, lines
 from registry.reader.backend import ReadBarrier
 from registry.security.client_address import TrustedProxies
 from registry.security.gate import (
-    EVERYONE,
     FULL_ACCESS,
     OPEN_GATE,
-    Access,
-    Admission,
     Credentials,
     Gate,
     Permission,
 )
 from registry.store.views import AppliedView
 
+from .preferences import Preferences, RequestHeaders
 from .reads import RecentSchemas, Schema, is_latest, latest_version, schema_by_id
 from .register import Bodies, Keys, Query, keys_of, repeated_registration
 
@@ -55,28 +52,9 @@ _PATH_BYTES_MAX = 1024
 _ROUTE_BYTES = 3072  # memory of one path's route, with keys none of which is longer than LMDB allows
 _ROUTES_BYTES_MAX = 32 * 1024 * 1024
 _GZIP_BYTES_MIN = 16 * 1024  # larger bodies are worth compressing, which the application does
-STANDARD_KIND = PRODUCED[0]
-# Headers that only the application understands.
-_LEFT = frozenset({b"if-none-match", b"x-registry-min-offset", b"x-forward"}) | FROM_PAGES
-_READ = (
-    frozenset({b"accept", b"accept-encoding", b"authorization", b"content-type", b"x-request-id", HOST})
-    | _LEFT
-)
 _STALE = lines([STALE])
 _new = tuple.__new__
 _log = logging.getLogger(__name__)
-
-
-class _Preferences(NamedTuple):
-    """The answer's properties that a request's headers ask for."""
-
-    media_type: bytes
-    request_id: bytes  # the client's own; empty until one is generated
-    gzip: bool
-    authorization: bytes = b""
-    principal: str = ""
-    access: Access = FULL_ACCESS  # of the principal
-    admission: Admission = EVERYONE
 
 
 class _Route(NamedTuple):
@@ -94,19 +72,9 @@ class _Post(NamedTuple):
 
     request: Request
     client: Client
-    preferences: _Preferences
+    preferences: Preferences
     route: _Route
     query: Query
-
-
-class _Admitted(NamedTuple):
-    """Preferences whose credentials the gate has known last."""
-
-    preferences: _Preferences
-    certificate: str
-    credentials: Credentials
-    admission: Admission | None
-    result: _Preferences  # with the principal
 
 
 class FastPaths:
@@ -153,15 +121,10 @@ class FastPaths:
         )(self._find_route)
         self._barrier = barrier
         self._local_reads = local_reads
-        self._guard = guard or PageGuard()
+        self._headers = RequestHeaders(guard or PageGuard(), gate)
         self._registrations = registrations
         self._extra = extra or ResponseHeaders()
-        self._gate = None if gate is OPEN_GATE else gate
         self._bodies = Bodies()
-        self._headers: list[Header] = []
-        self._preferences: _Preferences | None = self._read([])
-        nothing = _Preferences(STANDARD_KIND, b"", gzip=False)
-        self._admitted = _Admitted(nothing, "", Credentials(), None, nothing)
         self._heads: dict[tuple[bytes, bool], bytes] = {}
         self._lasting = [(b"cache-control", b"max-age=%d" % cache_max_age_s)] if cache_max_age_s else []
         # The random part of a UUID; completing it by a counter is much cheaper than another UUID.
@@ -183,7 +146,7 @@ class FastPaths:
         return None
 
     def _by_id(self, request: Request, client: Client) -> Answer | None:
-        preferences = self._preferences_of(request, client)
+        preferences = self._headers.preferences(request, client)
         # The row of an id may be another subject's than those that may be read.
         if preferences is None:
             return None
@@ -216,14 +179,14 @@ class FastPaths:
         return found
 
     def _of_latest(self, request: Request, client: Client) -> Answer | Later | None:
-        preferences = self._preferences_of(request, client)
+        preferences = self._headers.preferences(request, client)
         if preferences is None:
             return None
         if self._barrier is None or self._local_reads:
             return self._latest(request, preferences, fresh=True)
         return _later(self._barrier, lambda fresh: self._latest(request, preferences, fresh=fresh))
 
-    def _latest(self, request: Request, preferences: _Preferences, *, fresh: bool) -> Answer | None:
+    def _latest(self, request: Request, preferences: Preferences, *, fresh: bool) -> Answer | None:
         try:
             with self._view() as view:
                 body = latest_version(view, request.target, b"", preferences.access)
@@ -234,7 +197,7 @@ class FastPaths:
         return self._plain(body, applied, preferences, route, b"" if fresh else _STALE)
 
     def _post(self, request: Request, client: Client) -> Found:
-        preferences = self._preferences_of(request, client)
+        preferences = self._headers.preferences(request, client)
         if preferences is None:
             return None
         path, _, query = request.target.partition(b"?")
@@ -315,7 +278,7 @@ class FastPaths:
         return Answer(answer.status, printed, body, context.route, context.request_id, context.principal)
 
     def _plain(
-        self, body: bytes | None, applied: int, preferences: _Preferences, route: str, more: bytes = b""
+        self, body: bytes | None, applied: int, preferences: Preferences, route: str, more: bytes = b""
     ) -> Answer | None:
         if body is None or (preferences.gzip and len(body) >= _GZIP_BYTES_MIN):
             return None
@@ -327,71 +290,6 @@ class FastPaths:
 
     def _next_id(self) -> bytes:
         return b"%b%012x" % (self._identity, next(self._numbers))
-
-    def _preferences_of(self, request: Request, client: Client) -> _Preferences | None:
-        """Return what the headers ask for, or ``None`` if they ask for more than plain answers.
-
-        ``None`` too for credentials that are not known, which the cache of headers says nothing about.
-        """
-        # Most clients send the same headers, so the last ones are cached.
-        headers = request.headers
-        if headers is not self._headers:
-            if headers != self._headers:
-                self._preferences = self._read(headers)
-            self._headers = headers
-        preferences = self._preferences
-        if preferences is None or self._gate is None:
-            return preferences
-        # A client's requests show the same credentials, and the gate returns the same admission for them.
-        before, certificate, credentials, known, admitted = self._admitted
-        if preferences is not before or client.certificate != certificate:
-            certificate, known = client.certificate, None
-            credentials = Credentials(preferences.authorization, certificate)
-        admission = self._gate.cached_admission(credentials)
-        if admission is None:
-            return None
-        if admission is not known:
-            principal, access = admission.principal.name, admission.access
-            admitted = preferences._replace(principal=principal, access=access, admission=admission)
-            self._admitted = _Admitted(preferences, certificate, credentials, admission, admitted)
-        return admitted
-
-    def _read(self, headers: list[Header]) -> _Preferences | None:
-        accept, gzip = b"", False
-        content_type = request_id = authorization = None
-        for name, value in headers:
-            if name not in _READ:
-                continue
-            if name in _LEFT or (name == HOST and not self._guard.allows_host(value)):
-                return None
-            if name == HOST:
-                continue
-            if name == b"accept":
-                if accept:
-                    return None
-                accept = value
-            elif name == b"accept-encoding":
-                gzip = gzip or b"gzip" in value
-            elif name == b"content-type":
-                if content_type is not None:
-                    return None
-                content_type = value
-            elif name == b"authorization":
-                if authorization is not None:
-                    return None
-                authorization = value
-            elif request_id is not None:
-                return None
-            else:
-                request_id = value.strip()
-        media_type = STANDARD_KIND
-        if accept or content_type:
-            try:
-                check_consumed(content_type)
-                media_type = negotiate(accept or b"*/*")
-            except RegistryError:
-                return None
-        return _Preferences(media_type, request_id or b"", gzip, authorization or b"")
 
     def _head(self, media_type: bytes, *, lasting: bool) -> bytes:
         head = self._heads.get((media_type, lasting))
