@@ -128,7 +128,7 @@ class Node:
     """The requests that reach a node itself: whether it has started, and commands to decide."""
 
     def __init__(self) -> None:
-        self.started = False
+        self.is_started = False
         self.following = SimpleNamespace(foreign="")
         self.begun: Callable[[], None]
 
@@ -150,7 +150,7 @@ def test_writes_wait_for_a_node_alone_that_reads_its_log() -> None:
         assert outcomes.pop().code == NOT_STARTED.code
         router.submit(pending(COMMAND, outcomes.append, deadline=now + WAIT_S))
         assert outcomes == []
-        node.started = True
+        node.is_started = True
         node.begun()
         assert outcomes == [DONE]
 
@@ -165,7 +165,7 @@ def test_writes_that_no_node_has_seen_when_it_stops_are_known_to_be_undone() -> 
         router.submit(pending(COMMAND, outcomes.append, deadline=deadline))
         await router.give_up()
         router.submit(pending(COMMAND, outcomes.append, deadline=deadline))
-        node.started = True
+        node.is_started = True
         node.begun()
         codes = [each.code for each in outcomes if isinstance(each, Refused)]
         assert codes == [FORWARD_FAILED.code] * 2, outcomes

@@ -229,7 +229,7 @@ async def test_an_upload_that_broke_before_its_end_is_sent_again_as_what_was_not
 
 def stopping(member: Member) -> tuple[CommandRouter, list[Outcome]]:
     node = Node()
-    node.started = True
+    node.is_started = True
     return CommandRouter(cast("Any", node), member.peers.forwarding), []
 
 

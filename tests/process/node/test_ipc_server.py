@@ -24,7 +24,7 @@ READY = NodeStatus(
 class Starting:
     """A node whose rows become readable while a request is answered, before it has reported that."""
 
-    standalone, readable, started, repeats = False, False, False, False
+    standalone, readable, is_started, repeats = False, False, False, False
     following = SimpleNamespace(last_error="")
     store = SimpleNamespace(former_served=False, mismatch=None)
     log = SimpleNamespace(identity="the log")
@@ -36,11 +36,11 @@ class Starting:
         pass
 
     async def confirm(self, timeout_s: float) -> bool:
-        self.started = True
+        self.is_started = True
         return True
 
     def status(self) -> NodeStatus:
-        self.started = True
+        self.is_started = True
         return READY
 
 
