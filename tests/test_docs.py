@@ -126,9 +126,9 @@ def test_the_table_of_the_kafka_client_is_one(tmp_path: Path) -> None:
     assert settings.kafka == "broker-1:9093,broker-2:9093"
 
 
-def test_the_readme_begins_with_the_commands_for_those_without_and_with_a_checkout() -> None:
+def test_the_readme_begins_with_the_commands_for_those_with_and_without_a_checkout() -> None:
     beginning = README.read_text(encoding="utf-8")[:1600]
-    assert 0 < beginning.index("pipx install") < beginning.index("make serve") < beginning.index("make test")
+    assert 0 < beginning.index("make serve") < beginning.index("make test") < beginning.index("pipx install")
 
 
 def test_the_figures_of_the_readme_are_those_of_the_measurements() -> None:
