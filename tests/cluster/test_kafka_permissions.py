@@ -43,6 +43,8 @@ def told() -> list[AclBinding]:
     return bindings
 
 
+# The broker learns of permissions one after another.
+@pytest.mark.logs_errors("Kafka refused: this client needs")
 def test_a_node_that_may_not_claim_the_log_serves_and_says_what_it_lacks(
     guarded: tuple[Broker, str], tmp_path: Path
 ) -> None:
