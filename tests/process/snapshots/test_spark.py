@@ -594,7 +594,7 @@ def python_workers() -> list[int]:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if b"pyspark.daemon" in words:
+        if b"snapshots.spark.daemon" in words:
             found[int(folder.name)] = parent
     ours = {pid for pid, parent in found.items() if _descends(parent, os.getpid())}
     return [pid for pid in ours if found[pid] in found]
