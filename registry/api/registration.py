@@ -21,7 +21,7 @@ from registry.domain.model import LATEST, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
-from registry.domain.parsing.stored import source_of
+from registry.domain.parsing.stored import source_of, subjects_used
 from registry.domain.principal import ANONYMOUS
 from registry.domain.queries import by_subject, entities, versions
 from registry.domain.queries.versions import Registered
@@ -47,6 +47,7 @@ from .operations import (
 from .parameters import DELETED, FORCE, FORMAT, NORMALIZE
 from .permissions import (
     limit_import,
+    may_read,
     on_subject,
     readable,
     require,
@@ -214,12 +215,18 @@ def _warnings(call: Call, view: View, request: Register) -> Querying[tuple[Heade
 
 
 def _target_warnings(call: Call, view: View, content: Content, targets: Sequence[str]) -> Querying[list[str]]:
-    """Return the objections of targets to the schema, and to its change from the latest version."""
+    """Return the objections of targets to the schema, and to its change from the latest version.
+
+    They name fields of that version, so it is only compared for those who may read all schemas in it.
+    """
     latest = versions.version_numbered(view, call.subject, LATEST)
     before = None
-    if latest is not None and entities.schema_type(latest.row) == content.schema_type:
-        before = source_of(view, latest)
     try:
+        if latest is not None and entities.schema_type(latest.row) == content.schema_type:
+            used = [call.subject, *subjects_used(view, call.subject.context, entities.references(latest.row))]
+            readable = may_read(call.access)
+            if readable is None or all(map(readable, used)):
+                before = source_of(view, latest)
         found = yield from querying.targets(content.source, None, targets)
         if before is not None:
             found = [*found, *(yield from querying.targets(content.source, before, targets))]

@@ -13,6 +13,7 @@ from registry.domain.queries.scope import Defaults
 from registry.domain.schemas.logical.engines import TARGETS
 from registry.domain.schemas.target_names import TARGET_NAMES
 from tests.api.driver import Api
+from tests.api.permitting import PermittingApi, rule
 from tests.unit.small_registry import record
 
 POLICIES = parse("""
@@ -133,3 +134,14 @@ def test_a_transitive_level_compares_with_every_version(api: Api) -> None:
     without_a = {"schema": record("R", "b?")}
     found = api.post("/compatibility/subjects/s/versions?target=iceberg-v2&verbose=true", without_a).json
     assert {each["versionCompared"] for each in found["changes"] if each["type"] == "FIELD_DELETED"} == {1, 2}
+
+
+def test_a_warning_shows_nothing_of_a_version_that_may_not_be_read() -> None:
+    rules = rule("reader", "read,write", "warned") + rule("writer", "write", "warned")
+    for user, is_warned in (("writer", False), ("reader", True)):
+        with PermittingApi(rules, ApiSettings(policies=lambda: POLICIES)) as api:
+            api.put("/config", {"compatibility": "NONE"})
+            api.post("/subjects/warned/versions", {"schema": OLD})
+            reply = api.request("POST", "/subjects/warned/versions", {"schema": ADDED}, user=user)
+            assert reply.status == 200
+            assert ("x-registry-targets" in reply.headers) is is_warned
