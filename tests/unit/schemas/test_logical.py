@@ -313,6 +313,23 @@ def test_protobuf_is_read() -> None:
     }
 
 
+def test_groups_of_protobuf_are_columns_too() -> None:
+    text = """
+        message M {
+          required int32 i = 1;
+          optional group Inner = 2 { optional int32 a = 1; }
+          repeated group Each = 3 { required int32 a = 1; }
+          oneof choice { group Other = 4 { optional int32 a = 1; } }
+        }
+    """
+    assert columns("PROTOBUF", text) == {
+        "i": "INT NOT NULL",
+        "inner": "STRUCT",
+        "each": "ARRAY NOT NULL",
+        "choice": "UNION",
+    }
+
+
 @pytest.mark.parametrize(
     ("schema_type", "text", "message"),
     [

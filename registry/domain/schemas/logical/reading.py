@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from registry.domain.schemas.contract import InvalidSchema
@@ -40,5 +41,5 @@ def check_depth(depth: int) -> None:
 
 def unique_names(candidates: list[tuple[str, str]]) -> list[str]:
     """Return a name for each branch of a union: the short one, or the long one where short ones are equal."""
-    short = [name for name, _ in candidates]
-    return [name if short.count(name) == 1 else long for name, long in candidates]
+    times = Counter(name for name, _ in candidates)
+    return [name if times[name] == 1 else long for name, long in candidates]

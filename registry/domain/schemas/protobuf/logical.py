@@ -23,7 +23,7 @@ from registry.domain.schemas.logical.types import Field as LogicalField
 from registry.domain.schemas.logical.types import Map as LogicalMap
 from registry.domain.schemas.trampoline import Walk, run
 
-from .model import EnumType, Field, File, MapType, Message, OneOf, Option, Value, Word
+from .model import EnumType, Field, File, Group, MapType, Message, OneOf, Option, Value, Word
 from .names import Declared, Names, inside
 
 _INT, _BIGINT = Leaf(Kind.INT), Leaf(Kind.BIGINT)
@@ -98,14 +98,29 @@ class _Reader:
         assert isinstance(message, Message)
         for field in message.fields:
             struct.fields.append((yield self._field(field, declared.full_name, depth)))
+        for group in message.groups:
+            struct.fields.append((yield self._group(group, declared.full_name, depth)))
         for oneof in message.oneofs:
             struct.fields.append((yield self._oneof(oneof, declared.full_name, depth)))
         return struct
+
+    def _group(self, group: Group, scope: str, depth: int) -> Walk[LogicalField]:
+        """Return the field of a group, whose name protobuf takes in lower case."""
+        struct = Struct(inside(scope, group.name))
+        for each in group.fields:
+            struct.fields.append((yield self._field(each, scope, depth + 1)))
+        name = group.name.lower()
+        if group.label == "repeated":
+            return LogicalField(name, Type(LogicalArray(Type(struct))), [], number=group.tag)
+        return LogicalField(name, Type(struct, group.label != "required"), number=group.tag)
 
     def _oneof(self, oneof: OneOf, scope: str, depth: int) -> Walk[LogicalField]:
         union = Struct(is_union=True)
         for each in oneof.fields:
             branch: LogicalField = yield self._field(each, scope, depth + 1)
+            union.fields.append(LogicalField(branch.name, branch.type._replace(nullable=True)))
+        for group in oneof.groups:
+            branch = yield self._group(group, scope, depth + 1)
             union.fields.append(LogicalField(branch.name, branch.type._replace(nullable=True)))
         return LogicalField(oneof.name, Type(union, nullable=True))
 
