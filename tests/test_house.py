@@ -50,7 +50,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.domain.log_format": (*_WORDS, "registry.domain.rows"),
     "registry.domain.fold": _ROWS,
     "registry.domain.subject_patterns": _WORDS,
-    "registry.domain.policies": (*_WORDS, "registry.domain.schemas", "registry.domain.subject_patterns"),
+    "registry.domain.target_names": (),
+    "registry.domain.policies": (
+        *_WORDS, "registry.domain.schemas",
+        "registry.domain.subject_patterns", "registry.domain.target_names",
+    ),
     "registry.domain.queries": (*_ROWS, "registry.domain.policies"),
     "registry.domain.events": _QUERIES,
     "registry.domain.history": (*_QUERIES, "registry.domain.events", "registry.domain.fold"),

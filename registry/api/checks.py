@@ -19,7 +19,7 @@ from registry.domain.principal import ANONYMOUS
 from registry.domain.queries import by_subject
 from registry.domain.rows.view import View
 from registry.domain.schemas import STRICT, InvalidSchema
-from registry.domain.schemas.target_names import parse_targets
+from registry.domain.target_names import parse_targets
 from registry.security.gate import Permission
 
 from .answers import Answer, json_answer, plain_answer

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from registry.domain.errors import NOT_FOUND, UNPROCESSABLE
 from registry.domain.log_format.subject_values import LIFECYCLES
 from registry.domain.queries.associations import NONE, Filter
-from registry.domain.schemas.target_names import TARGET_NAMES
+from registry.domain.target_names import TARGET_NAMES
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
 _INT_MIN, INT_MAX = -(2**31), 2**31 - 1

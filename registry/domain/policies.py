@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 from .model import Subject
 from .principal import Principal, kind_and_name, names_in_rules
 from .schemas.lint import RULES
-from .schemas.target_names import parse_targets
 from .subject_patterns import Pattern, parse_pattern
+from .target_names import parse_targets
 
 # The maximum length of a file, and the maximum number of its tables.
 TEXT_MAX: Final = 1 << 20

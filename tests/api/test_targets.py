@@ -11,7 +11,7 @@ from registry.api.backend import ApiSettings
 from registry.domain.policies import parse
 from registry.domain.queries.scope import Defaults
 from registry.domain.schemas.logical.engines import TARGETS
-from registry.domain.schemas.target_names import TARGET_NAMES
+from registry.domain.target_names import TARGET_NAMES
 from tests.api.driver import Api
 from tests.api.permitting import PermittingApi, rule
 from tests.unit.small_registry import record

@@ -50,7 +50,7 @@ class MemoryRegistry:
         self._offset = 0
 
     def require_targets(self, targets: Sequence[str]) -> None:
-        """Refuse schemas that tables of these targets could not follow (:mod:`.schemas.target_names`)."""
+        """Refuse schemas that tables of these targets could not follow (``target_names``)."""
         self._targets = tuple(targets)
         table = PolicyTable((parse_pattern("*"),), targets=self._targets)
         self._defaults = replace(self._defaults, policies=Policies((table,)))

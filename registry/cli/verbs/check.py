@@ -11,7 +11,7 @@ import click
 from registry.cli.output import OK, REFUSED, Failure, json_option, print_json, print_lines
 from registry.cli.registry_flags import report_errors, with_connection
 from registry.cli.verb import Verb
-from registry.domain.schemas.target_names import TARGET_NAMES
+from registry.domain.target_names import TARGET_NAMES
 
 if TYPE_CHECKING:
     from registry.cli.client.connect import Connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-# Those of :mod:`.logical.engines`.
+# Those of :mod:`.schemas.logical.engines`.
 TARGET_NAMES: Final = (
     "spark", "delta", "iceberg-v2", "iceberg-v3", "flink", "bigquery", "clickhouse", "duckdb", "parquet",
 )  # fmt: skip
