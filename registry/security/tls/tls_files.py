@@ -230,6 +230,7 @@ class TlsFiles:
                 _log.error("%s; the previous certificate stays in use", error)
         else:
             self._used, self._error = revisions, ""
+            _log.info("the changed certificate is in use")
 
     def _revisions(self) -> list[int]:
         return [watched.revision for watched in self._watched]

@@ -25,6 +25,7 @@ from tests.support.running import Registry, free_port, until
 PATH = "/subjects/tls-value/versions"
 SCHEMA = rb'"schema":"\"string\""'
 BODY = json.dumps({"schema": '"string"'})
+READERS = 2  # of the shared registry
 KIND = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
@@ -93,7 +94,7 @@ class Shared(NamedTuple):
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     site = Site(tmp_path_factory.mktemp("site"))
     header = '"add Strict-Transport-Security: max-age=31536000; includeSubDomains"'
-    flags = ("--readers", "2", "--response-http-headers-config", header)
+    flags = ("--readers", str(READERS), "--response-http-headers-config", header)
     with running(site.serve(*site.pem, *flags)) as registry:
         yield Shared(site, registry)
 
@@ -154,11 +155,19 @@ def test_certificates_are_replaced_under_load_without_a_failed_request(shared: S
     before = len(registry.output)
     with load(site) as failures:
         for _ in range(3):
-            site.renew()
-            until(site.serves_the_present_one, 30.0, "the new certificate")
+            renew_for_all(shared)
             assert not failures
         assert "stays in use" not in registry.output[before:]
     assert not failures
+
+
+def renew_for_all(shared: Shared) -> None:
+    """Replace the server's certificate, and return once every reader uses the new one."""
+    before = len(shared.registry.output)
+    shared.site.renew()
+    in_use = "the changed certificate is in use"
+    until(lambda: shared.registry.output.count(in_use, before) == READERS, 30.0, "the new certificate")
+    assert shared.site.serves_the_present_one()
 
 
 @contextlib.contextmanager
@@ -200,8 +209,7 @@ def test_a_broken_replacement_leaves_the_certificate_in_use(shared: Shared) -> N
     replace(site.certificate, b"nothing")
     until(lambda: "holds no valid certificates in PEM" in registry.output, 30.0, "the error")
     assert site.served() == before
-    site.renew()
-    until(site.serves_the_present_one, 30.0, "the new certificate")
+    renew_for_all(shared)
 
 
 @pytest.mark.logs_errors("holds no valid certificates", "the reader ended")
