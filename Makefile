@@ -61,7 +61,7 @@ help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]  set up and serve'
 	@echo 'make console                                             bundle the libraries of the console'
 	@echo 'make cluster [NODES=3] [ELECTION=kafka] [PORT=8081] [ARGS="--log-format json"]  run a cluster on this machine'
-	@echo 'make test [TESTS="tests/unit -x"]                        set up, check and test'
+	@echo 'make test [TESTS="tests/unit -x"] [AGAIN=3]              set up, check and test; AGAIN: second tries'
 	@echo 'make test-long                                           the long tests'
 	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                      tests of the log and of faults on older Kafka brokers'
 	@echo 'make lint                                                ruff and mypy'

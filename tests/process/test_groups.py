@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.__main__ import GROUPS
 from tests.support.running import ROOT, until
 
@@ -16,7 +18,7 @@ SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from tests.__main__ import run
-sys.exit(run({"one": sys.argv[1:2], "two": sys.argv[2:]}, slow_s=0.2))
+sys.exit(run({"one": sys.argv[1:2], "two": sys.argv[2:]}, slow_s=0.2, again=1))
 """
 WAITING = "test_one.py::test_waiting"
 PASSING = "def test_passing(): pass\n"
@@ -44,6 +46,20 @@ def test_both_groups_run_and_failures_stand_at_the_end(tmp_path: Path) -> None:
     assert {Path(line.split()[-1]).name for line in costs.splitlines() if "CPU s" in line} == {
         *("test_one.py", "test_two.py"), *("one", "two", "everything"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_test_that_passes_when_run_again_alone_is_named(tmp_path: Path, allowed: bool) -> None:
+    """As many as may be run again: one in ``SCRIPT``."""
+    one, two, ran, output = (tmp_path / name for name in ("test_one.py", "test_two.py", "ran", "output"))
+    one.write_text(
+        f"from pathlib import Path\nRAN = Path({str(ran)!r})\n"
+        "def test_lucky():\n    before = RAN.exists()\n    RAN.touch()\n    assert before\n"
+    )
+    two.write_text(PASSING if allowed else PASSING + "def test_failing(): assert False\n")
+    assert start(one, two, output).wait() == (not allowed)
+    named = "Passed only when run again, and so rest on luck:\n"
+    assert ("test_one.py::test_lucky" in output.read_text().partition(named)[2]) == allowed
 
 
 def test_the_cost_of_a_file_includes_what_its_processes_computed(tmp_path: Path) -> None:
