@@ -149,15 +149,15 @@ def steps_table(engine: str, fewer: Build, more: Build) -> list[str]:
     lines = [f"| {engine} |{sizes} fixed | a record | of it serial |", "| --- |" + " --- |" * 5]
     for name in [*dict.fromkeys([*fewer.steps, *more.steps]), "all"]:
 
-        def spent(build: Build, name: str = name) -> Spent:
+        def cost_of(build: Build, name: str = name) -> Spent:
             return build.total if name == "all" else build.steps.get(name, NOTHING)
 
         cells = "".join(
             f" {each.cpu_s:.1f} s, {each.serial_s:.1f} ({each.wall_s:.1f}) |"
-            for each in map(spent, (fewer, more))
+            for each in map(cost_of, (fewer, more))
         )
-        cpu = line_through(fewer, more, lambda build: spent(build).cpu_s)
-        serial = line_through(fewer, more, lambda build: spent(build).serial_s)
+        cpu = line_through(fewer, more, lambda build: cost_of(build).cpu_s)
+        serial = line_through(fewer, more, lambda build: cost_of(build).serial_s)
         if name == "all":
             serial = engine_of(fewer, more).serial
         lines.append(

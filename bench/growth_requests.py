@@ -65,7 +65,7 @@ def schemas_kinds(count: int) -> list[Kind]:
     def subject(number: int) -> str:
         return f"/subjects/subject-{number * 7919 % count:07d}"
 
-    def stored(number: int, own: str = "own") -> dict[str, object]:
+    def body_of(number: int, own: str = "own") -> dict[str, object]:
         return {"schema": schema(f"R{number * 7919 % count}", own)}
 
     def fresh(number: int) -> dict[str, object]:
@@ -75,10 +75,10 @@ def schemas_kinds(count: int) -> list[Kind]:
     return [
         Kind("by id", lambda n: ("GET", f"/schemas/ids/{n * 7919 % count + 1}", None)),
         Kind("latest", lambda n: ("GET", f"{subject(n)}/versions/latest", None)),
-        Kind("look up", lambda n: ("POST", subject(n), stored(n))),
-        Kind("register again", lambda n: ("POST", f"{subject(n)}/versions", stored(n))),
-        Kind("check", lambda n: ("POST", f"/compatibility{subject(n)}/versions/latest", stored(n, "new"))),
-        Kind("register, next version", lambda n: ("POST", f"{subject(n)}/versions", stored(n, f"new{n}"))),
+        Kind("look up", lambda n: ("POST", subject(n), body_of(n))),
+        Kind("register again", lambda n: ("POST", f"{subject(n)}/versions", body_of(n))),
+        Kind("check", lambda n: ("POST", f"/compatibility{subject(n)}/versions/latest", body_of(n, "new"))),
+        Kind("register, next version", lambda n: ("POST", f"{subject(n)}/versions", body_of(n, f"new{n}"))),
         Kind("register, new subject", lambda n: ("POST", f"/subjects/new-{n}/versions", fresh(n))),
         Kind("10 subjects, first", lambda _: ("GET", "/subjects?limit=10", None)),
         Kind("10 subjects, last", lambda _: ("GET", f"/subjects?offset={last}&limit=10", None)),

@@ -82,7 +82,7 @@ def _check(outcome: Outcome) -> None:
     assert isinstance(outcome, Done), outcome
 
 
-def profiled(timer: Callable[[], float], work: Callable[[], None]) -> dict[str, float]:
+def time_parts(timer: Callable[[], float], work: Callable[[], None]) -> dict[str, float]:
     """Return the seconds of each part, and of the writer's whole step, by a clock."""
     profile = cProfile.Profile(timer)
     profile.runcall(work)
@@ -116,8 +116,8 @@ def run(given: argparse.Namespace, folder: Path) -> None:
     before, began = pages(), time.thread_time()
     node.register(count, 1)
     used, written = time.thread_time() - began - parsing, pages() - before
-    cpu = profiled(time.thread_time, lambda: node.register(count, 1))
-    wall = profiled(time.perf_counter, lambda: node.register(count, 1))
+    cpu = time_parts(time.thread_time, lambda: node.register(count, 1))
+    wall = time_parts(time.perf_counter, lambda: node.register(count, 1))
     node.close()
     each, append = used / cpu["all"] / count * 1e6, "append to the log"
     for part in PARTS:

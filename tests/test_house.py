@@ -565,15 +565,8 @@ PARTICIPLE = re.compile(
     r"|made|meant|met|paid|proven|said|seen|sent|shown|sold|sought|spent|spoken|stuck|taken|thought|told|torn"
     r"|understood|won|worn|written)"
 )
-# Public names that are participles all the same: the offset that was applied, and forms of a name or a text.
-# Those below the first line are left from before this rule; do not add to them.
-PARTICIPLES = frozenset({
-    "applied", "normalized", "qualified",
-    "accepted", "admitted", "answered", "bounded", "broken", "bundled", "changed", "compressed", "described",
-    "done", "edited", "encoded", "ended", "exchanged", "fixed", "folded", "found", "gone", "kept", "known",
-    "merged", "named", "noted", "ordered", "owned", "packed", "pinned", "printed", "profiled", "replied",
-    "shown", "spent", "spliced", "stored", "submitted", "tagged", "taken", "traced", "united", "unpacked",
-})  # fmt: skip
+# Names that are participles all the same: the offset that was applied, and forms of a name or a text.
+PARTICIPLES = frozenset({"applied", "normalized", "qualified"})
 # A docstring names a thing or says what a function does; these words begin a question or a clause.
 CLAUSE = re.compile(r"(What|Whether|Who|Whose|Of|How|See)\b")
 

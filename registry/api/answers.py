@@ -91,7 +91,7 @@ def refusal(error: RegistryError, headers: tuple[Header, ...] = ()) -> Answer:
     return Answer(error_body(error.code, error.message), error.status, headers)
 
 
-async def compressed(answer: Answer, request: Iterable[Header]) -> Answer:
+async def compress(answer: Answer, request: Iterable[Header]) -> Answer:
     """Return a whole answer compressed, if that is worth it and the client takes it."""
     body = answer.body
     if len(body) < GZIP_BYTES_MIN:
@@ -110,7 +110,7 @@ async def send_answer(
     A streamed answer needs ``receive`` to notice that the client has disconnected.
     """
     if answer.rest is None:
-        answer = await compressed(answer, scope["headers"])
+        answer = await compress(answer, scope["headers"])
     body, rest, headers = answer.body, answer.rest, [*answer.headers]
     packer = None
     if body:

@@ -25,7 +25,7 @@ from .answers import (
     Answer,
     Disconnected,
     Header,
-    compressed,
+    compress,
     error_body,
     refusal,
     send_answer,
@@ -156,7 +156,7 @@ class Gateway:
         It is whole, and lacks the headers that every answer has.
         """
         try:
-            answer = await compressed(await resource.answer(context), context.fields)
+            answer = await compress(await resource.answer(context), context.fields)
         except Exception:
             _log.exception("unexpected error in %s %s", context.method, context.shown_path)
             answer = _INTERNAL_ERROR

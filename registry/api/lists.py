@@ -199,10 +199,10 @@ def list_subjects(call: Call, view: View) -> Listing[Any]:
     def walk(view: View, mark: Mark | None, skip: Skip | None = None) -> Iterator[Subject | Place | None]:
         return wanted.walk(view, _item(mark), skip)
 
-    def printed(each: Subject | Place) -> bytes:
+    def print_item(each: Subject | Place) -> bytes:
         return orjson.dumps(each.qualified)
 
-    return page(call, walk, printed, _mark, _KINDS[wanted.by_id], skipping=walk)
+    return page(call, walk, print_item, _mark, _KINDS[wanted.by_id], skipping=walk)
 
 
 def _with_details(call: Call, wanted: SubjectList) -> Listing[Details]:
@@ -222,14 +222,14 @@ def _with_details(call: Call, wanted: SubjectList) -> Listing[Details]:
     def walk(view: View, mark: Mark | None, skip: Skip | None = None) -> Iterator[Details | None]:
         return chosen.walk(view, defaults, _item(mark), skip)
 
-    def printed(each: Details) -> bytes:
+    def print_item(each: Details) -> bytes:
         assert each.found is not None  # only skipped ones have no details, and they are not printed
         return each.found.print_json()
 
     return page(
         call,
         walk,
-        printed,
+        print_item,
         lambda each: _mark(each.item),
         _KINDS[wanted.by_id],
         limit_max=DETAILS_MAX,

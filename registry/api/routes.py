@@ -251,11 +251,11 @@ def operations(
         )
 
     @cache
-    def described() -> bytes:
+    def description() -> bytes:
         return orjson.dumps(document(found, version))
 
     async def api_description(call: Call, backend: Backend) -> Answer:
-        return Answer(described())
+        return Answer(description())
 
     found += _own([_get("/openapi.json", "This document", api_description, "OpenApi")])
     return found

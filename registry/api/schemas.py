@@ -150,10 +150,10 @@ def _holders(
         after = _place(mark[0]) if mark else b""
         return lists.versions_of_id(view, context, schema_id, after, skip, deleted=deleted)
 
-    def printed(each: PlacedVersion) -> bytes:
+    def print_item(each: PlacedVersion) -> bytes:
         return orjson.dumps(shown(each.found))
 
-    return page(call, walk, printed, lambda each: (each.place.hex(),), (str,), skipping=walk)
+    return page(call, walk, print_item, lambda each: (each.place.hex(),), (str,), skipping=walk)
 
 
 def _place(text: str) -> bytes:

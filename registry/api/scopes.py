@@ -217,25 +217,25 @@ Stored = tuple[str, bytes]  # a qualified name, and the JSON of its config or mo
 def list_configs(call: Call, view: View) -> Listing[Stored]:
     """``GET /admin/configs``: each as ``GET /config/{subject}`` shows it."""
 
-    def shown(view: View, subject: Subject) -> bytes | None:
+    def show(view: View, subject: Subject) -> bytes | None:
         config = scope.exact_config(view, subject, call.settings.defaults)
         return None if config is None else entities.config_entity(config)
 
-    return _list_stored(call, layout.CONFIG, "config", shown)
+    return _list_stored(call, layout.CONFIG, "config", show)
 
 
 def list_modes(call: Call, view: View) -> Listing[Stored]:
     """``GET /admin/modes``: each as ``GET /mode/{subject}`` shows it."""
 
-    def shown(view: View, subject: Subject) -> bytes | None:
+    def show(view: View, subject: Subject) -> bytes | None:
         mode = scope.exact_mode(view, subject)
         return None if mode is None else entities.mode_entity(mode)
 
-    return _list_stored(call, layout.MODE, "mode", shown)
+    return _list_stored(call, layout.MODE, "mode", show)
 
 
 def _list_stored(
-    call: Call, table: bytes, what: str, shown: Callable[[View, Subject], bytes | None]
+    call: Call, table: bytes, what: str, show: Callable[[View, Subject], bytes | None]
 ) -> Listing[Stored]:
     """Return a page of the rows of a table, by context and subject."""
     named = call.args["after"]
@@ -245,13 +245,13 @@ def _list_stored(
         begin = table if after is None else layout.scope_key(table, Subject.parse(after)) + b"\0"
         for key, value in scan(view, table, begin):
             subject = layout.scope_of(key, value)
-            text = shown(view, subject)
+            text = show(view, subject)
             yield None if text is None else (subject.qualified, text)
 
-    def printed(each: Stored) -> bytes:
+    def print_item(each: Stored) -> bytes:
         return orjson.dumps({"subject": each[0], what: orjson.Fragment(each[1])})
 
-    return page(call, walk, printed, lambda each: (each[0],), (str,), limit_max=LIST_MAX)
+    return page(call, walk, print_item, lambda each: (each[0],), (str,), limit_max=LIST_MAX)
 
 
 _STORED_PAGE = (

@@ -146,13 +146,13 @@ def quarantine(call: Call, view: View) -> Listing[Unread]:
     """
     with_clashes = call.args["clashes"]
 
-    def found(view: View) -> Iterator[Unread | None]:
+    def entries(view: View) -> Iterator[Unread | None]:
         yield from (orjson.loads(value) for _, value in scan(view, layout.QUARANTINE))
         if with_clashes:
             yield from (None if pair is None else _clash(pair) for pair in id_conflicts(view))
 
     def walk(view: View, mark: Mark | None) -> Iterator[Unread | None]:
-        return in_order(lambda: found(view), _unread_mark, mark, QUARANTINE_MAX)
+        return in_order(lambda: entries(view), _unread_mark, mark, QUARANTINE_MAX)
 
     listing = page(call, walk, orjson.dumps, _unread_mark, (int, str), limit_max=QUARANTINE_MAX)
     return replace(listing, headers=_NO_STORE)

@@ -248,7 +248,7 @@ async def read_body(receive: Any, limit: int) -> bytes | None:
     return b"".join(parts) if size <= limit else None
 
 
-async def gone(receive: Any) -> None:
+async def wait_for_disconnect(receive: Any) -> None:
     """Wait until the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -184,13 +184,13 @@ class PrimaryClient:
                 self._begin(self._connection.peer, _Upload(self._take(lane)), lane)
 
     def _begin(self, peer: Peer, upload: _Upload, lane: _Lane) -> None:
-        def exchanged(task: asyncio.Task[None]) -> None:
+        def on_exchanged(task: asyncio.Task[None]) -> None:
             del lane.under_way[task]
             self._plan()
 
         task = self._loop.create_task(self._exchange(peer, upload))
         lane.under_way[task] = upload
-        task.add_done_callback(exchanged)
+        task.add_done_callback(on_exchanged)
 
     def _take(self, lane: _Lane) -> list[PendingCommand]:
         taken: list[PendingCommand] = []

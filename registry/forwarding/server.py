@@ -25,8 +25,8 @@ from .http2_server import (
     Tls,
     UnauthenticatedConnection,
     UnauthenticatedConnections,
-    gone,
     read_body,
+    wait_for_disconnect,
 )
 from .node_port import (
     COMMANDS,
@@ -196,7 +196,7 @@ class PeerServer:
     async def _send_standings(self, receive: Any, send: Any) -> None:
         """Send the node's role at first and after each change, until either side ends it."""
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        left = asyncio.get_running_loop().create_task(gone(receive))
+        left = asyncio.get_running_loop().create_task(wait_for_disconnect(receive))
         self.watchers += 1
         try:
             while not (left.done() or self._stopped):

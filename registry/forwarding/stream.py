@@ -209,7 +209,7 @@ class StreamCall(asyncio.Protocol):
         self._receiver.seal(key, self._bytes_max)
 
     def _begin(self, number: int, body: bytes) -> None:
-        def answered(outcomes: bytes) -> None:
+        def on_outcomes(outcomes: bytes) -> None:
             self._under_way -= 1
             self._write(number, outcomes)
             self._pause_or_resume()
@@ -217,7 +217,7 @@ class StreamCall(asyncio.Protocol):
                 self._transport.close()
 
         self._under_way += 1
-        self._decide(body, answered)
+        self._decide(body, on_outcomes)
         self._pause_or_resume()
 
     def _write(self, number: int, body: bytes) -> None:

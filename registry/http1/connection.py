@@ -29,9 +29,9 @@ from .messages import (
     Client,
     Request,
     Running,
+    encode_answer,
     observe_answer,
     persistence,
-    printed,
     refusal,
 )
 from .output import HeldAnswer, Output
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse the data and serve complete requests."""
         reader = self._reader
-        request = reader.known(data)
+        request = reader.read_whole(data)
         if request is None:
             stage = reader.parser.stage
             reader.take(data)
@@ -247,9 +247,9 @@ class Connection(asyncio.Protocol):
             return
         last = self.is_last(request)
         if last or request.version == "1.0":
-            self.output.write(printed(answer, service.date_line, persistence(request, last)))
+            self.output.write(encode_answer(answer, service.date_line, persistence(request, last)))
         else:
-            self.output.write(printed(answer, service.date_line))
+            self.output.write(encode_answer(answer, service.date_line))
         service.observe(observe_answer(request, self.client.host, answer, time.perf_counter() - began))
         if last or request.body:
             self._after(last)
@@ -296,7 +296,7 @@ class Connection(asyncio.Protocol):
     def _refuse(self, error: RegistryError) -> None:
         answer = refusal(error, self._service.common_headers(self._reader.parser.headers))
         self._inflow.release_room()
-        self.output.write(printed(answer, self._service.date_line, b"connection: close\r\n"))
+        self.output.write(encode_answer(answer, self._service.date_line, b"connection: close\r\n"))
         self._service.observe(observe_answer(None, self.client.host, answer, 0.0))
         # Closing now would reset the connection of a client that is still sending, and lose the refusal.
         self._lingering = True

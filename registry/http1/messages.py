@@ -176,7 +176,7 @@ def printed_head(answer: Answer, *more: bytes) -> bytes:
     )  # fmt: skip
 
 
-def printed(answer: Answer, date: bytes, persistent: bytes = b"") -> bytes:
+def encode_answer(answer: Answer, date: bytes, persistent: bytes = b"") -> bytes:
     """Encode a whole answer; ``date``, ``persistent``: further encoded headers."""
     status, headers, body, *_ = answer
     return b"%s%s%s%scontent-length: %d\r\n\r\n%s" % (

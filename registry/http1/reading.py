@@ -127,14 +127,14 @@ class RequestReader:
         """True if all that was received has been taken from ``requests``."""
         return not self.requests and self._rest is None and self.parser.stage is Stage.IDLE
 
-    def known(self, data: bytes) -> Request | None:
+    def read_whole(self, data: bytes) -> Request | None:
         """Return the request in received data if it is exactly one, with known headers, and none waits."""
         if self.closed or self.requests or self._rest is not None or self.parser.stage is not Stage.IDLE:
             return None
         return self._header_cache.read(data)  # type: ignore[no-any-return]
 
     def take(self, data: bytes) -> None:
-        """Parse received data that is not a :meth:`known` request."""
+        """Parse received data that :meth:`read_whole` does not take."""
         if self.closed:
             return
         whole = self.idle

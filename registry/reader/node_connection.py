@@ -62,11 +62,11 @@ class NodeConnection(Framed):
         answer: asyncio.Future[Any] = self._loop.create_future()
         self._calls[number] = (answer, deadline)
 
-        def packed() -> bytes | None:
+        def pack() -> bytes | None:
             return None if answer.done() else encode(message())
 
-        self._large_calls[number] = packed
-        self.send_large(packed)
+        self._large_calls[number] = pack
+        self.send_large(pack)
         return answer
 
     def end_late(self) -> None:

@@ -73,7 +73,7 @@ class IdCountIndex:
         """Look for the next block that is to be counted; ``keys_from`` yields the keys of rows."""
         return next_block(view, keys_from(self._next), self._block)
 
-    def found(self, step: Step, applied: int) -> bool:
+    def advance(self, step: Step, applied: int) -> bool:
         """Go on after a step, whose block is stored; return true at the end of a round."""
         if self._next == ID:
             self._applied = applied

@@ -278,7 +278,7 @@ class Store:
                         id_counts.put(txn, found.block)
             except lmdb.Error as error:
                 raise _store_error(self.path, error) from error
-            return self._id_counts.found(found, self.applied)
+            return self._id_counts.advance(found, self.applied)
 
     def history_gap(self) -> tuple[int, int] | None:
         """Return the highest part of the applied log that the history lacks; ``None``: it has all."""

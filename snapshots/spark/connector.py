@@ -26,7 +26,7 @@ def _java() -> str:
     return program
 
 
-def pinned(spark: str) -> Jars | None:
+def connector_for(spark: str) -> Jars | None:
     """Return the connector of a Spark; ``None`` if its checksums are not known."""
     version = _PINNED.get(".".join(spark.split(".")[:2]))
     return Jars(Path(__file__).parent, f"connector-{version}", _java, _log.info) if version else None
@@ -39,7 +39,7 @@ def conf(settings: Settings) -> dict[str, str]:
     """
     if settings.snapshots_spark_packages:
         return {"spark.jars.packages": settings.snapshots_spark_packages}
-    if pinned(pyspark.__version__) is None:
+    if connector_for(pyspark.__version__) is None:
         return {"spark.jars.packages": f"{_ARTIFACT}:{pyspark.__version__}"}
     return {"spark.jars": ",".join(map(str, jars()))}
 
@@ -49,7 +49,7 @@ def jars() -> list[Path]:
 
     Raises :class:`EngineUnavailable`.
     """
-    connector = pinned(pyspark.__version__)
+    connector = connector_for(pyspark.__version__)
     if connector is None:
         raise EngineUnavailable(f"the Kafka connector of Spark {pyspark.__version__} is not known")
     try:

@@ -95,13 +95,13 @@ class _Job:
     def _run(self) -> Manifest:
         task = self._task
         places = places_for(self._partitions)
-        bundles = reading.bundled(self._session, task, self._broadcast(places))
+        bundles = reading.read_bundles(self._session, task, self._broadcast(places))
         if task.base:
             owners = self._owners()
             if len(owners) > OWNERS_MAX:
                 return _Job(self._session, replace(task, base=None, size=None), self._progress).run()
             bundles = bundles.unionByName(self._base_rows(owners, task.base, places))
-        with self._fold(reading.ordered(bundles, self._partitions)) as (folded, found):
+        with self._fold(reading.sort_bundles(bundles, self._partitions)) as (folded, found):
             written = self._write(folded, self._plan(found), found)
         self._verify(written)
         # Asking for the end proves that the log is still the one that was opened.

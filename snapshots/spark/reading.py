@@ -181,12 +181,12 @@ def _quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-def bundled(session: SparkSession, task: Task, places: Broadcast[list[int]]) -> DataFrame:
+def read_bundles(session: SparkSession, task: Task, places: Broadcast[list[int]]) -> DataFrame:
     """Return the log's records in bundles; ``places``: a number for each task that folds."""
     return from_log(session, task, partial(read, places), BUNDLES)
 
 
-def ordered(bundles: DataFrame, partitions: int) -> DataFrame:
+def sort_bundles(bundles: DataFrame, partitions: int) -> DataFrame:
     """Return bundles in so many partitions, each in the order in which :mod:`.tasks.bundles` merges them."""
     return bundles.repartition(partitions, "place").sortWithinPartitions("first").select("first", "data")
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from registry.__main__ import main
 
 
-def submitted(arguments: list[str]) -> int:
+def run(arguments: list[str]) -> int:
     """Build within the session that ``spark-submit`` has set up; return the exit code."""
     session = SparkSession.builder.appName("registrar snapshot").getOrCreate()
     try:
@@ -24,4 +24,4 @@ def submitted(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(submitted(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:]))

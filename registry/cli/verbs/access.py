@@ -47,12 +47,12 @@ def add_user(path: Path, name: str, groups: list[str]) -> None:
         raise EditRefused(f"the user {name!r} exists; change the password with registrar user passwd")
     line = ":".join([name, hash_password(_password(name)), *([",".join(groups)] if groups else [])])
 
-    def edited(lines: list[str]) -> list[str]:
+    def edit(lines: list[str]) -> list[str]:
         if _find(lines, name) is not None:
             raise EditRefused(f"the user {name!r} exists")
         return [*lines, line]
 
-    _rewrite(path, edited)
+    _rewrite(path, edit)
 
 
 def change_password(path: Path, name: str) -> None:
@@ -62,22 +62,22 @@ def change_password(path: Path, name: str) -> None:
     _existing(_lines(path), name)
     encoded = hash_password(_password(name))
 
-    def edited(lines: list[str]) -> list[str]:
+    def edit(lines: list[str]) -> list[str]:
         at = _existing(lines, name)
         parts = lines[at].strip().split(":")
         return [*lines[:at], ":".join([parts[0], encoded, *parts[2:]]), *lines[at + 1 :]]
 
-    _rewrite(path, edited)
+    _rewrite(path, edit)
 
 
 def remove_user(path: Path, name: str) -> None:
     """Remove a user."""
 
-    def edited(lines: list[str]) -> list[str]:
+    def edit(lines: list[str]) -> list[str]:
         at = _existing(lines, name)
         return [*lines[:at], *lines[at + 1 :]]
 
-    _rewrite(path, edited)
+    _rewrite(path, edit)
 
 
 def print_users(path: Path) -> None:
@@ -93,12 +93,12 @@ def print_users(path: Path) -> None:
         print("\t".join([user.principal.name, ",".join(sorted(user.principal.groups))]).rstrip("\t"))
 
 
-def _rewrite(path: Path, edited: Callable[[list[str]], list[str]]) -> None:
+def _rewrite(path: Path, edit: Callable[[list[str]], list[str]]) -> None:
     """Replace the file by one with other lines, while no other such command does."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)  # the folder's lock leaves no file behind
-        content = "".join(f"{line}\n" for line in edited(_lines(path))).encode()
+        content = "".join(f"{line}\n" for line in edit(_lines(path))).encode()
         owner = path.stat() if path.exists() else None
         replace(path, content, path.with_name(f".{path.name}.{os.getpid()}"))
         if owner is not None and os.geteuid() == 0:  # root edits what a service reads

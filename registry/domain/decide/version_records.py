@@ -50,7 +50,7 @@ def with_tags(view: View, subject: Subject, command: Register) -> Querying[Regis
         _, used = stored.resolve(view, subject, command.references or (), deleted=False)
         source = Source(schema_type, command.schema, tuple(used))
         also = (yield from _of_latest(view, subject, schema_type)) if command.propagate_tags else ()
-        add, remove = tagged(command.tags_to_add), tagged(command.tags_to_remove)
+        add, remove = tags_of(command.tags_to_add), tags_of(command.tags_to_remove)
         text = yield from querying.retag(source, add, remove, also)
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
@@ -63,7 +63,7 @@ def registration(view: View, command: TagVersion) -> Querying[Register]:
         raise errors.INVALID_RULE_SET(_BOTH)
     found = by_subject.version_of(view, Subject.parse(command.subject), command.version)
     try:
-        add, remove = tagged(command.tags_to_add), tagged(command.tags_to_remove)
+        add, remove = tags_of(command.tags_to_add), tags_of(command.tags_to_remove)
         text = yield from querying.retag(source_of(view, found), add, remove)
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
@@ -80,7 +80,7 @@ def registration(view: View, command: TagVersion) -> Querying[Register]:
     )
 
 
-def tagged(listed: Sequence[TagsOf] | None) -> list[Tagged]:
+def tags_of(listed: Sequence[TagsOf] | None) -> list[Tagged]:
     """Return the tags in the form that schema formats take."""
     return [(Entity(each.path, each.kind), tuple(each.tags)) for each in listed or ()]
 

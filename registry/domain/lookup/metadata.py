@@ -97,11 +97,11 @@ def without_rules(rules: RuleSet | None, names: Collection[str]) -> RuleSet | No
     if rules is None or not names:
         return rules
 
-    def kept(group: list[Rule] | None) -> list[Rule] | None:
+    def keep(group: list[Rule] | None) -> list[Rule] | None:
         return [rule for rule in group or () if rule.name not in names] or None
 
     return RuleSet(
-        kept(rules.migration_rules), kept(rules.domain_rules), kept(rules.encoding_rules), rules.enable_at
+        keep(rules.migration_rules), keep(rules.domain_rules), keep(rules.encoding_rules), rules.enable_at
     )
 
 

@@ -221,15 +221,15 @@ def list_anywhere(
     For views of a part of the subjects, whose associations are scattered among those of other resources.
     """
 
-    def named(found: Association) -> bool:
+    def is_named(found: Association) -> bool:
         return name in (ANY, found.resource_name or "") and namespace in (ANY, found.resource_namespace or "")
 
-    def found() -> Iterator[Association | None]:
+    def matches() -> Iterator[Association | None]:
         for _, value in scan(view, layout.ASSOCIATION):
             each = _decode(value)
-            yield each if named(each) and wanted.admits(each) else None
+            yield each if is_named(each) and wanted.admits(each) else None
 
-    return in_order(found, sort_key, after)
+    return in_order(matches, sort_key, after)
 
 
 def with_key(view: View, key: AssociationKey) -> Association | None:
@@ -299,10 +299,10 @@ def list_named(
 def _filter_walk(
     walk: Callable[[], Iterator[Association]], wanted: Filter, after: SortKey | None
 ) -> Iterator[Association | None]:
-    def admitted() -> Iterator[Association | None]:
+    def matches() -> Iterator[Association | None]:
         return (each if wanted.admits(each) else None for each in walk())
 
-    return in_order(admitted, sort_key, after)
+    return in_order(matches, sort_key, after)
 
 
 def _led_to(view: View, prefix: bytes) -> Iterator[Association]:

@@ -57,7 +57,7 @@ class TracedApp:
         span = self._spans.begin(method, requested_context(scope["headers"]), SpanKind.SERVER)
         status = 0
 
-        async def noted(message: Message) -> None:
+        async def note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -65,7 +65,7 @@ class TracedApp:
 
         try:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
-                await self._app(scope, receive, noted)
+                await self._app(scope, receive, note_status)
         finally:
             route, request_id, _ = details_of(scope)
             span.update_name(_name(method, route))
@@ -107,7 +107,7 @@ class TracedFastPath:
             end(span, _attributes(method, route, status, request_id), _failure(status))
 
     def _later(self, later: Later, request: Request, began: int) -> Later:
-        def traced(answered: Answered) -> None:
+        def trace_later(answered: Answered) -> None:
             waited = time.time_ns()
 
             def on_answer(answer: Answer | Running | None) -> None:
@@ -119,7 +119,7 @@ class TracedFastPath:
 
             later(on_answer)
 
-        return traced
+        return trace_later
 
     def _trace(self, request: Request, answer: Answer, began: int, waited: int | None = None) -> None:
         """Record the spans of an answer; ``waited``: since when it has waited at the read barrier."""

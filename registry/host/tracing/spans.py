@@ -96,18 +96,18 @@ def with_command_spans(spans: Spans, submit: Submit, *, from_peer: bool) -> Subm
     """Return ``submit`` with a span from a command's arrival to its reply."""
     kind = SpanKind.SERVER if from_peer else SpanKind.INTERNAL
 
-    def traced(pending: PendingCommand) -> None:
+    def submit_traced(pending: PendingCommand) -> None:
         span = _begin(spans, f"command {_tag(pending)}", pending, kind)
         reply = pending.reply
 
-        def replied(outcome: Outcome) -> None:
+        def on_reply(outcome: Outcome) -> None:
             _end(span, outcome)
             reply(outcome)
 
-        pending.reply = replied
+        pending.reply = on_reply
         submit(pending)
 
-    return traced
+    return submit_traced
 
 
 def with_forward_spans(spans: Spans, ask: Ask, address: str) -> Ask:
@@ -115,7 +115,7 @@ def with_forward_spans(spans: Spans, ask: Ask, address: str) -> Ask:
     server = urlsplit(address if "://" in address else f"//{address}")
     where: Attributes = {"server.address": server.hostname or "", "server.port": server.port or 0}
 
-    async def traced(pending: PendingCommand) -> Outcome:
+    async def ask_traced(pending: PendingCommand) -> Outcome:
         span = _begin(spans, "forward", pending, SpanKind.CLIENT)
         try:
             outcome = await ask(pending)
@@ -125,7 +125,7 @@ def with_forward_spans(spans: Spans, ask: Ask, address: str) -> Ask:
         _end(span, outcome, where)
         return outcome
 
-    return traced
+    return ask_traced
 
 
 @contextmanager

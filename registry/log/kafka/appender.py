@@ -239,7 +239,7 @@ class Appender:
                 raise UnfitHost(_CLOCK_AHEAD) from error
             timestamp_ms = earlier_ms
             offset = await produce_at(timestamp_ms)
-        self._timestamps.accepted(timestamp_ms)
+        self._timestamps.record_accepted(timestamp_ms)
         return offset
 
     def _check_age(self) -> None:

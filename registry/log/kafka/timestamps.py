@@ -57,7 +57,7 @@ class Timestamps:
         self._rejected = False
         return wall_ms
 
-    def accepted(self, timestamp_ms: int) -> None:
+    def record_accepted(self, timestamp_ms: int) -> None:
         """Remember that the log accepted records with this timestamp."""
         self._accepted = (timestamp_ms, self._clock())
         self._ahead = None

@@ -148,11 +148,11 @@ def _open_on_kafka(settings: Settings, starting: StartProgress, loader: Loader) 
 def open_encoder(settings: Settings, store: Store) -> NodeCipher | None:
     """Open the keyset of sensitive metadata. Raises :class:`LogError` if the secret is wrong."""
 
-    def encoded() -> bool:
+    def encodes() -> bool:
         with store.view() as view:
             return has_encoded(view)
 
-    cipher = node_cipher(settings, encoded)
+    cipher = node_cipher(settings, encodes)
     if cipher is not None:
         where = f"{settings.metadata_encoder_topic} at {settings.kafka}" if settings.kafka else settings.data
         with announced_if_slow(f"waiting for the keyset of sensitive metadata in {where}", _log.warning):

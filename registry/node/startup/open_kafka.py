@@ -159,12 +159,12 @@ def _attach(
         store.set_mismatch(error.mismatch)
     identity = store.meta(META_LOG).decode()
 
-    def known() -> Known:
+    def known_log() -> Known:
         # Rows of another fold version cannot be compared with what a record makes now.
         rows = None if store.read_only else store.view
         return Known(identity, store.applied, store.at_end_ms(), store.lineage, rows)
 
-    matches = _matcher(settings, known)
+    matches = _matcher(settings, known_log)
     version = store.meta(META_FOLD).decode()
 
     def suits(found: Log) -> None:

@@ -283,7 +283,7 @@ class PostponedCommands:
             if taken := _pop(waiting):
                 self._queue.reply(taken, [refusal(UNAVAILABLE(_SLOW))])
 
-        def done(outcome: Answered | RegistryError) -> None:
+        def finish(outcome: Answered | RegistryError) -> None:
             if not (taken := _pop(waiting)):
                 return
             if isinstance(outcome, RegistryError):
@@ -297,7 +297,7 @@ class PostponedCommands:
         self._workers.call_later(left_s, timed_out)
         until = time.monotonic() + left_s
         self._workers.pool.ask(
-            lacking, done, spent_s=pending.spent_s, until=until, wanted=lambda: bool(waiting)
+            lacking, finish, spent_s=pending.spent_s, until=until, wanted=lambda: bool(waiting)
         )
 
 

@@ -136,42 +136,42 @@ def _parse_rules(content: bytes) -> Rules:
 
 
 def _rule(number: int, line: int, table: Mapping[str, Any]) -> Rule:
-    def broken(reason: str) -> FileError:
+    def fault(reason: str) -> FileError:
         return FileError(f"[[allow]] number {number}: {reason}", line)
 
     def texts(key: str) -> list[str]:
         value = table.get(key, [])
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or not all(isinstance(each, str) and each for each in listed):
-            raise broken(f"{key!r} must be a text that is not empty, or a list of such texts")
+            raise fault(f"{key!r} must be a text that is not empty, or a list of such texts")
         if key in table and not listed:
-            raise broken(f"{key!r} must not be empty")
+            raise fault(f"{key!r} must not be empty")
         return listed
 
     unknown = table.keys() - set(_KEYS)
     if unknown:
-        raise broken(f"unknown key {min(unknown)!r}; allowed: {', '.join(_KEYS)}")
+        raise fault(f"unknown key {min(unknown)!r}; allowed: {', '.join(_KEYS)}")
     principals, groups = texts("principal"), texts("group")
     if not principals and not groups:
-        raise broken("needs 'principal' or 'group'")
+        raise fault("needs 'principal' or 'group'")
     for text in (*principals, *groups):
         kind, name = kind_and_name(text)
         if not name:
-            raise broken(f"{text!r} needs a name after {kind}:")
+            raise fault(f"{text!r} needs a name after {kind}:")
     if any(kind_and_name(each)[1] == ANYONE for each in groups):
-        raise broken("'group' must name groups; for everyone write principal = \"*\"")
+        raise fault("'group' must name groups; for everyone write principal = \"*\"")
     subjects = []
     for text in texts("subjects"):
         try:
             subjects.append(parse_pattern(text))
         except ValueError as error:
-            raise broken(f"'subjects': {error}") from None
+            raise fault(f"'subjects': {error}") from None
     if not subjects:
-        raise broken("needs 'subjects'")
+        raise fault("needs 'subjects'")
     try:
         permissions = _permissions(texts("role"), texts("operations"))
     except ValueError as error:
-        raise broken(str(error)) from None
+        raise fault(str(error)) from None
     return Rule(number, line, frozenset(principals), frozenset(groups), permissions, tuple(subjects))
 
 

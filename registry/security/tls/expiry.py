@@ -53,20 +53,20 @@ class ClientFiles(NamedTuple):
 def client_files(settings: Settings) -> Iterator[ClientFiles]:
     """Yield the files of each kind of server."""
 
-    def named(name: str) -> FileSetting:
+    def setting(name: str) -> FileSetting:
         return FileSetting(name, str(getattr(settings, name)))
 
     yield ClientFiles(
-        named("kafka_ssl_ca_location"),
-        named("kafka_ssl_certificate_location"),
-        named("kafka_ssl_key_location"),
+        setting("kafka_ssl_ca_location"),
+        setting("kafka_ssl_certificate_location"),
+        setting("kafka_ssl_key_location"),
         partial(current_secret, settings.kafka_ssl_key_password, settings.kafka_ssl_key_password_file),
     )
     yield ClientFiles(
-        named("zookeeper_tls_ca"), named("zookeeper_tls_certificate"), named("zookeeper_tls_key")
+        setting("zookeeper_tls_ca"), setting("zookeeper_tls_certificate"), setting("zookeeper_tls_key")
     )
-    yield ClientFiles(named("kafka_https_ca_location"))
-    yield ClientFiles(named("webhooks_ca_file"))
+    yield ClientFiles(setting("kafka_https_ca_location"))
+    yield ClientFiles(setting("webhooks_ca_file"))
 
 
 def _check_certificates(path: str, _: bytes) -> None:

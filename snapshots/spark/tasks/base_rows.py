@@ -12,7 +12,7 @@ from registry.domain.rows import layout
 from snapshots.format.location import Location
 from snapshots.format.manifest import Part
 
-from .bundles import bundled
+from .bundles import bundle
 from .chunks import Shared
 from .columns import KeysOf, keys_of_part
 from .owned_records import BASE_ROW, SCHEMA, version_of_row
@@ -43,7 +43,7 @@ class BaseQuery(NamedTuple):
 
 def pick(shared: Shared[BaseQuery], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn numbers of parts into bundles of their rows that belong to the owners."""
-    return bundled(_pick(shared.value, batches), shared.value.places)
+    return bundle(_pick(shared.value, batches), shared.value.places)
 
 
 def _pick(wanted: BaseQuery, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

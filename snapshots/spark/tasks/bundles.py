@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from xxhash import xxh3_64_intdigest
 
 from .chunks import BadChunk, Shared
-from .columns import KeysOf, fixed
-from .owned_records import SCHEMA, owned
+from .columns import KeysOf, to_binary
+from .owned_records import SCHEMA, with_owners
 
 # Bytes of records, roughly, that are sorted at once.
 SORTED_BYTES = 32 << 20
@@ -56,10 +56,10 @@ def collector_paused() -> Iterator[None]:
 def read(shared: Shared[Sequence[int]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn records of the log into bundles; ``shared``: a place for each task that folds."""
     with collector_paused():
-        yield from bundled(map(owned, batches), shared.value)
+        yield from bundle(map(with_owners, batches), shared.value)
 
 
-def bundled(batches: Iterable[pa.RecordBatch], places: Sequence[int]) -> Iterator[pa.RecordBatch]:
+def bundle(batches: Iterable[pa.RecordBatch], places: Sequence[int]) -> Iterator[pa.RecordBatch]:
     """Turn records, and rows of a base, into bundles."""
     waiting: list[pa.RecordBatch] = []
     size = 0
@@ -80,7 +80,7 @@ def _rank(batch: pa.RecordBatch) -> pa.RecordBatch:
     tails = np.empty(len(batch), _TAIL)
     tails["version"] = batch["version"].to_numpy()
     tails["offset"] = batch["offset"].to_numpy() + 1  # rows of a base have -1
-    ranks = pc.binary_join_element_wise(fixed(hashes), batch["owner"], fixed(tails), _NOTHING)
+    ranks = pc.binary_join_element_wise(to_binary(hashes), batch["owner"], to_binary(tails), _NOTHING)
     return pa.record_batch([ranks, batch["ts"], batch["key"], batch["value"]], schema=_RANKED)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from .columns import Columns, KeysOf, ordered, united
+from .columns import Columns, KeysOf, concatenate, sort_rows
 from .summaries import FoldSummary
 
 # Uncompressed bytes of a chunk's keys and values; the row that passes this bound is the last.
@@ -64,7 +64,7 @@ class Cuts(NamedTuple):
 
 def chunks_of(run: Columns, summary: FoldSummary) -> Iterator[Chunk]:
     """Yield the chunks of a run of changes, given in any order, and add the run to the summary."""
-    columns = ordered(run)
+    columns = sort_rows(run)
     summary.add(columns)
     ends, keys, begun, done = columns.ends(), KeysOf(columns.keys), 0, 0
     while begun < len(keys):
@@ -75,7 +75,7 @@ def chunks_of(run: Columns, summary: FoldSummary) -> Iterator[Chunk]:
         begun, done = upto, int(ends[upto - 1])
 
 
-def folded(chunk: Chunk) -> pa.RecordBatch:
+def to_batch(chunk: Chunk) -> pa.RecordBatch:
     """Return a chunk in Spark's format."""
     return pa.record_batch([pa.array([each], pa.binary()) for each in (*chunk, None)], schema=_FOLDED)
 
@@ -109,7 +109,7 @@ def _pieces(chunk: Chunk, lows: Sequence[bytes]) -> Iterator[tuple[int, Chunk]]:
     if end == at + 1:
         yield at, chunk
         return
-    columns = unpacked(chunk.data)
+    columns = unpack(chunk.data)
     keys, begin = KeysOf(columns.keys), 0
     for number in range(at, end):
         upto = len(keys) if number + 1 == end else bisect_left(keys, lows[number + 1], begin)
@@ -127,7 +127,7 @@ def _pack(columns: Columns) -> bytes:
     return data
 
 
-def unpacked(data: bytes) -> Columns:
+def unpack(data: bytes) -> Columns:
     """Return the changes of a chunk. Raises :class:`BadChunk`."""
     try:
         with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
@@ -136,7 +136,7 @@ def unpacked(data: bytes) -> Columns:
             batch.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise BadChunk(f"a chunk cannot be read: {error}") from error
-    return united([Columns(*batch.columns) for batch in batches])
+    return concatenate([Columns(*batch.columns) for batch in batches])
 
 
 class _Run:
@@ -155,11 +155,11 @@ class _Run:
         return self._columns.slice(begin, self._at)
 
     @property
-    def ended(self) -> bool:
+    def is_at_end(self) -> bool:
         return self._at == len(self._keys)
 
 
-def merged(pieces: Iterable[tuple[bytes, bytes]]) -> Iterator[Columns]:
+def merge(pieces: Iterable[tuple[bytes, bytes]]) -> Iterator[Columns]:
     """Yield the changes of a range in key order, in batches.
 
     ``pieces``: first keys and data, ascending by first keys, with no key in two of them. Only pieces that
@@ -170,9 +170,9 @@ def merged(pieces: Iterable[tuple[bytes, bytes]]) -> Iterator[Columns]:
     for first, data in pieces:
         if held >= _MERGE_BYTES:
             yield from _merge(runs, first)
-            runs = [run for run in runs if not run.ended]
+            runs = [run for run in runs if not run.is_at_end]
             held = 0
-        runs.append(_Run(unpacked(data)))
+        runs.append(_Run(unpack(data)))
         held += runs[-1].size
     yield from _merge(runs, None)
 
@@ -180,6 +180,6 @@ def merged(pieces: Iterable[tuple[bytes, bytes]]) -> Iterator[Columns]:
 def _merge(runs: Sequence[_Run], bound: bytes | None) -> Iterator[Columns]:
     pieces = [piece for run in runs if len((piece := run.upto(bound)).keys)]
     if len(pieces) > 1:
-        yield ordered(united(pieces))
+        yield sort_rows(concatenate(pieces))
     elif pieces:
         yield pieces[0]

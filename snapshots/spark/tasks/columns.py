@@ -55,13 +55,13 @@ def columns_of(rows: Mapping[bytes, bytes | None]) -> Columns:
     )
 
 
-def ordered(rows: Columns) -> Columns:
+def sort_rows(rows: Columns) -> Columns:
     """Return the rows in key order."""
     order = pc.sort_indices(rows.keys)
     return Columns(rows.keys.take(order), rows.values.take(order))
 
 
-def united(pieces: Sequence[Columns]) -> Columns:
+def concatenate(pieces: Sequence[Columns]) -> Columns:
     """Return several pieces joined into one."""
     if len(pieces) == 1:
         return pieces[0]
@@ -69,7 +69,7 @@ def united(pieces: Sequence[Columns]) -> Columns:
     return Columns(pa.concat_arrays(keys), pa.concat_arrays(values))
 
 
-def fixed(items: Any) -> pa.BinaryArray:
+def to_binary(items: Any) -> pa.BinaryArray:
     """Return the bytes of each item of an array of numpy."""
     size = items.nbytes // len(items)
     ends = np.arange(0, items.nbytes + size, size, dtype=np.int32)
@@ -135,8 +135,8 @@ class ColumnWriter:
             at, done = upto, int(ends[upto - 1])
 
     def _end_part(self) -> None:
-        rows, self._waiting, self._bytes = united(self._waiting), [], 0
-        content = encoded(rows)
+        rows, self._waiting, self._bytes = concatenate(self._waiting), [], 0
+        content = encode_part(rows)
         sha256 = hashlib.sha256(content).hexdigest()
         name, count = part_name(sha256), len(rows.keys)
         self._put(name, content)
@@ -150,7 +150,7 @@ class ColumnWriter:
         return self._parts
 
 
-def encoded(rows: Columns) -> bytes:
+def encode_part(rows: Columns) -> bytes:
     """Return the content of a part's file."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
@@ -182,7 +182,7 @@ def _batches(rows: Columns) -> Iterator[tuple[int, int]]:
 
 def read_columns(content: bytes) -> Columns:
     """Return the rows of a part's file. Raises :class:`snapshots.format.parts.BadPart`."""
-    return united([Columns(*batch.columns) for batch in _some(read_batches(content))])
+    return concatenate([Columns(*batch.columns) for batch in _some(read_batches(content))])
 
 
 def read_keys(content: bytes) -> pa.BinaryArray:

@@ -20,8 +20,8 @@ from registry.domain.log_format.records import DeleteSubjectKey, Record, Unreada
 from registry.domain.rows.memory_views import DictView, OverlayView
 
 from . import bundles
-from .chunks import chunks_of, folded, summarize
-from .columns import Columns, columns_of, united
+from .chunks import chunks_of, summarize, to_batch
+from .columns import Columns, columns_of, concatenate
 from .owned_records import BASE_ROW, OTHER, OwnedRecord, is_mark_row
 from .plain_versions import PAUSE, PlainBatches
 from .summaries import FoldSummary
@@ -52,7 +52,7 @@ def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         summary = FoldSummary()
         for run in _runs(_changes(batches)):
             for chunk in chunks_of(run, summary):
-                yield folded(chunk)
+                yield to_batch(chunk)
         yield summarize(summary)
 
 
@@ -64,10 +64,10 @@ def _runs(pieces: Iterable[Columns]) -> Iterator[Columns]:
         waiting.append(piece)
         size += piece.keys.nbytes + piece.values.nbytes
         if size >= FLUSH_BYTES:
-            yield united(waiting)
+            yield concatenate(waiting)
             waiting, size = [], 0
     if waiting:
-        yield united(waiting)
+        yield concatenate(waiting)
 
 
 def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[Columns]:
@@ -78,13 +78,13 @@ def _changes(batches: Iterable[pa.RecordBatch]) -> Iterator[Columns]:
     for owner, records in groupby(plain.others(), key=_OWNER):
         if owner == PAUSE[0]:
             for _ in records:
-                yield from plain.taken()
+                yield from plain.take()
             continue
         for changes in rest.add(records):
             yield changes
-            yield from plain.taken()
-        yield from plain.taken()
-    yield from plain.taken()
+            yield from plain.take()
+        yield from plain.take()
+    yield from plain.take()
     yield from rest.finish()
 
 

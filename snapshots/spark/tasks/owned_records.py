@@ -42,7 +42,7 @@ _VERSION = (
 _QUALIFIED = r"^:(?P<context>\.[^:]+):(?P<name>.+)\z"
 
 
-def owned(batch: pa.RecordBatch) -> pa.RecordBatch:
+def with_owners(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return records of the log (key, offset, ts, value) with owner and version."""
     keys = batch["key"]
     read = pc.extract_regex(keys, _VERSION)
@@ -94,7 +94,7 @@ def place_of(key: bytes | None) -> tuple[bytes, int]:
 def owners_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn records of the log into their owners, each at least once."""
     for batch in batches:
-        owners = pc.unique(owned(batch)["owner"])
+        owners = pc.unique(with_owners(batch)["owner"])
         yield pa.record_batch([owners], names=["owner"])
 
 

@@ -17,7 +17,7 @@ from registry.domain.fold.fast_path import CONTEXT, plain_schema
 from registry.domain.log_format.jackson import dumps
 from registry.domain.rows import layout, version_row
 
-from .columns import Columns, fixed, united
+from .columns import Columns, concatenate, to_binary
 from .owned_records import OTHER, OwnedRecord, plain_key
 
 _HEX = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(256, 2)
@@ -62,7 +62,7 @@ def rows_of(records: PlainVersions) -> tuple[Columns | None, list[int]]:
     contents = [md5(text.encode(), usedforsecurity=False).digest() for text in texts]
     content = np.frombuffer(b"".join(contents), np.uint8).reshape(len(contents), 16)
     names = pc.binary_slice(owners, len(CONTEXT), -1)
-    packed = fixed((versions.astype(np.int64) + _SIGN).astype(">u4"))
+    packed = to_binary((versions.astype(np.int64) + _SIGN).astype(">u4"))
     ends = pc.binary_join_element_wise(names, _scalar(b"\0"), packed, _scalar(b""))
     number = (np.array(ids, np.int64) + _SIGN).astype(">u4")
     by_id = np.dtype([("id", ">u4"), ("offset", ">i8")])
@@ -72,9 +72,9 @@ def rows_of(records: PlainVersions) -> tuple[Columns | None, list[int]]:
     values = _values(
         names, versions, offsets, times, content, np.array(ids), kinds, np.array(deleted), schemas
     )
-    return united([
-        Columns(_join(layout.GUID + CONTEXT, fixed(content), ends), fixed(number)),
-        Columns(_join(layout.ID + CONTEXT, fixed(places), ends), _empty(len(ids))),
+    return concatenate([
+        Columns(_join(layout.GUID + CONTEXT, to_binary(content), ends), to_binary(number)),
+        Columns(_join(layout.ID + CONTEXT, to_binary(places), ends), _empty(len(ids))),
         Columns(_join(layout.VERSION + CONTEXT, ends), values),
     ]), odd  # fmt: skip
 
@@ -103,8 +103,8 @@ def _values(
     guids[:, _DIGITS] = _HEX[content].reshape(len(ids), 32)
     tails = pa.array(_TAILS, pa.binary()).take(pa.array(deleted.astype(np.int32)))
     return pc.binary_join_element_wise(
-        fixed(header), _scalar(_HEAD), names, _scalar(_MIDDLE), digits,
-        _scalar(_GUID), fixed(guids), kind, _scalar(_SCHEMA), schemas,
+        to_binary(header), _scalar(_HEAD), names, _scalar(_MIDDLE), digits,
+        _scalar(_GUID), to_binary(guids), kind, _scalar(_SCHEMA), schemas,
         _scalar(_TS), _decimal(times), tails, _scalar(b""),
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ class PlainBatches:
         # The last owner that was seen, and whether it has something besides versions.
         self._owner, self._mixed = None, False
 
-    def taken(self) -> list[Columns]:
+    def take(self) -> list[Columns]:
         """Return the rows that were made since the last call."""
         taken, self._taken = self._taken, []
         return taken

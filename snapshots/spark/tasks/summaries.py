@@ -53,7 +53,7 @@ class Tally:
         self.counts.update({chr(table): int(tables[table]) for table in np.flatnonzero(tables)})
         self.digest += _total(rows)
 
-    def gone(self, key: bytes, value: bytes) -> None:
+    def remove(self, key: bytes, value: bytes) -> None:
         """Remove a row."""
         self.counts[chr(key[0])] -= 1
         self.digest -= digest.row_hash(key, value)

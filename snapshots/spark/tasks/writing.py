@@ -15,8 +15,16 @@ from snapshots.format.location import Location
 from snapshots.format.manifest import Part
 from snapshots.format.stored import copy_part
 
-from .chunks import Shared, merged
-from .columns import Columns, ColumnWriter, KeysOf, columns_of, columns_of_part, united, without_deletions
+from .chunks import Shared, merge
+from .columns import (
+    Columns,
+    ColumnWriter,
+    KeysOf,
+    columns_of,
+    columns_of_part,
+    concatenate,
+    without_deletions,
+)
 from .summaries import Tally
 
 
@@ -25,7 +33,7 @@ def fresh(batches: Iterable[Columns]) -> Iterator[Columns]:
     return map(without_deletions, batches)
 
 
-def spliced(base: Iterable[Columns], batches: Iterable[Columns], tally: Tally) -> Iterator[Columns]:
+def splice(base: Iterable[Columns], batches: Iterable[Columns], tally: Tally) -> Iterator[Columns]:
     """Yield the rows of ``base`` with the changes, piece by piece; rows that leave ``base`` are tallied.
 
     The pieces of ``base`` must not be empty.
@@ -86,7 +94,7 @@ class _Splice:
         at = bisect_left(self._keys, key, self._at)
         self._keep(at)
         if at < len(self._keys) and self._keys[at] == key:
-            self._tally.gone(key, self._piece.values[at].as_py())
+            self._tally.remove(key, self._piece.values[at].as_py())
             self._at = at + 1
         if value is not None:
             self._new[key] = value
@@ -107,7 +115,7 @@ class _Splice:
     def finish(self) -> Columns:
         self._keep(len(self._keys))
         self._write_new()
-        return united(self._out) if self._out else self._piece.slice(0, 0)
+        return concatenate(self._out) if self._out else self._piece.slice(0, 0)
 
 
 _ANSWER = pa.schema([("answer", pa.binary())])
@@ -174,7 +182,7 @@ def write_range(
     location: Location, plan: Plan, units: Range, pieces: Iterable[tuple[bytes, bytes]]
 ) -> WrittenRange:
     """Write the parts of one range; ``pieces`` as for :func:`.chunks.merged`."""
-    changes = _Feed(merged(pieces))
+    changes = _Feed(merge(pieces))
     tally = Tally()
     parts: list[Part] = []
     for unit in units:
@@ -205,7 +213,7 @@ def _merge(
 ) -> list[Part]:
     writer = ColumnWriter(lambda name, content: location.write(f"{plan.id}/{name}", content))
     base = _clip(location, plan, unit)
-    for rows in spliced(base, changes, tally) if unit.parts else fresh(changes):
+    for rows in splice(base, changes, tally) if unit.parts else fresh(changes):
         writer.add(rows)
     return writer.finish()
 

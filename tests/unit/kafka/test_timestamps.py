@@ -22,7 +22,7 @@ class Clocks:
 def test_records_have_the_time_of_the_wall_clock_also_when_it_is_set_back() -> None:
     clocks = Clocks()
     timestamps = clocks.timestamps()
-    timestamps.accepted(timestamps.now())
+    timestamps.record_accepted(timestamps.now())
     clocks.wall -= 24 * HOUR_MS
     assert timestamps.now() == clocks.wall
 
@@ -31,13 +31,13 @@ def test_a_time_from_the_future_is_replaced_by_one_that_is_counted_from_the_last
     clocks = Clocks()
     timestamps = clocks.timestamps()
     good = timestamps.now()
-    timestamps.accepted(good)
+    timestamps.record_accepted(good)
     clocks.pass_(2.0)
     clocks.wall += 24 * HOUR_MS
     bad = timestamps.now()
     assert bad == clocks.wall
     assert timestamps.next_after_rejection(bad) == good + 2000
-    timestamps.accepted(good + 2000)
+    timestamps.record_accepted(good + 2000)
     clocks.pass_(3.0)
     assert timestamps.now() == good + 5000
 
@@ -45,7 +45,7 @@ def test_a_time_from_the_future_is_replaced_by_one_that_is_counted_from_the_last
 def test_a_clock_that_was_set_right_is_believed_again() -> None:
     clocks = Clocks()
     timestamps = clocks.timestamps()
-    timestamps.accepted(timestamps.now())
+    timestamps.record_accepted(timestamps.now())
     clocks.wall += 24 * HOUR_MS
     timestamps.next_after_rejection(timestamps.now())
     clocks.wall -= 24 * HOUR_MS
@@ -79,5 +79,5 @@ def test_a_rejected_clock_is_tried_again_because_the_brokers_may_have_been_wrong
     assert not timestamps.is_ahead
     assert timestamps.next_after_rejection(timestamps.now()) is None
     assert timestamps.is_ahead
-    timestamps.accepted(timestamps.now())
+    timestamps.record_accepted(timestamps.now())
     assert not timestamps.is_ahead

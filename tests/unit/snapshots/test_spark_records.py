@@ -18,7 +18,7 @@ from registry.domain.log_format import records
 from registry.domain.model import TOP, Subject
 from snapshots.spark.tasks import bundles, owned_records
 from snapshots.spark.tasks.chunks import BadChunk
-from snapshots.spark.tasks.owned_records import OTHER, owned, place_of, plain_key
+from snapshots.spark.tasks.owned_records import OTHER, place_of, plain_key, with_owners
 
 NAMES = [
     b"a", b" ", b"a-b.c_d", b":.c:a", b":.c:", b":.c", b":.", b":.:a", b":..:a", b":.c:d:e", b":c", b"a:.b",
@@ -82,7 +82,7 @@ def _tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
 
 
 def _holds_owners_and_versions(keys: list[bytes | None]) -> None:
-    found = _tuples(owned(_log(keys)))
+    found = _tuples(with_owners(_log(keys)))
     assert len(found) == len(keys)
     for key, (own, version, _, _, kept, _) in zip(keys, found, strict=True):
         assert (own, version) == place_of(key), key
@@ -161,7 +161,7 @@ def test_records_arrive_in_order_and_once(
                 own_records = [each for each in records_of_task if each[0] == own]
                 assert own_records == sorted(own_records, key=itemgetter(1, 2))
             arrived += records_of_task
-    assert sorted(arrived, key=itemgetter(2)) == _tuples(owned(log))
+    assert sorted(arrived, key=itemgetter(2)) == _tuples(with_owners(log))
 
 
 def test_records_of_a_large_owner_are_merged_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ def test_the_connector_is_held_to_its_checksums(tmp_path: Path) -> None:
     ]
     for jar in found:
         (tmp_path / jar.name).write_bytes(jar.read_bytes())
-    known = connector.pinned("4.0.1")
+    known = connector.connector_for("4.0.1")
     assert known is not None
     known.check(tmp_path)
     (tmp_path / found[0].name).write_bytes(b"other")
@@ -151,7 +151,7 @@ def test_each_spark_has_its_connector_with_checksums(
     spark: str, known: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = connector.pinned(spark)
+    found = connector.connector_for(spark)
     assert found is not None
     assert not found.is_cached
     home = Path(connector.__file__).parent

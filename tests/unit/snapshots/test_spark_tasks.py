@@ -110,7 +110,7 @@ def _shuffled(run: list[parts.Row]) -> columns.Columns:
 
 def _chunk(chunk: chunks.Chunk) -> pa.RecordBatch:
     """Return a chunk as Spark gives it to the task that cuts it."""
-    return chunks.folded(chunk).select(["first", "last", "data"])
+    return chunks.to_batch(chunk).select(["first", "last", "data"])
 
 
 class Value(NamedTuple):
@@ -133,7 +133,7 @@ def test_chunks_are_cut_where_ranges_begin_and_merged_in_order(
     expected = sorted(row for run in runs for row in run)
     for number, (low, high) in enumerate(zip(lows, [*lows[1:], b"\xff" * 9], strict=True)):
         mine = sorted((first, data) for _, each, first, data in pieces if each == number)
-        listed = [row for batch in chunks.merged(mine) for row in _listed(batch)]
+        listed = [row for batch in chunks.merge(mine) for row in _listed(batch)]
         assert listed == [row for row in expected if low <= row[0] < high]
 
 
@@ -147,7 +147,7 @@ def test_what_travels_are_the_rows_once_however_many_ranges_there_are() -> None:
         lows = [b"", *(b"%06d" % (21_000 * at // ranges) for at in range(1, ranges))]
         cuts = Value(chunks.Cuts(lows, range(ranges)))
         pieces = [piece for batch in chunks.cut(cuts, made) for piece in _tuples(batch)]
-        rows = [len(chunks.unpacked(data).keys) for *_, data in pieces]
+        rows = [len(chunks.unpack(data).keys) for *_, data in pieces]
         sent[ranges] = sum(rows)
         assert min(rows) > 0
         # Each chunk gives a piece, and each beginning of a range cuts at most one chunk of each run.
@@ -242,7 +242,7 @@ def test_folding_gives_the_rows_of_the_fold_whether_owners_are_large_or_small(
     changes: dict[bytes, bytes | None] = {}
     for made in folding.fold(_batches(stream, batch)):
         for _, _, data, summary in _tuples(made):
-            found = _listed(chunks.unpacked(data)) if summary is None else []
+            found = _listed(chunks.unpack(data)) if summary is None else []
             assert not changes.keys() & dict(found).keys(), "a key is in one chunk"
             changes |= dict(found)
     rows = {key: value for key, value in (base | changes).items() if value is not None}
@@ -381,9 +381,7 @@ def test_plain_versions_are_not_folded_one_by_one() -> None:
     plain = plain_versions.PlainBatches(_batches(stream))
     others = [each for each in plain.others() if each != plain_versions.PAUSE]
     assert [each[0] for each in others] == [b".\0c\0"] * 4
-    assert sum(len(each.keys) for each in plain.taken()) == 3 * (20 + 1 + 3), (
-        "the last record of each version"
-    )
+    assert sum(len(each.keys) for each in plain.take()) == 3 * (20 + 1 + 3), "the last record of each version"
 
 
 @pytest.mark.parametrize("references", [(), (Reference("n", "a", 1),)])
@@ -434,7 +432,7 @@ def test_a_large_owner_is_folded_in_memory_for_one_version(monkeypatch: pytest.M
     stream = sorted((_owned(each) for each in log), key=itemgetter(0, 1, 2))
     for batch in folding.fold(_batches(stream)):
         for *_, data, summary in _tuples(batch):
-            rows |= dict(_listed(chunks.unpacked(data))) if summary is None else {}
+            rows |= dict(_listed(chunks.unpack(data))) if summary is None else {}
     assert {key: value for key, value in rows.items() if value is not None} == rows_of(log)
     assert len(folded) > 300
     assert max(folded) <= 3

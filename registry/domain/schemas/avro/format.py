@@ -75,7 +75,7 @@ def _type(each: Record | Enum | Fixed) -> Iterator[Element]:
         yield Element("symbol", f"{path}.{symbol}", symbol)
 
 
-def tagged(node: Node) -> list[Tagged]:
+def tagged_entities(node: Node) -> list[Tagged]:
     """Return the tagged entities in the order of the text."""
     return tags.collect_tagged(_entities(node), _read)
 
@@ -185,7 +185,7 @@ class AvroSchema:
 
     def tags(self) -> list[Tagged]:
         """Return the tagged records and fields."""
-        return tagged(self.node)
+        return tagged_entities(self.node)
 
     def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         """Return the canonical text with tags among the properties."""

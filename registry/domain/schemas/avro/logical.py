@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from registry.domain.schemas.contract import Budget
-from registry.domain.schemas.logical.reading import NotLogical, bounded, check_depth, integer, unique_names
+from registry.domain.schemas.logical.reading import (
+    NotLogical,
+    check_depth,
+    integer,
+    leaf_of_lengths,
+    unique_names,
+)
 from registry.domain.schemas.logical.types import (
     BYTES,
     MISSING,
@@ -183,14 +189,14 @@ def _decimal(props: Mapping[str, Json] | None) -> Leaf | None:
 
 
 def _length_type(fixed: Kind, varying: Kind, props: Mapping[str, Json]) -> Leaf:
-    return bounded(
+    return leaf_of_lengths(
         fixed, varying, integer(props.get("flink.minLength")), integer(props.get("flink.maxLength"))
     )
 
 
 def _key(props: Mapping[str, Json]) -> Leaf:
     length = integer(props.get("logical.key.length"))
-    return bounded(
+    return leaf_of_lengths(
         Kind.CHAR, Kind.VARCHAR, length if props.get("logical.key.type") == "CHAR" else None, length
     )
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from registry.domain.schemas.contract import Budget
 from registry.domain.schemas.json_text import Json
-from registry.domain.schemas.logical.reading import NotLogical, bounded, check_depth, integer
+from registry.domain.schemas.logical.reading import NotLogical, check_depth, integer, leaf_of_lengths
 from registry.domain.schemas.logical.types import (
     MISSING,
     STRING,
@@ -214,7 +214,7 @@ def _leaf(node: Node) -> Leaf:
         case "string":
             if node.is_bytes:
                 return _number(node)
-            return bounded(
+            return leaf_of_lengths(
                 Kind.CHAR, Kind.VARCHAR, integer(raw.get("minLength")), integer(raw.get("maxLength"))
             )
     raise NotLogical(_UNSUPPORTED[node.kind])
@@ -228,7 +228,7 @@ def _number(node: Node) -> Leaf:
         if title == f"{_CONNECT}Decimal":
             return _decimal(raw)
         least, most = integer(raw.get("flink.minLength")), integer(raw.get("flink.maxLength"))
-        return bounded(Kind.BINARY, Kind.VARBINARY, least, most)
+        return leaf_of_lengths(Kind.BINARY, Kind.VARBINARY, least, most)
     if raw.get("flink.type") == "timestamp":
         return Leaf(Kind.TIMESTAMP, 3 if precision is None else precision)
     if type(title) is str and title in _TITLED:

@@ -18,7 +18,7 @@ class NotLogical(InvalidSchema):
     """Raised for a schema that has no logical type; ``str(error)`` says which part of it has none."""
 
 
-def bounded(fixed: Kind, varying: Kind, least: int | None, most: int | None) -> Leaf:
+def leaf_of_lengths(fixed: Kind, varying: Kind, least: int | None, most: int | None) -> Leaf:
     """Return the type of a string or binary with a least and a greatest length; None: not said."""
     if most is None:
         return Leaf(varying, UNBOUNDED)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from registry.domain.schemas.contract import Budget
-from registry.domain.schemas.logical.reading import NotLogical, bounded, check_depth, integer
+from registry.domain.schemas.logical.reading import NotLogical, check_depth, integer, leaf_of_lengths
 from registry.domain.schemas.logical.types import (
     BYTES,
     MISSING,
@@ -191,9 +191,9 @@ def _scalar(name: str, params: Mapping[str, str]) -> Leaf:
         case "int32":
             return _SMALL.get(params.get("connect.type", ""), _INT)
         case "string":
-            return bounded(Kind.CHAR, Kind.VARCHAR, least, most)
+            return leaf_of_lengths(Kind.CHAR, Kind.VARCHAR, least, most)
         case "bytes":
-            return bounded(Kind.BINARY, Kind.VARBINARY, least, most)
+            return leaf_of_lengths(Kind.BINARY, Kind.VARBINARY, least, most)
     return _SCALARS[name]
 
 

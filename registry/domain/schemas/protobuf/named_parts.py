@@ -112,7 +112,7 @@ def _entities(file: File) -> Iterator[tuple[Entity, Message | Field]]:
 
 
 def _with_fields(message: Message, wanted: Mapping[str, tags.Change]) -> Message:
-    def changed(fields: Sequence[Field]) -> tuple[Field, ...]:
+    def change(fields: Sequence[Field]) -> tuple[Field, ...]:
         return tuple(
             field._replace(options=_with_tags(field.options, tags.FIELD, wanted[field.name]))
             if field.name in wanted
@@ -120,8 +120,8 @@ def _with_fields(message: Message, wanted: Mapping[str, tags.Change]) -> Message
             for field in fields
         )
 
-    oneofs = tuple(each._replace(fields=changed(each.fields)) for each in message.oneofs)
-    return message._replace(fields=changed(message.fields), oneofs=oneofs)
+    oneofs = tuple(each._replace(fields=change(each.fields)) for each in message.oneofs)
+    return message._replace(fields=change(message.fields), oneofs=oneofs)
 
 
 def _is_meta(option: Option, kind: str) -> bool:
