@@ -14,6 +14,7 @@ from collections.abc import Callable
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.log.contract import LogError
 from registry.log.kafka import requests
+from registry.log.kafka.broker_connection import login_with
 from registry.log.kafka.connection import Connections, NoAnswer
 from registry.log.kafka.log_end import query_offset
 from registry.log.kafka.partition import Partition
@@ -41,7 +42,7 @@ class LogEndClient:
         *,
         applied: Callable[[], Lineage] = lambda: NOTHING,
     ) -> None:
-        self._connections = Connections(security)
+        self._connections = Connections(login_with(security))
         self._applied = applied
         self._servers = servers
         self._topic = topic

@@ -11,6 +11,7 @@ from registry.base.config.settings import Settings
 from registry.cli.doctor import Finding, error, fine, unknown, warning
 from registry.log.contract import LogError
 from registry.log.kafka import permissions, producer_id, topic
+from registry.log.kafka.broker_connection import login_with
 from registry.log.kafka.connection import Connections, NoAnswer, Purpose, retry_until
 from registry.log.kafka.messages import open_messages
 from registry.log.kafka.partition import Partition
@@ -31,7 +32,7 @@ _ADDRESSES = "check the addresses in the setting kafka, and the network"
 async def examine_kafka(settings: Settings) -> AsyncIterator[Finding]:
     """Yield what is found; nothing is written or created."""
     try:
-        connections = Connections(Security(**settings.security))
+        connections = Connections(login_with(Security(**settings.security)))
     except LogError as problem:
         yield error("kafka", str(problem))
         return

@@ -8,7 +8,6 @@ older ones. The sequence number lets the broker recognize a batch that is sent a
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from registry.domain.log_format.headers import PRINCIPAL_ROOM_BYTES
@@ -27,7 +26,6 @@ from registry.log.contract import (
 )
 
 from . import producer_id, record_batches
-from .connection import retry_until
 from .log_end import query_end
 from .partition import Partition
 from .produce_attempt import FutureTimestamp, ProduceAttempt
@@ -124,8 +122,10 @@ class Appender:
         """
         if not self._fencing:
             return []
-        deadline = time.monotonic() + timeout_s
-        self._expiration = await retry_until(deadline, lambda: producer_id.read(self._partition))
+        deadline = self._partition.clock() + timeout_s
+        self._expiration = await self._partition.retry_until(
+            deadline, lambda: producer_id.read(self._partition)
+        )
         if unsafe := producer_id.unsafe(self._expiration, self._fence_least_s):
             self._void_claim(unsafe)
             return [unsafe]
@@ -136,15 +136,17 @@ class Appender:
         """Claim the log, see :meth:`.contract.Log.claim`."""
         async with self._writing:
             self._void_claim("the last attempt to claim the log failed")
-            deadline = time.monotonic() + self._timeout_s
-            await retry_until(deadline, self._partition.refresh)
-            self._offset_min = await query_end(self._partition, _left_s(deadline))
-            await self.check_expiration(_left_s(deadline))
+            deadline = self._partition.clock() + self._timeout_s
+            await self._partition.retry_until(deadline, self._partition.refresh)
+            self._offset_min = await query_end(self._partition, self._left_s(deadline))
+            await self.check_expiration(self._left_s(deadline))
             if unsafe := self.fencing.unsafe:
                 raise UnfitHost(unsafe) if self.fencing.own else UnsafeFence(unsafe)
             # Taken before the request: the broker counts the producer's age from some later moment.
             asked_at = self._clock()
-            claim = await retry_until(deadline, self._init_producer) if self._fencing else NO_PRODUCER
+            claim = NO_PRODUCER
+            if self._fencing:
+                claim = await self._partition.retry_until(deadline, self._init_producer)
             self._claim, self._sequence, self._used_at = claim, 0 if self._fencing else -1, asked_at
             return claim
 
@@ -247,6 +249,9 @@ class Appender:
         if self._fencing and idle_s > self._expiration.seconds / 2:
             raise Fenced(f"the claim was not used for {idle_s:.0f} s, and the brokers may have forgotten it")
 
+    def _left_s(self, deadline: float) -> float:
+        return max(0.001, deadline - self._partition.clock())
+
     def _void_claim(self, reason: str) -> None:
         self._claim, self._void_reason = None, reason
 
@@ -258,10 +263,6 @@ class Appender:
                 raise RecordTooLarge(
                     f"a record of {size} bytes is over the log's limit of {self.record_bytes_max}"
                 )
-
-
-def _left_s(deadline: float) -> float:
-    return max(0.001, deadline - time.monotonic())
 
 
 def _within(headers: Mapping[int, bytes], start: int, count: int) -> Mapping[int, bytes]:

@@ -19,10 +19,9 @@ from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 
 from registry.log.contract import LogError, Unreachable
 
-from .broker_connection import login_with
+from .broker_connection import Login
 from .refused_login import LoginRefused
 from .release import ApiVersions
-from .security import Security
 
 # Time for one request: more than a live broker needs.
 TRY_S = 3.0
@@ -47,17 +46,19 @@ class Backoff:
         self._next_s = BACKOFF_MIN_S
 
 
-async def retry_until(deadline: float, attempt: Callable[[], Awaitable[T]]) -> T:
+async def retry_until(
+    deadline: float, attempt: Callable[[], Awaitable[T]], clock: Callable[[], float] = time.monotonic
+) -> T:
     """Return the result of the first ``attempt`` that gets an answer.
 
-    ``deadline`` is a time of the monotonic clock. Raises :class:`.contract.Unreachable`.
+    ``deadline`` is a time of ``clock``. Raises :class:`.contract.Unreachable`.
     """
     backoff = Backoff()
     while True:
         try:
             return await attempt()
         except NoAnswer as error:
-            if time.monotonic() >= deadline:
+            if clock() >= deadline:
                 raise Unreachable(f"Kafka does not answer: {error}") from error
         await backoff()
 
@@ -97,8 +98,8 @@ def addresses(servers: str) -> list[tuple[str, int]]:
 class Connections:
     """The connections of one log. All calls are made on one event loop."""
 
-    def __init__(self, security: Security) -> None:
-        self._login = login_with(security)
+    def __init__(self, login: Login) -> None:
+        self._login = login
         self._open: dict[_Key, Any] = {}
         self._opening: dict[_Key, asyncio.Lock] = {}
         self._closing: dict[asyncio.Future[None], asyncio.Transport] = {}

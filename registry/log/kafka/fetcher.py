@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from registry.domain.log_format.lineage import NOTHING, EpochEnd, Lineage
 from registry.log.contract import Fetched, LogError, RecordHeaders, Unreachable
 
 from . import record_batches, requests
-from .connection import TRY_S, Backoff, NoAnswer, Purpose, retry_until
+from .connection import TRY_S, Backoff, NoAnswer, Purpose
 from .log_end import query_offset
 from .log_identity import END, HEAD
 from .partition import Partition
@@ -53,7 +54,7 @@ async def headers_before(
 
     Compaction removes headers together with their records.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = partition.clock() + timeout_s
     since = position = max(0, offset - records_max)
     headers: list[tuple[int, bytes]] = []
     while position < offset:
@@ -61,7 +62,7 @@ async def headers_before(
             answer = await fetch(partition, position, 0.0, Purpose.QUERY)
         except NoAnswer as error:
             raise Unreachable(str(error)) from error
-        if answer.code != Code.NONE or time.monotonic() > deadline:
+        if answer.code != Code.NONE or partition.clock() > deadline:
             raise Unreachable(f"cannot read the records from {position} on again: {code_name(answer.code)}")
         expected = position
         for run in record_batches.runs(answer.data, position, headers):
@@ -81,7 +82,12 @@ async def headers_before(
 class Fetcher:
     """The reads of one follower. :attr:`buffer` is for its thread; the rest runs on ``loop``."""
 
-    def __init__(self, partition: Partition, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        loop: asyncio.AbstractEventLoop,
+        condition: Callable[[], threading.Condition] = threading.Condition,
+    ) -> None:
         self._partition = partition
         self._loop = loop
         self._has_work = asyncio.Event()
@@ -92,12 +98,13 @@ class Fetcher:
         self._before = NOTHING
         self._last = b""
         self._last_epoch = EpochEnd(-1, 0)
-        self._fetched_at = time.monotonic()
+        self._fetched_at = partition.clock()
         self.buffer = ReadBuffer(
             partition.mismatches,
             on_room=lambda: self._call(self._has_work.set),
             on_wait=lambda: self._call(self._rouse) if self._rests_until else None,
             on_seek=lambda: self._call(self._restart),
+            condition=condition,
         )
         partition.lineage = self.lineage
 
@@ -118,10 +125,10 @@ class Fetcher:
 
     def put(self, offset: int, data: bytes) -> None:
         """Take this node's append at ``offset``; if it comes next it need not be fetched."""
-        learn = time.monotonic() - self._fetched_at > _LEARN_EPOCH_EVERY_S
+        learn = self._partition.clock() - self._fetched_at > _LEARN_EPOCH_EVERY_S
         if self.buffer.follows(offset) and not learn:
             # Set first: a reader that wakes up may wait again at once, and must then rouse the loop.
-            self._rests_until = time.monotonic() + _REST_S
+            self._rests_until = self._partition.clock() + _REST_S
             self._add(self.buffer.target(), data)
 
     def _rouse(self) -> None:
@@ -138,7 +145,7 @@ class Fetcher:
 
     async def _rest(self) -> bool:
         """Wait until a fetch is due or a reader waits; return False if it was due already."""
-        now = time.monotonic()
+        now = self._partition.clock()
         rest_end = min(self._rests_until, self._partition.refreshed_at + _REFRESH_EVERY_S)
         if now >= rest_end:
             self._rests_until = 0.0
@@ -200,7 +207,7 @@ class Fetcher:
 
     async def _step(self, target: Target) -> None:
         partition = self._partition
-        if time.monotonic() - partition.refreshed_at > _REFRESH_EVERY_S:
+        if partition.clock() - partition.refreshed_at > _REFRESH_EVERY_S:
             await partition.refresh()
         answer = await fetch(partition, target.offset, LONG_POLL_S, Purpose.FETCH)
         if answer.code == Code.OFFSET_OUT_OF_RANGE:
@@ -218,7 +225,7 @@ class Fetcher:
             if after >= max(answer.end, target.offset + 1):
                 # At the log's end, rest until the reader has applied these records and waits for more: the
                 # next fetch returns everything appended since, instead of competing with the applying.
-                self._rests_until = time.monotonic() + _REST_S
+                self._rests_until = partition.clock() + _REST_S
             self._add(target, answer.data)
 
     def _add(self, target: Target | None, data: bytes) -> None:
@@ -230,7 +237,7 @@ class Fetcher:
         if self.buffer.add(target, Chunk(after, data, header.leader_epoch)):
             self._last = last
             if header.leader_epoch >= 0:
-                self._fetched_at = time.monotonic()
+                self._fetched_at = self._partition.clock()
                 self._last_epoch = EpochEnd(header.leader_epoch, after)
 
     async def _out_of_range(self, target: Target) -> None:
@@ -265,7 +272,7 @@ async def read_again(partition: Partition, offset: int, records_max: int, bytes_
     async def attempt() -> Fetched:
         return await _read_once(partition, offset, records_max, bytes_max)
 
-    return await retry_until(time.monotonic() + _DEADLINE_S, attempt)
+    return await partition.retry_until(partition.clock() + _DEADLINE_S, attempt)
 
 
 async def _read_once(partition: Partition, offset: int, records_max: int, bytes_max: int) -> Fetched:

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-import uvloop
-
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Entry
 from registry.log.contract import (
@@ -25,8 +23,9 @@ from registry.log.contract import (
 
 from . import producer_id, release
 from .appender import Appender
-from .connection import TRY_S, Connections, retry_until
+from .connection import TRY_S
 from .fetcher import Fetcher, first_after, headers_before, read_again
+from .host import Host, this_host
 from .log_end import query_end, query_offset
 from .partition import Partition
 from .requests import EARLIEST
@@ -49,7 +48,8 @@ class KafkaLog:
     ``InitProducerId``: nothing then keeps a former primary from writing, a claim is ``Claim(-1, -1)``, and an
     append without an answer is :class:`.contract.OutcomeUnknown` at once. Where brokers forget idle producers
     sooner than ``fence_least_s``, a claim raises :class:`.contract.UnsafeFence`. ``options`` say if and how a
-    missing topic is created. ``now_ms`` gives records their timestamps, in ms since the epoch.
+    missing topic is created. ``now_ms`` gives records their timestamps, in ms since the epoch. ``host``
+    replaces the connections, the event loop and the clocks.
 
     One thread at a time reads and waits; any thread may make all other calls. Raises
     :class:`.contract.Unreachable` and :class:`.contract.LogError` if the log cannot be opened.
@@ -68,17 +68,17 @@ class KafkaLog:
         options: TopicOptions = TopicOptions(),  # noqa: B008 (it is immutable)
         start_timeout_s: float = _START_TIMEOUT_S,
         now_ms: Callable[[], int] = wall_ms,
+        host: Host | None = None,
     ) -> None:
+        host = this_host(security) if host is None else host
         self._options = options
         self._closed = False
         self._closing = threading.Lock()
-        self._connections = Connections(security)
-        # A wake-up and an answer take a fifth less on it than on asyncio's own loop.
-        self._loop = uvloop.new_event_loop()
-        self._partition = Partition(self._connections, servers, topic)
-        self._fetcher = Fetcher(self._partition, self._loop)
-        self._thread = threading.Thread(target=self._loop.run_forever, name="kafka", daemon=True)
-        self._thread.start()
+        self._connections = host.connections
+        self._event_loop = host.event_loop
+        self._loop = host.event_loop.loop
+        self._partition = Partition(self._connections, servers, topic, clock=host.clock)
+        self._fetcher = Fetcher(self._partition, self._loop, host.condition)
         try:
             self._topic: TopicState = self._do(
                 open_topic(self._partition, options, start_timeout_s), start_timeout_s
@@ -92,6 +92,7 @@ class KafkaLog:
                 fence_least_s=fence_least_s,
                 on_appended=self._fetcher.put,
                 now_ms=now_ms,
+                clock=host.boot_clock,
             )
             self._append_timeout_s = append_timeout_s
             self._appender.forbid(_no_primary(self._topic.unsafe))
@@ -179,8 +180,8 @@ class KafkaLog:
     async def _divergence(self, lineage: Lineage) -> int | None:
         if lineage == NOTHING:
             return None
-        deadline = self._loop.time() + 2 * TRY_S
-        divergence = await retry_until(deadline, lambda: self._partition.divergence(lineage))
+        deadline = self._partition.clock() + 2 * TRY_S
+        divergence = await self._partition.retry_until(deadline, lambda: self._partition.divergence(lineage))
         if divergence is None:
             self._fetcher.begins_after(lineage)
             self._partition.compare_again()
@@ -222,8 +223,8 @@ class KafkaLog:
         return [*self._topic.warnings, *self._do(self._appender.check_expiration(TRY_S), 4 * TRY_S)]
 
     async def _check_topic(self) -> TopicState:
-        deadline = self._loop.time() + TRY_S
-        return await retry_until(deadline, lambda: check(self._partition, self._options))
+        deadline = self._partition.clock() + TRY_S
+        return await self._partition.retry_until(deadline, lambda: check(self._partition, self._options))
 
     def close(self) -> None:
         """Release the log, see :meth:`.contract.Log.close`."""
@@ -232,10 +233,7 @@ class KafkaLog:
                 return
             self._closed = True
             self._fetcher.buffer.close()
-            asyncio.run_coroutine_threadsafe(self._cancel_tasks(), self._loop).result(_SLACK_S)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(_SLACK_S)
-            self._loop.close()
+            self._event_loop.stop(self._cancel_tasks(), _SLACK_S)
 
     async def _cancel_tasks(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -253,16 +251,14 @@ class KafkaLog:
         """
         try:
             self._alive()
-            future = asyncio.run_coroutine_threadsafe(call, self._loop)
         except BaseException:
             call.close()
             raise
         try:
-            return future.result(None if timeout_s is None else timeout_s + _SLACK_S)
+            return self._event_loop.run(call, None if timeout_s is None else timeout_s + _SLACK_S)
         except concurrent.futures.CancelledError as error:
             raise ended("the log was closed meanwhile") from error
         except TimeoutError as error:
-            future.cancel()
             raise Unreachable("the log's event loop is stuck") from error
 
     def _alive(self) -> None:

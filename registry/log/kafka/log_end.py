@@ -26,7 +26,6 @@ which may arrive first; so there the replica itself is asked, too (:mod:`.log_en
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable
 
 from registry.log.contract import Unreachable
@@ -86,7 +85,7 @@ async def confirm(
                 asking, timeout=HEDGE_S if rest else None, return_when=asyncio.FIRST_COMPLETED
             )
             stalled = not done
-            for task in done:
+            for task in [each for each in asking if each in done]:  # in the order of asking
                 broker = asking.pop(task)
                 if (found := _confirmation(task, metadata)) is not None:
                     agreed.add(broker)
@@ -129,10 +128,10 @@ async def query_end(partition: Partition, timeout_s: float) -> int:
 
     Raises :class:`.contract.Unreachable`, also while the log is suspected to be truncated.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = partition.clock() + timeout_s
     while True:
         known = partition.end
-        end = await query_offset(partition, requests.LATEST, max(0.001, deadline - time.monotonic()))
+        end = await query_offset(partition, requests.LATEST, max(0.001, deadline - partition.clock()))
         if end >= known:
             partition.mismatches.clear(END)
             partition.advance_end(end)
@@ -142,7 +141,7 @@ async def query_end(partition: Partition, timeout_s: float) -> int:
                 END, f"the topic {partition.topic} was truncated: it ended at {known} and now ends at {end}"
             )
         except NoAnswer as error:
-            if time.monotonic() >= deadline:
+            if partition.clock() >= deadline:
                 raise Unreachable(str(error)) from error
         await asyncio.sleep(CONFIRM_S / 5)
 
@@ -154,10 +153,10 @@ async def query_offset(partition: Partition, at: int, timeout_s: float) -> int:
     or -1.
     Retries until the time is up. Raises :class:`registry.log.contract.Unreachable`.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = partition.clock() + timeout_s
     backoff = Backoff()
     while True:
-        left = deadline - time.monotonic()
+        left = deadline - partition.clock()
         try:
             code, offset = await _query_once(partition, at, max(0.001, min(left, TRY_S)))
             if code == Code.NONE:
@@ -167,7 +166,7 @@ async def query_offset(partition: Partition, at: int, timeout_s: float) -> int:
                 partition.raise_denied(code, "Describe")
         except NoAnswer as error:
             problem = str(error)
-        if time.monotonic() + 2 * BACKOFF_MIN_S >= deadline:
+        if partition.clock() + 2 * BACKOFF_MIN_S >= deadline:
             raise Unreachable(f"cannot query Kafka for the end of topic {partition.topic}: {problem}")
         await backoff()
         await partition.recover()

@@ -38,7 +38,8 @@ _UNKNOWN = EpochEnd(-1, -1)
 class LogMismatchEvidence:
     """The evidence so far. Any thread may call :meth:`check_foreign`; the rest runs on the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         # By kind: when it was first seen, and what was seen last.
         self._suspected: dict[str, tuple[float, str]] = {}
         self._foreign: dict[str, str] = {}
@@ -66,7 +67,7 @@ class LogMismatchEvidence:
 
     def add(self, kind: str, text: str) -> None:
         """Record one more sign; it is confirmed when the first one is :data:`CONFIRM_S` old."""
-        now = time.monotonic()
+        now = self._clock()
         since, _ = self._suspected.setdefault(kind, (now, text))
         self._suspected[kind] = since, text
         if now - since >= CONFIRM_S:

@@ -16,6 +16,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from registry.log.contract import LogError, Unreachable
 
 from . import requests
+from .broker_connection import login_with
 from .connection import Connections, NoAnswer, retry_until
 from .partition import Partition
 from .record_batches import next_offset, records_of
@@ -133,7 +134,7 @@ async def open_messages(
     security: Security, servers: str, topic: str, number: int, *, timeout_s: float
 ) -> AsyncIterator[Messages]:
     """Open a partition for an ``async with`` block; ``timeout_s`` bounds each step."""
-    connections = Connections(security)
+    connections = Connections(login_with(security))
     try:
         yield Messages(Partition(connections, servers, topic), number, timeout_s)
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -16,7 +16,7 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.log.contract import LogError
 
 from . import requests
-from .connection import TRY_S, Connections, NoAnswer, Purpose, addresses
+from .connection import TRY_S, Connections, NoAnswer, Purpose, addresses, retry_until
 from .log_identity import HISTORY, TOPIC, LineageCheck, LogMismatchEvidence
 from .release import ApiVersions
 from .requests import Broker, Cluster, Code, PartitionMetadata, code_name
@@ -46,7 +46,15 @@ class Partition:
     names a missing permission, and :class:`.connection.NoAnswer` when a single attempt fails.
     """
 
-    def __init__(self, connections: Connections, servers: str, topic: str) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        servers: str,
+        topic: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.clock = clock
         self.topic = topic
         self.cluster_id = ""
         self.topic_id = b""
@@ -57,7 +65,7 @@ class Partition:
         self.cluster: Cluster | None = None
         # When the brokers last described it, by the monotonic clock.
         self.refreshed_at = -1.0
-        self.mismatches = LogMismatchEvidence()
+        self.mismatches = LogMismatchEvidence(clock)
         # Returns the lineage of what was read. Requests go only to a log that still has those records.
         self.lineage: Callable[[], Lineage] = lambda: NOTHING
         self.servers = servers
@@ -92,7 +100,7 @@ class Partition:
         """Record one more sign that the log is another one, and raise what it means."""
         if kind == TOPIC and self._last_answered:
             # Ask another broker first next time.
-            self._failed_at[self._last_answered] = time.monotonic()
+            self._failed_at[self._last_answered] = self.clock()
         self.mismatches.add(kind, text)
         self.mismatches.check()
         raise AssertionError("check() raises while something is suspected")
@@ -101,7 +109,7 @@ class Partition:
 
     async def refresh(self, timeout_s: float = TRY_S) -> Cluster:
         """Request new metadata of the cluster and the topic; concurrent calls share one request."""
-        started = time.monotonic()
+        started = self.clock()
         try:
             async with asyncio.timeout(timeout_s), self._refreshing:
                 if self.cluster is None or self.refreshed_at < started:
@@ -117,12 +125,16 @@ class Partition:
 
     def update(self, cluster: Cluster) -> None:
         """Use this metadata from now on."""
-        self.cluster, self.refreshed_at = cluster, time.monotonic()
+        self.cluster, self.refreshed_at = cluster, self.clock()
 
     def adopt(self, cluster: Cluster) -> None:
         """Follow this topic from now on."""
         assert cluster.partition is not None
         self.cluster_id, self.topic_id = cluster.id, cluster.partition.topic_id
+
+    async def retry_until(self, deadline: float, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Do what :func:`.connection.retry_until` does, with this partition's clock."""
+        return await retry_until(deadline, attempt, self.clock)
 
     async def recover(self) -> None:
         """Refresh the metadata after a failed attempt; raise only confirmed findings."""
@@ -136,7 +148,7 @@ class Partition:
         known, found = self.metadata, cluster.partition
         if known and found and known.topic_id == found.topic_id and found.epoch < known.epoch:
             if self._last_answered:
-                self._failed_at[self._last_answered] = time.monotonic()
+                self._failed_at[self._last_answered] = self.clock()
             raise NoAnswer("the broker does not know the partition leader yet", sent=False)
 
     def _check_same_topic(self, cluster: Cluster) -> None:
@@ -187,7 +199,7 @@ class Partition:
             try:
                 answer = await self._connections.send(host, port, Purpose.QUERY, request, TRY_S / 2)
             except NoAnswer as error:
-                self._failed_at[host, port] = time.monotonic()
+                self._failed_at[host, port] = self.clock()
                 errors.append(str(error))
             else:
                 self._failed_at.pop((host, port), None)
@@ -206,7 +218,7 @@ class Partition:
         try:
             yield
         except NoAnswer:
-            self._failed_at[address] = time.monotonic()
+            self._failed_at[address] = self.clock()
             raise
         self._failed_at.pop(address, None)
 
@@ -237,9 +249,9 @@ class Partition:
         self.mismatches.check(reading_bounds=reading_bounds)
         leader = self._leader(purpose)
         if leader != self._compared.get(purpose):
-            began = time.monotonic()
+            began = self.clock()
             leader = await self._compare(purpose, timeout_s)
-            timeout_s = max(0.001, timeout_s - (time.monotonic() - began))
+            timeout_s = max(0.001, timeout_s - (self.clock() - began))
         host, port = leader.broker.host, leader.broker.port
         return await self._connections.send(
             host, port, purpose, request, timeout_s, open_count=leader.open_count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -60,7 +59,8 @@ class ProduceAttempt:
         self._claim = claim
         self._batch = batch
         self._offset_min = offset_min
-        self._deadline = time.monotonic() + timeout_s
+        self._clock = partition.clock
+        self._deadline = self._clock() + timeout_s
         self._check_age = check_age
         self._backoff = Backoff()
         # True if an earlier try may have appended the batch.
@@ -82,7 +82,7 @@ class ProduceAttempt:
             if self._in_doubt and self._claim == NO_PRODUCER:
                 raise OutcomeUnknown(f"without fencing no append is retried: {self._last_error}")
             await self._backoff()
-            if time.monotonic() + _LAST_TRY_S >= self._deadline:
+            if self._clock() + _LAST_TRY_S >= self._deadline:
                 self._give_up()
             try:
                 await self._partition.recover()
@@ -120,7 +120,7 @@ class ProduceAttempt:
 
     async def _send(self) -> ProduceAnswer:
         partition = self._partition
-        left_s = max(0.001, min(TRY_S, self._deadline - time.monotonic()))
+        left_s = max(0.001, min(TRY_S, self._deadline - self._clock()))
         request = requests.Produce(
             partition.topic, partition.topic_id, self._batch.data, timeout_ms=max(1, round(left_s * 900))
         )
@@ -179,7 +179,7 @@ class ProduceAttempt:
                 if header.claim.producer == self._claim.producer and header.claim.epoch > self._claim.epoch:
                     return None
             position = record_batches.next_offset(answer.data, position)
-            if time.monotonic() >= self._deadline:
+            if self._clock() >= self._deadline:
                 self._in_doubt = True
                 self._give_up()
             if answer.code != Code.NONE:

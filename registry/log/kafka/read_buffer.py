@@ -40,7 +40,8 @@ class ReadBuffer:
     """The buffer has one position. Reading at another offset drops its content and starts there.
 
     The callbacks run in the reader's thread: ``on_room`` when a full buffer has room again, ``on_wait`` when
-    the reader waits for records, ``on_seek`` when it jumps to another offset.
+    the reader waits for records, ``on_seek`` when it jumps to another offset. The reader waits on a
+    ``condition``.
     """
 
     def __init__(
@@ -50,10 +51,11 @@ class ReadBuffer:
         on_room: Callable[[], None],
         on_wait: Callable[[], None],
         on_seek: Callable[[], None],
+        condition: Callable[[], threading.Condition] = threading.Condition,
     ) -> None:
         self._mismatches = mismatches
         self._on_room, self._on_wait, self._on_seek = on_room, on_wait, on_seek
-        self._changed = threading.Condition()
+        self._changed = condition()
         # Guarded by _changed:
         self._target: Target | None = None
         self._turn = 0

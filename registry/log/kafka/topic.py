@@ -7,7 +7,6 @@ this project's.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from aiokafka.protocol.admin import CreateTopicsRequest, DescribeConfigsRequest
 
 from registry.log.contract import LogError, Unreachable
 
-from .connection import TRY_S, Backoff, NoAnswer, retry_until
+from .connection import TRY_S, Backoff, NoAnswer
 from .partition import Partition
 from .record_batches import BATCH_HEADER_BYTES
 from .requests import Cluster, Code, code_name
@@ -96,24 +95,24 @@ class TopicState(NamedTuple):
 
 async def open_topic(partition: Partition, options: TopicOptions, timeout_s: float) -> TopicState:
     """Find or create the topic, and let ``partition`` follow it. Raises :class:`.contract.LogError`."""
-    deadline = time.monotonic() + timeout_s
-    cluster = await retry_until(deadline, partition.refresh)
+    deadline = partition.clock() + timeout_s
+    cluster = await partition.retry_until(deadline, partition.refresh)
     backoff = Backoff()
     while cluster.partition is None or cluster.partition.broker is None:
         if cluster.code == Code.TOPIC_AUTHORIZATION_FAILED:
             partition.raise_denied(cluster.code, "Describe")
         if cluster.code == Code.INVALID_TOPIC:
             raise LogError(f"{partition.topic!r} is not a valid topic name")
-        if time.monotonic() >= deadline:
+        if partition.clock() >= deadline:
             raise Unreachable(f"topic {partition.topic} has no partition leader: {code_name(cluster.code)}")
         if cluster.code == Code.UNKNOWN_TOPIC_OR_PARTITION:
             if not options.create:
                 raise TopicMissing(f"the topic {partition.topic} does not exist")
-            await retry_until(deadline, lambda: _create(partition, options))
+            await partition.retry_until(deadline, lambda: _create(partition, options))
         await backoff()
-        cluster = await retry_until(deadline, partition.refresh)
+        cluster = await partition.retry_until(deadline, partition.refresh)
     partition.adopt(cluster)
-    state = await retry_until(deadline, lambda: check(partition, options))
+    state = await partition.retry_until(deadline, lambda: check(partition, options))
     if state.unsafe and options.strict:
         raise LogError(state.unsafe)
     return state
