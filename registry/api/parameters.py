@@ -123,6 +123,7 @@ PERMANENT = flag("permanent", "Delete permanently; it must be soft-deleted alrea
 NORMALIZE = flag("normalize", "Normalize the schema first")
 FIND_TAGS = words("findTags", "Include the schema parts with one of these tags; * for any")
 FORMAT = word("format", "Format of the schema text, such as resolved")
+FORMAT_OR_DDL = word("format", "Format of the schema text, such as resolved; logical: the table, as DDL")
 REFERENCE_FORMAT = word("referenceFormat", "qualified: print the references' subjects with their context")
 VERBOSE = flag("verbose", "Include the reasons why it is incompatible")
 LEVEL = word("level", "The compatibility level to check at, instead of the one in force")

@@ -9,7 +9,7 @@ from typing import Any
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion
 from registry.domain.parsing.querying import Querying
-from registry.domain.parsing.stored import format_version
+from registry.domain.parsing.stored import describe_version, format_version
 from registry.domain.queries import by_subject, entities, lists
 from registry.domain.queries.by_subject import Graph, Node
 from registry.domain.queries.versions import Registered
@@ -27,6 +27,7 @@ from .parameters import (
     DELETED_ONLY,
     FIND_TAGS,
     FORMAT,
+    FORMAT_OR_DDL,
     LIST_MAX,
     PAGE,
     PERMANENT,
@@ -66,7 +67,7 @@ def get_version(call: Call, view: View) -> PendingSearch[Registered]:
 
 
 def _version_entity(call: Call, view: View, found: Registered) -> Querying[Answer]:
-    row = yield from format_version(view, found, call.args["format"])
+    row = yield from describe_version(view, found, call.args["format"])
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
     tail = yield from registration.tail_of(call, view, found)
@@ -77,7 +78,7 @@ def get_version_text(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /subjects/{subject}/versions/{version}/schema``: the bare text."""
 
     def text(view: View, found: Registered) -> Querying[Answer]:
-        row = yield from format_version(view, found, call.args["format"])
+        row = yield from describe_version(view, found, call.args["format"])
         return Answer(entities.text(row).encode())
 
     return PendingSearch(_version(call), text)
@@ -155,6 +156,7 @@ OPERATIONS = (
             words("key", "Name of a property; paired with value"),
             words("value", "Value of a property"),
             FORMAT,
+    FORMAT_OR_DDL,
             DELETED,
             *PAST,
         ),
@@ -183,7 +185,7 @@ OPERATIONS = (
         permission=on_subject(Permission.READ),
         handler=get_version,
         response_schema="Schema",
-        parameters=(FORMAT, REFERENCE_FORMAT, DELETED, FIND_TAGS, *PAST),
+        parameters=(FORMAT_OR_DDL, REFERENCE_FORMAT, DELETED, FIND_TAGS, *PAST),
         errors=(*VERSION_MISSING, e.INVALID_SCHEMA, *PAST_ERRORS),
     ),
     Operation(
@@ -212,7 +214,7 @@ OPERATIONS = (
         permission=on_subject(Permission.READ),
         handler=get_version_text,
         response_schema="SchemaText",
-        parameters=(FORMAT, DELETED, *PAST),
+        parameters=(FORMAT_OR_DDL, DELETED, *PAST),
         errors=(*VERSION_MISSING, e.INVALID_SCHEMA, *PAST_ERRORS),
     ),
     Operation(

@@ -30,6 +30,10 @@ def test_it_is_served_by_every_resource(api: Api) -> None:
     assert api.get("/schemas/ids/1").json["schema"] == "one two"
     assert api.get("/schemas/ids/1/schema?format=loud").body == b"ONE TWO"
     assert api.get("/subjects/s/versions/1?format=loud").json["schema"] == "ONE TWO"
+    refused = api.get("/subjects/s/versions/1?format=logical").error
+    assert refused[1:] == (
+        42201, "Stored schema cannot be represented as a logical type: words have no columns"
+    )  # fmt: skip
     assert api.post("/subjects/s", body("two one")).json["version"] == 1
     assert api.post("/subjects/n/versions?normalize=true", body("two one")).json["schema"] == "one two"
 

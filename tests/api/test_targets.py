@@ -145,3 +145,21 @@ def test_a_warning_shows_nothing_of_a_version_that_may_not_be_read() -> None:
             reply = api.request("POST", "/subjects/warned/versions", {"schema": ADDED}, user=user)
             assert reply.status == 200
             assert ("x-registry-targets" in reply.headers) is is_warned
+
+
+def test_a_version_is_shown_as_the_table_that_it_describes(api: Api) -> None:
+    """Only a version and its text know the format, as in Confluent 8.4; others show the stored text."""
+    registered = register(api, "s", OLD).json
+    stored = api.get("/subjects/s/versions/1").json
+    table = "STRUCT R (a INT NOT NULL);\n"
+    shown = api.get("/subjects/s/versions/1?format=Logical").json
+    assert shown == stored | {"schema": table}
+    assert api.get("/subjects/s/versions/latest/schema?format=logical").body.decode() == table
+    for other in (f"/schemas/ids/{registered['id']}", "/subjects/s/metadata"):
+        assert api.get(f"{other}?format=logical").json["schema"] == stored["schema"]
+    register(api, "n", '"null"')
+    assert api.get("/subjects/n/versions/1?format=logical").error == (
+        422,
+        42201,
+        "Stored schema cannot be represented as a logical type: Standalone NULL type is not supported",
+    )

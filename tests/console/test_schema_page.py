@@ -137,7 +137,7 @@ def test_the_latest_version_is_shown_and_others_are_reached_by_keys(
     expect(text_of(page)).not_to_contain_text("note")
 
 
-def test_the_text_is_shown_as_stored_normalized_and_with_its_references(
+def test_the_text_is_shown_as_stored_normalized_with_its_references_and_as_a_table(
     filled: httpx.Client, opened: Open
 ) -> None:
     page = opened("/subjects/orders-value/versions/3")
@@ -149,6 +149,8 @@ def test_the_text_is_shown_as_stored_normalized_and_with_its_references(
     expect(page).to_have_url(served_at(page) + "#/subjects/orders-value/versions/3?form=resolved")
     page.get_by_label("Normalized").check()
     expect(text_of(page)).to_contain_text('"type": "Base"')
+    page.get_by_label("Table").check()
+    expect(text_of(page)).to_contain_text("base Base NOT NULL")
 
 
 def test_a_protobuf_schema_shows_what_it_imports_when_asked(filled: httpx.Client, opened: Open) -> None:

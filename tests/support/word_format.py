@@ -20,6 +20,8 @@ from registry.domain.schemas import (
     Tagged,
 )
 from registry.domain.schemas.comparing import Comparing, Side
+from registry.domain.schemas.logical.reading import NotLogical
+from registry.domain.schemas.logical.types import Type
 
 # A package's folder with the decoder of messages, ``words``.
 DECODERS: Final = Path(__file__).parent / "word_decoder"
@@ -60,6 +62,9 @@ class Words:
         return [
             (Entity(word[1:], "sr_field"), ("loud",)) for word in self.canonical.split() if word[0] == "*"
         ]
+
+    def logical(self, budget: Budget) -> Type:
+        raise NotLogical("words have no columns")
 
     def retag(self, add: Sequence[Tagged], remove: Sequence[Tagged], also: Sequence[Tagged] = ()) -> str:
         loud = {entity.path for entity, _ in add}

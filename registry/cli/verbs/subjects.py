@@ -76,6 +76,7 @@ _STATUS = "Exit status: 0 shown, 1 not found, 2 no answer or wrong usage."
 @click.option("--context", default="", metavar="CONTEXT", help="The context of --id [default: .].")
 @click.option("--guid", default="", metavar="GUID", help="Show the schema with this guid.")
 @click.option("--resolved", is_flag=True, help="Inline the referenced schemas.")
+@click.option("--ddl", is_flag=True, help="Show the table that the schema describes, as DDL.")
 @click.option("--raw", is_flag=True, help="Print only the text of the schema, unchanged.")
 @click.option("--deleted", is_flag=True, help="Include a soft-deleted version.")
 @moment_options
@@ -83,7 +84,7 @@ _STATUS = "Exit status: 0 shown, 1 not found, 2 no answer or wrong usage."
 @with_registry
 def show(
     registry: RegistryClient, *, name: str, schema_id: int | None, context: str, guid: str, resolved: bool,
-    raw: bool, deleted: bool, at_offset: int | None, at_time: str | None, as_json: bool,
+    ddl: bool, raw: bool, deleted: bool, at_offset: int | None, at_time: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Show a schema by subject and version (default: the latest), id or guid."""
     if sum((bool(name), schema_id is not None, bool(guid))) != 1:
@@ -96,13 +97,17 @@ def show(
         raise click.UsageError(
             "--at-offset and --at-time belong to SUBJECT[:VERSION]", click.get_current_context()
         )
+    if ddl and (resolved or not name):
+        raise click.UsageError(
+            "--ddl belongs to SUBJECT[:VERSION], without --resolved", click.get_current_context()
+        )
     path = f"/schemas/ids/{schema_id}" if schema_id is not None else f"/schemas/guids/{quote_segment(guid)}"
     if name:
         wanted = VersionName.parse(name)
         path = version_path(wanted.subject, wanted.version or LATEST)
     scope = context_prefix(context) or None
     moment = moment_params(at_offset, at_time)
-    shape = "resolved" if resolved else None
+    shape = "logical" if ddl else "resolved" if resolved else None
     found = registry.get(
         path, Version if name else Schema, subject=scope, format=shape, deleted=deleted, **moment
     )

@@ -114,6 +114,11 @@ def format_text(source: Source, format: str) -> Querying[str]:
     return _ask("text_in", source, format=format)
 
 
+def ddl(source: Source, subject: str) -> Querying[str]:
+    """Return the logical type as DDL, named after ``subject``. Also raises :class:`.schemas.Exhausted`."""
+    return _ask("ddl", source, subject=subject)
+
+
 def fingerprints(source: Source) -> Querying[Fingerprints]:
     """Return digests that are equal for equivalent schemas."""
     return _ask("fingerprints", source)

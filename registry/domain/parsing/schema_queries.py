@@ -31,6 +31,7 @@ What = Literal[
     "check_fields",
     "field_names",
     "text_in",
+    "ddl",
     "equivalent",
     "fingerprints",
     "differences",
@@ -71,7 +72,8 @@ class SchemaQuery(NamedTuple):
 
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`; the source is the reader, ``other``
     the writer. ``logical`` returns the objections of engines to a new schema, or to its change from
-    ``other``; see :mod:`.schemas.logical`. ``lint`` returns what breaks the ``rules`` among the details.
+    ``other``; see :mod:`.schemas.logical`. ``ddl`` returns its logical type as text. ``lint`` returns what
+    breaks the ``rules`` among the details.
     ``passes`` compares a new schema with an earlier one as ``other``: True if there are no differences with
     each of the ``readers`` among the details as the reader; the ``key`` among them identifies the query.
     ``several`` combines the queries among the details, see :func:`several`.
@@ -181,6 +183,8 @@ def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
     schema = read(source)
     if what == "lint":
         return findings(schema.elements(), **dict(details))
+    if what == "ddl":
+        return _ddl(schema, budget, **dict(details))
     if what == "logical":
         return _reports(schema, other and read(other), budget, **dict(details))
     if other is None:
@@ -209,6 +213,12 @@ def _passes(
         if FORMATS[schema_type].differences(*pair, reader_is, budget, policy=policy):
             return False
     return policy != LOGICAL or not _reports(new, old, budget, readers=readers)
+
+
+def _ddl(schema: Schema, budget: Budget, *, subject: str) -> str:
+    from registry.domain.schemas.logical.ddl import ddl  # noqa: PLC0415 (only for views that ask)
+
+    return ddl(schema.logical(budget), subject, budget)
 
 
 def _reports(

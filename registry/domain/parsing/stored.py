@@ -11,7 +11,7 @@ from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View, scan
-from registry.domain.schemas import FORMATS, Dependency, InvalidSchema, Unreadable
+from registry.domain.schemas import FORMATS, Dependency, Exhausted, InvalidSchema, Unreadable
 
 from . import querying
 from .querying import Querying
@@ -44,6 +44,21 @@ def format_version(view: View, registered: Registered, wanted: str) -> Querying[
         text = yield from querying.format_text(source_of(view, registered), wanted)
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
+    return entities.with_text(row, text)
+
+
+def describe_version(view: View, registered: Registered, wanted: str) -> Querying[VersionRow]:
+    """Return the version's row as :func:`format_version` does; for ``logical`` with DDL (Confluent 8.4)."""
+    row = registered.row
+    if wanted.lower() != "logical" or entities.schema_type(row) not in FORMATS:
+        return (yield from format_version(view, registered, wanted))
+    try:
+        text = yield from querying.ddl(source_of(view, registered), registered.subject.qualified)
+    except (InvalidSchema, Exhausted) as error:
+        reason = error if isinstance(error, InvalidSchema) else "It combines too many types"
+        raise errors.INVALID_SCHEMA(
+            f"Stored schema cannot be represented as a logical type: {reason}"
+        ) from None
     return entities.with_text(row, text)
 
 

@@ -162,13 +162,14 @@ def test_a_schema_is_shown_by_subject_id_and_guid(client: Client, subject: str) 
     shown = client("show", f"{subject}:1").out
     assert f"subject {subject}, version 1, id {first['id']}" in shown
     assert '      "name": "a",' in shown
+    assert client("show", f"{subject}:1", "--ddl").out.endswith("STRUCT R (a INT NOT NULL);\n")
 
 
 @pytest.mark.parametrize(
     ("words", "status"),
     [
         (("verbs-none",), 1), (("--id", "123456789"), 1), (("--guid", "x"), 1),
-        ((), 2), (("a", "--id", "1"), 2),
+        ((), 2), (("a", "--id", "1"), 2), (("--ddl", "--id", "1"), 2), (("a", "--ddl", "--resolved"), 2),
     ],
 )  # fmt: skip
 def test_a_schema_that_there_is_not_is_reported(client: Client, words: tuple[str, ...], status: int) -> None:

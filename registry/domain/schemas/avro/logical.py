@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from registry.domain.schemas.contract import Budget
+from registry.domain.schemas.logical.literals import decimal_text, moment_text
 from registry.domain.schemas.logical.reading import (
     NotLogical,
     check_depth,
@@ -56,6 +57,8 @@ _TEMPORAL: Final[Mapping[tuple[str, Json], Leaf]] = {
     ("long", "local-timestamp-nanos"): Leaf(Kind.TIMESTAMP, 9),
 }
 _PRECISION_DEFAULT: Final = 10
+_BYTES: Final = frozenset({Kind.DECIMAL, Kind.BINARY, Kind.VARBINARY})
+_MOMENTS: Final = frozenset({leaf.kind for leaf in _TEMPORAL.values()})
 
 
 def read(node: Node, budget: Budget) -> Type:
@@ -70,6 +73,7 @@ class _Reader:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._structs: dict[int, Struct] = {}
+        self._enums: dict[int, Leaf] = {}
 
     def type(self, node: Node, depth: int, names: Json = None) -> Walk[Type]:
         """Return the type of a node; ``names``: those of a union's branches, from the field that holds it."""
@@ -88,7 +92,7 @@ class _Reader:
             case Fixed():
                 found = _decimal(node.props) or Leaf(Kind.BINARY, node.size)
             case Enum():
-                found = Leaf(Kind.ENUM, symbols=tuple(node.symbols))
+                found = self._enum(node)
             case Array():
                 found = yield self._array(node, depth)
             case Map():
@@ -98,6 +102,11 @@ class _Reader:
             case _:
                 raise NotLogical(f"Standalone {node.kind} type is not supported")
         return found
+
+    def _enum(self, node: Enum) -> Leaf:
+        if id(node) not in self._enums:
+            self._enums[id(node)] = Leaf(Kind.ENUM, symbols=tuple(node.symbols), name=_full_name(node))
+        return self._enums[id(node)]
 
     def _union(self, node: Union, depth: int, names: Json) -> Walk[Type]:
         branches = [each for each in node.branches if each.kind != "null"]
@@ -130,18 +139,31 @@ class _Reader:
             return VARIANT
         if (known := self._structs.get(id(node))) is not None:
             return known
-        anonymous = _property(node, "logical.anonymous") == "true"
-        struct = self._structs[id(node)] = Struct("" if anonymous else node.name.full)
+        struct = self._structs[id(node)] = Struct(_full_name(node), node.doc or "")
         for each in node.fields:
             struct.fields.append((yield self._field(each, depth)))
         return struct
 
     def _field(self, field: Field, depth: int) -> Walk[LogicalField]:
         names = (field.props or {}).get("confluent:union")
-        default = MISSING if field.default is NO_DEFAULT else field.default
-        return LogicalField(
-            field.name, (yield self.type(field.type, depth + 1, names)), default, field.aliases
-        )
+        found: Type = yield self.type(field.type, depth + 1, names)
+        default = MISSING if field.default is NO_DEFAULT else _default(field.type, found.shape, field.default)
+        return LogicalField(field.name, found, default, field.aliases, comment=field.doc or "")
+
+
+def _default(node: Node, leaf: Shape, value: Json) -> Any:
+    """Return a default as SQL reads it: Avro writes bytes as Latin-1, dates and times as numbers."""
+    if not isinstance(leaf, Leaf):
+        return value
+    if isinstance(value, str) and leaf.kind in _BYTES:
+        raw = value.encode("latin-1", "replace")
+        return decimal_text(raw, leaf.scale or 0) if leaf.kind is Kind.DECIMAL else raw
+    if isinstance(value, int) and leaf.kind in _MOMENTS:
+        first = node.branches[0] if isinstance(node, Union) else node
+        assert isinstance(first, Primitive)
+        unit = _TEMPORAL[first.kind, (first.props or {})["logicalType"]].size or 0
+        return moment_text(leaf, value, unit)
+    return value
 
 
 def _leaf(node: Primitive) -> Leaf:
@@ -208,6 +230,11 @@ def _entry(element: Type) -> LogicalMap | None:
         return None
     key, value = shape.fields
     return LogicalMap(key.type, value.type)
+
+
+def _full_name(node: Record | Enum) -> str:
+    anonymous = (node.props or {}).get("logical.anonymous") == "true"
+    return "" if anonymous else node.name.full
 
 
 def _branch_names(node: Node) -> tuple[str, str]:

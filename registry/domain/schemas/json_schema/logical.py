@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from registry.domain.schemas.contract import Budget
-from registry.domain.schemas.json_text import Json
+from registry.domain.schemas.json_text import Json, print_json
 from registry.domain.schemas.logical.reading import NotLogical, check_depth, integer, leaf_of_lengths
 from registry.domain.schemas.logical.types import (
     MISSING,
@@ -24,7 +24,7 @@ from registry.domain.schemas.logical.types import Map as LogicalMap
 from registry.domain.schemas.trampoline import Walk, run
 
 from .model import MISSING as NO_DEFAULT
-from .model import Array, Combined, Node, Number, Object, Reference
+from .model import Array, Combined, Node, Number, Object, Reference, Values
 
 _CONNECT: Final = "org.apache.kafka.connect.data."
 # The numbers of Kafka Connect, by ``connect.type``.
@@ -65,6 +65,7 @@ class _Reader:
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self._structs: dict[int, Struct] = {}
+        self._enums: dict[int, Leaf] = {}
 
     def type(self, node: Node, depth: int) -> Walk[Type]:
         self._budget.spend()
@@ -84,9 +85,17 @@ class _Reader:
                 found = yield self._array(node, depth)
             case Object():
                 found = yield self._object(node, [node], depth, name)
+            case Values(kind="enum"):
+                found = self._enum(node, name)
             case _:
                 found = _leaf(node)
         return found
+
+    def _enum(self, node: Node, name: str) -> Leaf:
+        if id(node) not in self._enums:
+            symbols = _symbols(_members(node).get("enum"))
+            self._enums[id(node)] = Leaf(Kind.ENUM, symbols=symbols, name=name)
+        return self._enums[id(node)]
 
     def _combination(self, node: Combined, depth: int, name: str) -> Walk[Type]:
         found: Type
@@ -132,7 +141,7 @@ class _Reader:
             return (yield self._map(parts[0], depth))  # type: ignore[no-any-return]
         if (known := self._structs.get(id(node))) is not None:
             return known
-        struct = self._structs[id(node)] = Struct(name)
+        struct = self._structs[id(node)] = Struct(name, _description(node))
         required = frozenset(each for part in parts for each in part.required)
         properties = {named: each for part in parts for named, each in part.properties.items()}
         for named in sorted(properties, key=lambda named: (_index(properties[named]), named)):
@@ -140,7 +149,12 @@ class _Reader:
             nullable = found.nullable or named not in required
             default = properties[named].default
             struct.fields.append(
-                Field(named, found._replace(nullable=nullable), MISSING if default is NO_DEFAULT else default)
+                Field(
+                    named,
+                    found._replace(nullable=nullable),
+                    MISSING if default is NO_DEFAULT else default,
+                    comment=_description(properties[named]),
+                )
             )
         return struct
 
@@ -202,6 +216,10 @@ def _index(node: Node) -> float:
     return float("inf") if found is None else found
 
 
+def _description(node: Node) -> str:
+    return node.description if isinstance(node.description, str) else ""
+
+
 def _leaf(node: Node) -> Leaf:
     raw = _members(node)
     match node.kind:
@@ -209,8 +227,6 @@ def _leaf(node: Node) -> Leaf:
             return VARIANT
         case "boolean":
             return Leaf(Kind.BOOLEAN)
-        case "enum":
-            return Leaf(Kind.ENUM)
         case "string":
             if node.is_bytes:
                 return _number(node)
@@ -218,6 +234,12 @@ def _leaf(node: Node) -> Leaf:
                 Kind.CHAR, Kind.VARCHAR, integer(raw.get("minLength")), integer(raw.get("maxLength"))
             )
     raise NotLogical(_UNSUPPORTED[node.kind])
+
+
+def _symbols(values: Json) -> tuple[str, ...]:
+    """Return the values of an ``enum``, those that are no texts as JSON writes them."""
+    listed = values if type(values) is list else []
+    return tuple(each if type(each) is str else print_json(each) for each in listed if each is not None)
 
 
 def _number(node: Node) -> Leaf:

@@ -51,6 +51,8 @@ class Leaf(NamedTuple):
     symbols: tuple[str, ...] = ()
     # True for integers of 64 bits without a sign, which count as signed otherwise.
     is_unsigned: bool = False
+    # Full name of an enum; empty if it has none.
+    name: str = ""
 
     def __str__(self) -> str:
         if self.size is None:
@@ -80,11 +82,12 @@ class Struct:
     The fields are filled in after the struct was made, because they may lead back to it.
     """
 
-    __slots__ = ("fields", "is_union", "name")
+    __slots__ = ("comment", "fields", "is_union", "name")
 
-    def __init__(self, name: str = "", *, is_union: bool = False) -> None:
+    def __init__(self, name: str = "", comment: str = "", *, is_union: bool = False) -> None:
         # Full name of a named type; empty for others.
         self.name: Final = name
+        self.comment: Final = comment
         self.is_union: Final = is_union
         self.fields: list[Field] = []
 
@@ -107,11 +110,12 @@ class Field(NamedTuple):
 
     name: str
     type: Type
-    # A JSON value, ``MISSING`` if it has none.
+    # A JSON value, in which dates and decimals are texts as in SQL, or bytes; ``MISSING`` if it has none.
     default: Any = MISSING
     # Its former names (Avro), and its number (Protobuf).
     aliases: tuple[str, ...] = ()
     number: int = 0
+    comment: str = ""
 
     @property
     def has_value(self) -> bool:

@@ -84,6 +84,7 @@ class _Reader:
         self._names = names
         self._budget = budget
         self._structs: dict[str, Struct] = {}
+        self._enums: dict[str, Leaf] = {}
 
     def root(self, declared: Declared) -> Walk[Type]:
         return Type((yield self._message(declared, 0)))
@@ -118,15 +119,21 @@ class _Reader:
         union = Struct(is_union=True)
         for each in oneof.fields:
             branch: LogicalField = yield self._field(each, scope, depth + 1)
-            union.fields.append(LogicalField(branch.name, branch.type._replace(nullable=True)))
+            union.fields.append(_branch(branch))
         for group in oneof.groups:
             branch = yield self._group(group, scope, depth + 1)
-            union.fields.append(LogicalField(branch.name, branch.type._replace(nullable=True)))
+            union.fields.append(_branch(branch))
         return LogicalField(oneof.name, Type(union, nullable=True))
 
     def _field(self, field: Field, scope: str, depth: int) -> Walk[LogicalField]:
         self._budget.spend()
-        params = _params(field.options)
+        doc, params = _meta(field.options)
+        found: LogicalField = yield self._column(field, scope, params, depth)
+        return found._replace(comment=doc) if doc else found
+
+    def _column(
+        self, field: Field, scope: str, params: Mapping[str, str], depth: int
+    ) -> Walk[LogicalField]:
         shape: Shape
         if isinstance(field.type, MapType):
             key = Type(_SCALARS.get(field.type.key, STRING))
@@ -139,7 +146,8 @@ class _Reader:
         if field.label == "repeated":
             entry = _entry(field, shape, params)
             return LogicalField(field.name, Type(entry or LogicalArray(Type(shape))), [], number=field.tag)
-        is_message = self._is_message(field.type, scope)
+        # Messages are nullable; scalars and enums are not.
+        is_message = field.type not in _SCALARS and not (isinstance(shape, Leaf) and shape.kind is Kind.ENUM)
         nullable = field.label == "optional" or (is_message and params.get("flink.notNull") != "true")
         nullable = nullable and field.label != "required"
         default = params.get("logical.default", MISSING)
@@ -167,7 +175,7 @@ class _Reader:
         if declared is None:
             raise NotLogical(f"Could not resolve type: {name}")
         if isinstance(declared.type, EnumType):
-            return Leaf(Kind.ENUM, symbols=tuple(each.name for each in declared.type.constants))
+            return self._enum(declared.full_name, declared.type)
         if declared.full_name in _CYCLES:
             raise NotLogical(
                 "Cyclic schemas are not supported.\n"
@@ -178,11 +186,19 @@ class _Reader:
         found: Struct = yield self._message(declared, depth + 1)
         return found
 
-    def _is_message(self, name: str, scope: str) -> bool:
-        if name in _SCALARS:
-            return False
-        declared = self._names.type(name, scope)
-        return declared is not None and isinstance(declared.type, Message)
+
+    def _enum(self, full_name: str, declared: EnumType) -> Leaf:
+        found = self._enums.get(full_name)
+        if found is None:
+            symbols = tuple(each.name for each in declared.constants)
+            found = self._enums[full_name] = Leaf(Kind.ENUM, symbols=symbols, name=full_name)
+        return found
+
+
+def _branch(field: LogicalField) -> LogicalField:
+    return LogicalField(
+        field.name, field.type._replace(nullable=True), number=field.number, comment=field.comment
+    )
 
 
 def _scalar(name: str, params: Mapping[str, str]) -> Leaf:
@@ -221,23 +237,22 @@ def _entry(field: Field, shape: Shape, params: Mapping[str, str]) -> Shape | Non
     return LogicalMap(key, value)
 
 
-def _params(options: Iterable[Option]) -> dict[str, str]:
-    """Return the parameters in Confluent's option ``field_meta``."""
-    found: dict[str, str] = {}
+def _meta(options: Iterable[Option]) -> tuple[str, dict[str, str]]:
+    """Return the documentation and the parameters in Confluent's option ``field_meta``."""
+    doc = ""
+    params: dict[str, str] = {}
     for option in options:
-        if option.name.rpartition(".")[2] == "field_meta":
-            found |= dict(_pairs(option.value))
-    return found
+        if option.name.rpartition(".")[2] != "field_meta":
+            continue
+        value = option.value
+        members = {value.name: value.value} if isinstance(value, Option) else value
+        if isinstance(members, Mapping):
+            doc = _plain(members.get("doc", doc))
+            params |= dict(_pairs(members.get("params")))
+    return doc, params
 
 
-def _pairs(value: Value) -> Iterable[tuple[str, str]]:
-    listed: Any = value
-    if isinstance(value, Option):
-        listed = value.value if value.name == "params" else None
-    elif isinstance(value, Mapping):
-        listed = value.get("params")
-    else:
-        listed = None
+def _pairs(listed: Any) -> Iterable[tuple[str, str]]:
     for each in listed if isinstance(listed, tuple) else (listed,):
         if isinstance(each, Mapping):
             yield _plain(each.get("key", "")), _plain(each.get("value", ""))

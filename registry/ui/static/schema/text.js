@@ -1,4 +1,4 @@
-// A version's text: laid out, as it is stored, normalized, or with what it refers to.
+// A version's text: laid out, as it is stored, normalized, with what it refers to, or as a table.
 import { html, useState } from "../vendor.js";
 import { Code } from "../components/code.js";
 import { CopyButton } from "../components/copy-button.js";
@@ -17,6 +17,7 @@ const FORMS = {
   raw: { label: "As stored", about: "The text exactly as stored and as clients receive it." },
   normalized: { label: "Normalized", about: "The text as registered with normalize=true." },
   resolved: { label: "Resolved", about: "With all references inlined." },
+  table: { label: "Table", about: "The table that the schema describes, as DDL." },
 };
 
 /**
@@ -39,8 +40,9 @@ export function VersionText({ version, form, onForm, at }) {
     </fieldset>
     <p class="quiet">${FORMS[chosen].about}</p>
     <${Loaded} of=${shown} what="the text">
-      ${(text) =>
-        html`<${Text} key=${chosen} text=${text} type=${name} label=${`Schema of ${subject}, version ${number}`} />`}
+      ${(text) => html`
+        <${Text} key=${chosen} text=${text} type=${chosen === "table" ? "" : name}
+          label=${`Schema of ${subject}, version ${number}`} />`}
     <//>
     ${chosen === "resolved" && !resolves && html`<${Used} subject=${subject} number=${number} />`}`;
 }
@@ -74,6 +76,7 @@ async function textIn(form, version, at, signal) {
   if (form === "raw") return version.schema;
   if (form === "normalized")
     return inLines({ ...version, schema: await normalizedOf(subject, version, signal) }, signal);
+  if (form === "table") return (await versionOf(subject, number, signal, "logical", at)).schema;
   if (form === "resolved" && formatOf(version).resolves)
     return inLines(await versionOf(subject, number, signal, "resolved", at), signal);
   return inLines(version, signal);
