@@ -35,18 +35,24 @@ def make_topic(
     name = name or f"schemas-{secrets.token_hex(4)}"
     topic = NewTopic(name, partitions, replicas, config={**COMPACT, **(settings or {})})
     client = admin(servers)  # Kept, because its pending calls would end with it.
-    until(lambda: _create(client, topic), 30, "a former topic of that name to be gone")
+    until(lambda: _create(client, topic), 60, "a controller, and a former topic of that name to be gone")
     # The controller has answered; the broker learns of it after that.
     until(lambda: name in client.list_topics(timeout=30).topics, 30, "the topic to be there")
     return name
 
 
 def _create(client: AdminClient, topic: NewTopic) -> bool:
-    """Create it; with ZooKeeper, brokers forget a deleted topic before the controller does."""
+    """Create it; return False if there is no controller to ask, or it still has a topic of that name.
+
+    With ZooKeeper, brokers forget a deleted topic before the controller does.
+    """
     try:
         client.create_topics([topic])[topic.topic].result(30)
     except KafkaException as error:
-        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+        if (
+            error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+            or "waiting for controller" in error.args[0].str()
+        ):
             return False
         raise
     return True

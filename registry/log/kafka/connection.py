@@ -141,7 +141,7 @@ class Connections:
                     return None
                 if open_count is not None and open_count != self._open_count[key]:
                     raise NoAnswer(f"{host}:{port}: the connection was opened again", sent=False)
-                answer = asyncio.ensure_future(connection.send(request))
+                answer = asyncio.ensure_future(_answer(connection, request))
                 answer.add_done_callback(lambda answer: self._close_failed(key, connection, answer))
                 sent = True
                 return await asyncio.shield(answer)
@@ -217,6 +217,11 @@ class Connections:
             for transport in self._closing.values():
                 transport.abort()
             await asyncio.wait(self._closing, timeout=_CLOSE_S)
+
+
+async def _answer(connection: Any, request: Any) -> Any:
+    """Send in the step that begins to wait, so a task that is cancelled before has sent nothing."""
+    return await connection.send(request)
 
 
 def _plain(error: BaseException) -> str:

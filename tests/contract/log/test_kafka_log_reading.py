@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +22,10 @@ from registry.log.contract import (
     RecordTooLarge,
 )
 from registry.log.kafka import fetcher, read_buffer, record_batches, requests
+from registry.log.kafka.broker_connection import login_with
+from registry.log.kafka.connection import Connections, Purpose
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.security import Security
 from tests.contract.log.conftest import OddBroker, Opened
 from tests.support.kafka_batches import with_header_key
 from tests.support.kafka_topics import consumed, delete_topic, make_topic
@@ -48,6 +53,34 @@ def produced(servers: str, topic: str, *values: bytes, **settings: str | int) ->
     for n, value in enumerate(values):
         producer.produce(topic, value, b"key%d" % n, partition=0, headers={"some": b"header"})
     assert producer.flush(30) == 0
+
+
+def test_a_log_that_is_closed_while_a_request_is_being_sent_logs_no_error(kafka: Broker) -> None:
+    errors: list[dict[str, Any]] = []
+
+    async def close_while_sending() -> None:
+        loop, own = asyncio.get_running_loop(), asyncio.current_task()
+        loop.set_exception_handler(lambda _, context: errors.append(context))
+        connections = Connections(login_with(Security()))
+        address = ("127.0.0.1", kafka.port, Purpose.QUERY)
+        await connections.open(*address)
+        sending = asyncio.ensure_future(connections.send(*address, requests.Metadata("any"), 30.0))
+        tasks: set[asyncio.Task[Any]] = set()
+
+        def cancel() -> None:
+            tasks.update(task for task in asyncio.all_tasks() if task is not own)
+            for task in tasks:
+                task.cancel()
+
+        loop.call_soon(cancel)
+        await asyncio.wait({sending})
+        assert len(tasks) == 3, "the call, the wait for the answer, and the reader of the connection"
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await connections.close()
+
+    asyncio.run(close_while_sending())
+    gc.collect()
+    assert not errors
 
 
 def test_who_waits_at_the_end_ends_the_rest_that_lets_what_came_be_applied(
