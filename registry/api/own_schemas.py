@@ -81,6 +81,8 @@ SCHEMAS: dict[str, Json] = {
         },
         versionCompared=nullable(INT), compatible=BOOL,
         fix={**TEXT, "description": "How to make it compatible; empty if it is"},
+        engine={**TEXT, "description": "The engine or table format that cannot follow it, if one is asked"},
+        reason={**TEXT, "description": "Why no table can follow it"},
     ),
     "Changes": object_of(
         "events next",
@@ -90,7 +92,7 @@ SCHEMAS: dict[str, Json] = {
     "ExplainRequest": object_of(
         "old new",
         schemaType=nullable(TEXT), old=ref("ExplainedSchema"), new=ref("ExplainedSchema"),
-        compatibilityPolicy=nullable(TEXT),
+        compatibilityPolicy=nullable(TEXT), targets=list_of(TEXT),
     ),
     "ExplainedSchema": object_of(
         "schema", schema=TEXT, references=nullable(list_of(ref("SchemaReference")))

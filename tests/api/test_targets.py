@@ -88,6 +88,12 @@ def test_a_check_asks_for_targets(api: Api) -> None:
     assert {each["fix"] for each in found["changes"] if not each["compatible"]} == {
         f"make the field nullable ({name})" for name in ("delta", "flink", "parquet")
     }
+    assert {each["engine"]: each["reason"] for each in found["changes"] if "engine" in each} == {
+        "delta": ADDED_TEXT.partition(": ")[2],
+        "flink": "added column is neither nullable nor defaulted, so rows written before it existed have no "
+        "value for it",
+        "parquet": ADDED_TEXT.partition(": ")[2],
+    }
 
 
 def test_the_text_report_says_what_is_wrong_and_what_to_write(api: Api) -> None:

@@ -49,7 +49,11 @@ def status(page: Page) -> Locator:
 
 
 def verdicts(page: Page) -> Locator:
-    return page.get_by_role("table").get_by_role("row")
+    return page.get_by_role("table", name="Verdict at each level").get_by_role("row")
+
+
+def tables(page: Page) -> Locator:
+    return page.get_by_role("table", name="Verdict of each table").get_by_role("row")
 
 
 def test_a_schema_is_validated_without_a_subject(filled: httpx.Client, opened: Open) -> None:
@@ -97,6 +101,27 @@ def test_every_level_gets_a_verdict_with_what_would_pass(filled: httpx.Client, o
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
 
 
+def test_every_table_gets_a_verdict_with_its_reason_and_what_would_pass(
+    filled: httpx.Client, opened: Open
+) -> None:
+    page = opened("/try?subject=drafts-value&version=2")
+    added = {"name": "added", "type": "int", "default": 0}
+    write(page, record(ID, NAME | {"default": ""}, added))
+    expect(tables(page)).to_have_text([
+        "TableVerdict", "spark✗ incompatible", "delta✗ incompatible", "iceberg-v2✗ incompatible",
+        "iceberg-v3✓ compatible", "flink✓ compatible", "bigquery✗ incompatible", "clickhouse✓ compatible",
+        "duckdb✓ compatible", "parquet✗ incompatible",
+    ])  # fmt: skip
+    page.get_by_role("button", name="delta", exact=True).click()
+    expect(page.get_by_role("heading", name="In delta")).to_be_visible()
+    change = page.get_by_role("listitem").filter(has_text="required field added").first
+    expect(change).to_contain_text("added column is not nullable")
+    expect(change).to_contain_text("What would pass: make the field nullable (delta)")
+    expect(page.locator(".cm-lintRange-error")).to_have_text('"name": "added"')
+    page.get_by_role("button", name="BACKWARD", exact=True).click()
+    expect(page.get_by_role("heading", name="At BACKWARD")).to_be_visible()
+
+
 def test_the_last_text_is_checked_once_however_quickly_one_types(filled: httpx.Client, opened: Open) -> None:
     page = opened("/try?subject=drafts-value&version=2")
     expect(status(page)).to_contain_text("Valid and compatible")
@@ -108,8 +133,9 @@ def test_the_last_text_is_checked_once_however_quickly_one_types(filled: httpx.C
         write(page, record(ID, NAME | {"default": "x" * count}))
     expect(status(page)).to_contain_text("Valid and compatible")
     expect(verdicts(page).filter(has_text="checking")).to_have_count(0)
-    # The last text takes five requests: validity, and both halves of both kinds of levels.
-    assert len([each for each in asked if "xxxxxxx" in each]) == 5
+    expect(tables(page).filter(has_text="checking")).to_have_count(0)
+    # The last text takes six requests: validity, both halves of both kinds of levels, and all tables.
+    assert len([each for each in asked if "xxxxxxx" in each]) == 6
 
 
 def test_a_schema_is_registered_with_references_and_leads_to_its_page(

@@ -152,7 +152,7 @@ def not_logical(error: InvalidSchema) -> Change:
     """Return the change for a schema that no table can hold."""
     message = f"Schema cannot be represented as a logical type: {error}"
     fix = "leave out the part that no table can hold, or set another compatibilityPolicy"
-    return _refusal("NO_LOGICAL_TYPE", "", message, fix)
+    return _refusal("NO_LOGICAL_TYPE", "", message, fix)._replace(reason=str(error))
 
 
 def no_longer_reserved(name: str) -> Change:
@@ -189,8 +189,12 @@ def json(result: CompatibilityResult) -> bytes:
 
 
 def change_entity(reported: ReportedChange) -> dict[str, Any]:
-    """Return a change in the API's form; ``old`` and ``new`` are ``null`` if there is no such part."""
+    """Return a change in the API's form; ``old`` and ``new`` are ``null`` if there is no such part.
+
+    ``engine`` and ``reason`` are left out where a format's own rules found the change.
+    """
     change = reported.change
+    said = {"engine": change.engine, "reason": change.reason}
     return {
         "type": change.type,
         "path": change.path,
@@ -201,6 +205,7 @@ def change_entity(reported: ReportedChange) -> dict[str, Any]:
         "versionCompared": reported.version,
         "compatible": change.compatible,
         "fix": change.fix,
+        **{name: value for name, value in said.items() if value},
     }
 
 

@@ -108,6 +108,9 @@ class Change(NamedTuple):
     new: Part | None
     # One sentence that suggests a compatible change; empty if none is needed.
     fix: str
+    # The engine or table format that cannot follow the change, and why; empty for those of the format.
+    engine: str = ""
+    reason: str = ""
 
 
 class Entity(NamedTuple):

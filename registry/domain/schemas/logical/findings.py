@@ -72,9 +72,12 @@ class Report(NamedTuple):
     def changes(self) -> list[Change]:
         """Return the findings as changes with advice."""
         return [
-            Change(each.rule, each.path, False, each.text, None, None, f"{_FIXES[each.rule]} ({self.engine})")
+            Change(
+                each.rule, each.path, False, each.text, None, None,
+                f"{_FIXES[each.rule]} ({self.engine})", self.engine, each.text,
+            )
             for each in self.findings
-        ]
+        ]  # fmt: skip
 
 
 def inside(path: str, name: str) -> str:

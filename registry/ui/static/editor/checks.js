@@ -1,17 +1,23 @@
-// Checks a draft: if it is a schema, which lint rules it breaks, and at which levels it could follow a subject's
-// versions.
+// Checks a draft: if it is a schema, which lint rules it breaks, at which levels it could follow a subject's versions,
+// and which tables could.
 import { get, path, send } from "../api.js";
 import { LEVELS } from "../schema/changes.js";
 import { subjectOf } from "../schema/reading.js";
 
 // What is asked of the registry; every other verdict follows from these.
 const ASKED = ["BACKWARD", "FORWARD", "BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE"];
+/** The engines and table formats whose tables may have to follow a schema. */
+export const TARGETS = [
+  "spark", "delta", "iceberg-v2", "iceberg-v3", "flink", "bigquery", "clickhouse", "duckdb", "parquet",
+];
+const HIDDEN = "{hidden"; // begins a message in place of those about schemas that the user may not read
 
 /**
  * Checks a draft step by step, and calls `onProgress(result)` after each.
  *
  * draft: `{ subject, schema, schemaType, references }`; an empty subject: no levels. target: what `targetOf` returned.
- * The result has `lint` (valid, message, findings) and `levels`: by level, `{ compatible, changes, messages }`.
+ * The result has `lint` (valid, message, findings) and `levels`: by level, `{ compatible, changes, messages }`. With a
+ * subject it also gets `tables`: the same by target.
  */
 export async function check(draft, target, onProgress, signal) {
   const { subject, schema, schemaType, references } = draft;
@@ -19,15 +25,16 @@ export async function check(draft, target, onProgress, signal) {
   const lint = await send("POST", "/schemas/lint", { query: { subject }, body, signal });
   const result = { lint, levels: {} };
   onProgress(result);
-  if (!lint.valid || !target?.versions) return result;
+  if (!lint.valid || !target) return result;
   result.levels.NONE = { compatible: true, changes: [] };
-  for (const level of inOrder(target)) {
+  for (const level of target.versions ? inOrder(target) : []) {
     // With one version, all versions are the latest one.
     const same = target.versions === 1 && result.levels[level.replace("_TRANSITIVE", "")];
     result.levels[level] = same || (await checkedAt(level, subject, body, signal));
     result.levels = { ...result.levels, ...fullOf(result.levels) };
     onProgress({ ...result });
   }
+  result.tables = await tablesOf(subject, target.level, body, signal);
   return result;
 }
 
@@ -46,8 +53,25 @@ export function verdicts(levels) {
     .map((level) => ({ level, compatible: levels[level]?.compatible, note: levels[level] ? "" : "checking…" }));
 }
 
-async function checkedAt(level, subject, body, signal) {
-  const query = { verbose: true, level };
+/** Returns the verdict of each target, as `verdicts` does for levels. */
+export function tableVerdicts(tables) {
+  const note = tables ? "not shown" : "checking…";
+  return TARGETS.map((level) => ({ level, compatible: tables?.[level].compatible, note }));
+}
+
+/** Asks for all targets at once; each finding names its target, one about all tables none. */
+async function tablesOf(subject, level, body, signal) {
+  const { changes, messages } = await checkedAt(level, subject, body, signal, TARGETS.join());
+  const unreadable = changes.filter(({ type }) => type === "NO_LOGICAL_TYPE");
+  const passes = messages.some((each) => each.startsWith(HIDDEN)) ? undefined : true;
+  return Object.fromEntries(TARGETS.map((name) => {
+    const found = [...unreadable, ...changes.filter(({ engine }) => engine === name)];
+    return [name, { compatible: found.length ? false : passes, changes: found }];
+  }));
+}
+
+async function checkedAt(level, subject, body, signal, target) {
+  const query = { verbose: true, level, target };
   const found = await send("POST", path`/compatibility/subjects/${subject}/versions`, { query, body, signal });
   return { compatible: found.is_compatible, changes: found.changes, messages: found.messages };
 }

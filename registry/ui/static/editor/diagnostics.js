@@ -28,6 +28,7 @@ export function marksOf({ lint, changes }, text, tree, json) {
 export function placeOf({ new: part, findings, kind }, text, tree, json) {
   // Only a new reader's paths lead into the new schema; but the same part may be named by an old one too.
   const own = findings.find(({ direction }) => direction !== "FORWARD");
+  if (own?.engine) return elementIn(text, own.path.replace(/(\[\]|\{\}|\{key\})+$/, ""));
   if (!json) return partIn(text, part);
   if (own && kind !== "removed") return pointed(tree, text, own.path);
   if (part !== null) return partIn(text, part);

@@ -8,7 +8,7 @@ import { Changes, Verdicts } from "../schema/findings.js";
 import { Loaded, useLoaded } from "../schema/loading.js";
 import { inLines, versionOf } from "../schema/reading.js";
 import { usePermitted } from "../session/permitted.js";
-import { check, targetOf, verdicts } from "./checks.js";
+import { check, tableVerdicts, targetOf, verdicts } from "./checks.js";
 import { marksOf, placeOf } from "./diagnostics.js";
 import { complete, ReferenceFields } from "./references.js";
 import { reasonOf } from "./reason.js";
@@ -21,7 +21,7 @@ const PAUSE_MS = 300; // after the last key
 // What was typed last, so that it is still there when one comes back from another page.
 let kept = null;
 
-/** query: subject, version (whose text to begin with), type, level (whose findings are shown). */
+/** query: subject, version (whose text to begin with), type; level or table: whose findings are shown. */
 export default function Try({ query }) {
   const { subject = "", version = "" } = query;
   const [begun, setBegun] = useState([subject, version]); // later changes of the subject keep the draft
@@ -101,17 +101,20 @@ function Draft({ start, query, onText }) {
     </form>
     <${ReferenceFields} references=${references} onChange=${setReferences} />
     <${Checked} draft=${draft} loaded=${loaded} query=${query} onText=${typed}
-      onLevel=${(level) => change({ level })} />`;
+      onLevel=${(level) => change({ level, table: "" })} onTable=${(table) => change({ table })} />`;
 }
 
-function Checked({ draft, loaded, query, onText, onLevel }) {
+function Checked({ draft, loaded, query, onText, onLevel, onTable }) {
   const { subject, schema, schemaType } = draft;
   const target = useLoaded((signal) => targetOf(subject, signal), [subject]);
   const refusal = usePermitted(subject);
   const { result, error, busy, again } = useChecks(draft, target.value);
   const control = useRef(null);
   const level = query.level || target.value?.level || "BACKWARD";
-  const changes = useMemo(() => united(result.levels?.[level]?.changes ?? []), [result, level]);
+  const { table } = query;
+  const chosen = table ? result.tables?.[table] : result.levels?.[level];
+  // New with each result: that is when the editor marks the text again.
+  const changes = useMemo(() => united(chosen?.changes ?? []), [result, chosen]);
   const inForce = result.levels?.[target.value?.level];
   const json = formatOf(schemaType).language === "json";
   const marks = (text, tree) => marksOf({ lint: result.lint, changes }, text, tree, json);
@@ -136,9 +139,13 @@ function Checked({ draft, loaded, query, onText, onLevel }) {
         <${Lint} lint=${result.lint} />
         ${result.lint?.valid && target.value?.versions > 0 && html`
           <${Verdicts} caption="Verdict at each level" levels=${verdicts(result.levels)} inForce=${target.value.level}
-            chosen=${level} onChoose=${onLevel} />
-          <h2>At ${level}</h2>
-          <${Changes} changes=${changes} none=${result.levels[level] ? "Compatible." : "…"} onGo=${goTo} />`}
+            chosen=${table ? "" : level} onChoose=${onLevel} />`}
+        ${result.lint?.valid && target.value && html`
+          <${Verdicts} caption="Verdict of each table" head="Table" levels=${tableVerdicts(result.tables)}
+            chosen=${table} onChoose=${onTable} />
+          ${(table || target.value.versions > 0) && html`
+            <h2>${table ? `In ${table}` : `At ${level}`}</h2>
+            <${Changes} changes=${changes} none=${chosen ? "Compatible." : "…"} onGo=${goTo} />`}`}
       </div>
     </div>`;
 }

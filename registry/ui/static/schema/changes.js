@@ -66,10 +66,10 @@ function begun({ path, old, new: fresh, versionCompared }) {
   return { kind, path, old, new: fresh, version: versionCompared ?? null, compatible: true, findings: [] };
 }
 
-function findingOf({ type, path, direction, compatible, fix }) {
-  return { type, path, direction, compatible, fix };
+function findingOf({ type, path, direction, compatible, fix, engine = "", reason = "" }) {
+  return { type, path, direction, compatible, fix, engine, reason };
 }
 
-function same(finding, { type, path, direction }) {
-  return finding.type === type && finding.path === path && finding.direction === direction;
+function same(finding, { type, path, direction, engine = "" }) {
+  return finding.type === type && finding.path === path && finding.direction === direction && finding.engine === engine;
 }

@@ -6,12 +6,15 @@ import { DIRECTIONS, worded } from "./changes.js";
 const SHOWN = 100;
 const TONES = { added: "good", removed: "warn", changed: "accent" };
 
-/** levels: [{ level, compatible }], compatible undefined while unknown; inForce: a level; onChoose(level), if given. */
-export function Verdicts({ caption, levels, inForce, chosen, onChoose }) {
+/**
+ * levels: [{ level, compatible }], compatible undefined while unknown; inForce: a level; onChoose(level), if given.
+ * head: what the first column lists.
+ */
+export function Verdicts({ caption, head = "Level", levels, inForce, chosen, onChoose }) {
   return html`
     <table class="verdicts">
       <caption class="unseen">${caption}</caption>
-      <thead><tr><th scope="col">Level</th><th scope="col">Verdict</th></tr></thead>
+      <thead><tr><th scope="col">${head}</th><th scope="col">Verdict</th></tr></thead>
       <tbody>
         ${levels.map(({ level, compatible, note }) => html`
           <tr key=${level} class=${level === chosen ? "current" : null}>
@@ -63,11 +66,12 @@ function Change({ change, onGo }) {
     </li>`;
 }
 
-function Finding({ finding: { type, direction, compatible, fix } }) {
+function Finding({ finding: { type, direction, compatible, fix, reason } }) {
   return html`
     <li>
       <span class=${compatible ? "good" : "bad"}>${compatible ? "✓" : "✗"}</span>${" "}
       ${[DIRECTIONS[direction], !compatible && worded(type)].filter(Boolean).join(": ")}
+      ${reason && html`<p class="reason">${reason}</p>`}
       ${fix && html`<p class="fix"><strong>What would pass:</strong> ${fix}</p>`}
     </li>`;
 }
