@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
@@ -46,6 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--console-nodes", type=int, default=0, help="run the console over so many nodes")
     parser.addoption("--fault-rounds", type=int, default=1, help="rounds of faults by chance")
     parser.addoption("--fault-seed", type=int, help="seed of the first round; by default the time of day")
+    parser.addoption(
+        "--histories", type=Path, metavar="FOLDER", help="keep the recorded histories of faults here"
+    )
     parser.addoption("--faults", type=int, default=3, help="faults in a round")
     parser.addoption("--fault-minutes", type=float, default=0.0, help="minutes of load without faults")
 

@@ -51,7 +51,8 @@ def stale_reads(requests: Iterable[Request]) -> Iterator[str]:
     for history in subjects.values():
         writes = [each for each in history if each.kind in (Kind.REGISTER, Kind.DELETE)]
         for read in history:
-            if read.kind in (Kind.BY_ID, Kind.LATEST, Kind.LIST) and not read.failed and not read.warning:
+            is_current = read.kind in (Kind.BY_ID, Kind.LATEST, Kind.LIST) and read.at is None
+            if is_current and not read.failed and not read.warning:
                 yield from _stale(read, writes)
 
 

@@ -31,7 +31,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
-def rig(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def rig(
+    broker: Broker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Rig]:
     with Rig(
         tmp_path_factory.mktemp("nodes"),
         "--peer-secret",
@@ -41,6 +43,7 @@ def rig(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ri
         broker=broker,
         disks=True,
     ) as running:
+        running.histories = request.config.getoption("--histories") or running.histories
         yield running
 
 

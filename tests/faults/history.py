@@ -13,12 +13,21 @@ class Kind(Enum):
 
     REGISTER = "register"
     DELETE = "delete"
+    SET_CONFIG = "set config"
+    DELETE_CONFIG = "delete config"
+    SET_MODE = "set mode"
+    DELETE_MODE = "delete mode"
     BY_ID = "by id"
     LATEST = "latest"
     LIST = "list"
+    CONFIG = "config"
+    MODE = "mode"
+    FEED = "feed"
 
 
-WRITES = (Kind.REGISTER, Kind.DELETE)
+WRITES = (
+    Kind.REGISTER, Kind.DELETE, Kind.SET_CONFIG, Kind.DELETE_CONFIG, Kind.SET_MODE, Kind.DELETE_MODE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,12 @@ class Request:
     schema: str = ""
     # The requested id.
     schema_id: int = 0
+    # The level or mode to set.
+    value: str = ""
+    # For a read of the past: the offset of the last record that counts.
+    at: int | None = None
+    # The offset after which a page of the feed begins.
+    after: int = -1
     # ``X-Registry-Offset``.
     offset: int | None = None
     # True if the node warned that the answer may be stale.

@@ -15,6 +15,12 @@ import orjson
 from .history import History, Kind, Request
 
 REQUEST_TIMEOUT_S = 30.0
+# The share of subjects with a config and a mode; and of those, the share that loses the config again.
+_SHARE = 0.4
+_LEVELS = ("NONE", "BACKWARD", "FORWARD", "FULL")
+_READ_ONLY = "READONLY"
+# How far back in the log the past of a subject is read.
+_BACK = 20
 _HEADERS = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
@@ -105,7 +111,11 @@ def schema(name: str, number: int) -> str:
 
 
 class Worker:
-    """A client that registers, reads back through other nodes, and deletes every seventh subject."""
+    """A client that registers, reads back through other nodes, and deletes every seventh subject.
+
+    Some subjects get a config and, for a while, a mode in which nothing can be registered. Their past and
+    their events are read, too.
+    """
 
     def __init__(self, name: str, lines: Sequence[Line], history: History, chance: random.Random) -> None:
         """``lines``: one to each node."""
@@ -151,10 +161,49 @@ class Worker:
                 return  # The state of this subject is unknown from now on.
             for _ in range(len(self._lines)):
                 self._read_back(subject, done.answer["id"], text)
+        if self._chance.random() < _SHARE:
+            self._set_and_look_back(subject, done)
         if deletes:
             self._ask(Kind.DELETE, "DELETE", f"/subjects/{subject}", subject)
             for _ in range(len(self._lines)):
                 self._read_back(subject, done.answer["id"], text)
+
+    def _set_and_look_back(self, subject: str, registered: Request) -> None:
+        config, mode, versions = f"/config/{subject}", f"/mode/{subject}", f"/subjects/{subject}/versions"
+        level = self._chance.choice(_LEVELS)
+        done = [
+            registered,
+            self._ask(Kind.SET_CONFIG, "PUT", config, subject, {"compatibility": level}, value=level),
+            self._ask(Kind.SET_MODE, "PUT", mode, subject, {"mode": _READ_ONLY}, value=_READ_ONLY),
+        ]
+        self._see(Kind.CONFIG, config, subject)
+        if done[-1].done:
+            text = schema(f"{subject.replace('-', '_')}_refused", 1)
+            self._ask(Kind.REGISTER, "POST", versions, subject, {"schema": text}, schema=text)
+        self._see(Kind.MODE, mode, subject)
+        done.append(self._ask(Kind.DELETE_MODE, "DELETE", mode, subject))
+        self._see(Kind.MODE, mode, subject)
+        if self._chance.random() < _SHARE:
+            done.append(self._ask(Kind.DELETE_CONFIG, "DELETE", config, subject))
+            self._see(Kind.CONFIG, config, subject)
+        offsets = [each.offset for each in done if each.done and each.offset is not None]
+        after = max(-1, offsets[0] - _BACK)
+        self._see(Kind.FEED, f"/changes?after={after}&subjectPrefix={subject}", subject, after=after)
+        for kind, path in (
+            (Kind.LIST, versions),
+            (Kind.LATEST, f"{versions}/latest"),
+            (Kind.CONFIG, config),
+            (Kind.MODE, mode),
+        ):
+            # Just before or after the record of a write, or some records earlier.
+            at = max(0, self._chance.choice(offsets) - self._chance.choice((1, 2, _BACK)))
+            self._see(kind, f"{path}?atOffset={at}", subject, at=at)
+
+    def _see(self, kind: Kind, path: str, subject: str, **about: Any) -> None:
+        """Read through the next node if one fails; nothing depends on the answer."""
+        for _ in range(len(self._lines)):
+            if not self._ask(kind, "GET", path, subject, **about).failed:
+                return
 
     def _register(self, subject: str, text: str) -> Request | None:
         """Register, through the next node if one fails, as a client behind a round robin does."""
