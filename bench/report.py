@@ -115,6 +115,7 @@ def main() -> int:
     if unknown := [name for name in names if name not in SECTIONS]:
         parser.error(f"unknown sections: {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The benchmark that runs is ended too.
     began, failed = time.monotonic(), []
     for number, name in enumerate(names, 1):
         print(f"\n[{number}/{len(names)}] {name}, after {_minutes(began)}", flush=True)
@@ -187,10 +188,15 @@ def _run(command: str, environment: dict[str, str]) -> tuple[int, str]:
         assert running.stdout is not None
         late = threading.Timer(SECTION_S, _kill_descendants)
         late.start()
-        for line in running.stdout:
-            print(line, end="", flush=True)
-            lines.append(line)
-        late.cancel()
+        try:
+            for line in running.stdout:
+                print(line, end="", flush=True)
+                lines.append(line)
+        except BaseException:
+            running.kill()
+            raise
+        finally:
+            late.cancel()
     return running.returncode, "".join(lines)
 
 
