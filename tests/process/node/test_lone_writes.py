@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import mmap
 import re
+import sys
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -22,13 +25,17 @@ from registry.node.leadership.role import RoleHolder
 from registry.node.write.loop import SLOW_PAUSE_S, SLOW_S, LoneWrites, WriteLoop
 from tests.process.node.stations import MAP, Station
 from tests.support.pending import pending
-from tests.support.running import until_async
+from tests.support.running import ROOT, until_async
 
 pytestmark = pytest.mark.anyio
 
 # Pages of the log and the store, and the page of each that names the newest commit.
 PAGES_MAX = 14
-VERSIONS = 300
+# System calls that read or write, besides one for each page.
+CALLS_MAX = 2
+# Calls of this project's functions in the node, from the queue to the outcome.
+FUNCTIONS_MAX = 400
+VERSIONS, WRITES = 300, 20
 
 
 class FailingLog(EmbeddedLog):
@@ -120,21 +127,60 @@ async def trial(folder: Path) -> AsyncIterator[Trial]:
         made.station.close()
 
 
-def pages_written() -> float:
-    """Return how many pages this process has written so far."""
-    found = re.search(r"wchar: (\d+)", Path("/proc/self/io").read_text())
+def moved() -> tuple[float, int]:
+    """Return how many pages this process has written so far, and its system calls that read or write."""
+    found = dict(re.findall(r"(\w+): (\d+)", Path("/proc/self/io").read_text()))
+    return int(found["wchar"]) / mmap.PAGESIZE, int(found["syscr"]) + int(found["syscw"])
+
+
+def waits(thread: threading.Thread) -> int:
+    """Return how often a thread has waited so far."""
+    status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
+    found = re.search(r"^voluntary_ctxt_switches:\s*(\d+)$", status, re.MULTILINE)
     assert found is not None
-    return int(found[1]) / mmap.PAGESIZE
+    return int(found[1])
+
+
+@contextmanager
+def functions_called() -> Iterator[list[str]]:
+    """Yield a list that receives the names of this project's functions that this thread calls."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(f"{ROOT}/registry/"):
+            called.append(frame.f_code.co_qualname)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield called
+    finally:
+        sys.setprofile(before)
 
 
 async def test_what_comes_alone_is_written_by_the_event_loop_in_few_pages(tmp_path: Path) -> None:
     async with trial(tmp_path) as node:
         await node.write(*(f"subject{number}" for number in range(VERSIONS)))
-        before, batches = pages_written(), node.writer.stat().batches
-        for number in range(20):
+        await node.idle()
+        (pages, calls), batches, woken = moved(), node.writer.stat().batches, waits(node.thread)
+        for number in range(WRITES):
             assert await node.write(f"lone{number}") == [True]
-        assert (pages_written() - before) / 20 <= PAGES_MAX
-        assert node.writer.stat().batches - batches == 20
+        written, called = (after - before for after, before in zip(moved(), (pages, calls), strict=True))
+        assert written / WRITES <= PAGES_MAX
+        assert called / WRITES <= written / WRITES + CALLS_MAX
+        assert node.writer.stat().batches - batches == WRITES
+        # The write thread sleeps all the time; it may only just have fallen asleep.
+        assert waits(node.thread) - woken <= 1
+
+
+async def test_a_lone_write_calls_few_functions(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await node.write("first")
+        await node.write("second")
+        await node.idle()
+        with functions_called() as called:
+            assert await node.write("third") == [True]
+        assert len(called) <= FUNCTIONS_MAX, Counter(called)
 
 
 async def test_what_comes_together_is_written_by_the_write_thread_as_one_batch(tmp_path: Path) -> None:
