@@ -26,7 +26,7 @@ _WAIT_S = 1.0
 _TURN_S = 0.02
 # Seconds for which a secondary lets records accumulate that no request waits for: a step costs it and the
 # brokers the same for one record as for many.
-_COLLECT_S = 0.01
+_COLLECT_S = 0.05
 _NUDGED_LATELY_S = 1.0
 _STUCK_S = 10.0
 # A log that does not answer for this long is an error; before, it is only a warning.
