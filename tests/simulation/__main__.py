@@ -1,36 +1,80 @@
-"""Run many simulated histories, up to the first failure.
+"""Run simulated histories, up to the first failure.
 
-python -m tests.simulation [--rounds N] [--seed FIRST]
+python -m tests.simulation [--minutes M | --rounds N] [--seed FIRST | --seed-of COMMIT] [--model]
+
+Seeds count up from the first one. That of a commit is the same on every machine, so that two people who look
+at one commit run the same histories.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from .history import run
 
+_SEEDS = 10**9
+_YEAR_S = 365.25 * 86_400
+
+
+def seed_of(commit: str) -> int:
+    """Return the first seed of a commit, by its full hash."""
+    command = ["git", "rev-parse", "--verify", f"{commit}^{{commit}}"]
+    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    return int(found.stdout.strip(), 16) % _SEEDS
+
+
+def _seeds(first: int, rounds: int | None, minutes: float | None) -> Iterator[int]:
+    ends_at = None if minutes is None else time.monotonic() + minutes * 60
+    seed = first
+    while (rounds is None or seed < first + rounds) and (ends_at is None or time.monotonic() < ends_at):
+        yield seed
+        seed += 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=__doc__,
+    )  # fmt: skip
+    length, first = parser.add_mutually_exclusive_group(), parser.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=float, help="how long to run")
+    length.add_argument("--rounds", type=int, help="how many histories to run (default: 1000)")
+    first.add_argument("--seed", type=int, help="the first seed (default: from the clock)")
+    first.add_argument("--seed-of", metavar="COMMIT", help="take the first seed of a commit, such as HEAD")
+    parser.add_argument("--model", action="store_true", help="use the model of the log")
+    given = parser.parse_args()
+    if given.seed_of is not None:
+        given.seed = seed_of(given.seed_of)
+    elif given.seed is None:
+        given.seed = time.time_ns() // 1_000_000 % _SEEDS
+    if given.minutes is None and given.rounds is None:
+        given.rounds = 1000
+    return given
+
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=time.time_ns() // 1_000_000 % 10**9)
-    given = parser.parse_args()
+    """Run the histories; return 0 if no law was broken."""
+    given = _arguments()
     logging.disable(logging.CRITICAL)
-    began = time.monotonic()
-    acknowledged = 0
-    for seed in range(given.seed, given.seed + given.rounds):
+    began, told = time.monotonic(), []
+    for seed in _seeds(given.seed, given.rounds, given.minutes):
         try:
-            acknowledged += run(seed).acknowledged
+            told.append(run(seed, model=given.model))
         except AssertionError:
-            print(f"wrong with --seed {seed} --rounds 1", flush=True)
+            print(f"wrong with --seed {seed} --rounds 1{' --model' * given.model}", flush=True)
             raise
     minutes = (time.monotonic() - began) / 60
+    simulated_s = sum(each.seconds for each in told)
     print(
-        f"{given.rounds} histories from seed {given.seed} on, {acknowledged} writes acknowledged, none lost: "
-        f"{given.rounds / minutes:.0f} a minute"
+        f"{len(told)} histories from seed {given.seed} on, {sum(each.acknowledged for each in told)} writes "
+        f"acknowledged, none lost: {simulated_s / 3600:.1f} simulated hours "
+        f"({simulated_s / _YEAR_S:.4f} years) in {minutes:.1f} minutes"
     )
     return 0
 

@@ -76,7 +76,7 @@ class Client:
         subject = self._subjects[index]
         command = self._command(subject.name)
         outcome = self._cluster.submit(command)
-        clean = isinstance(outcome, Refused) and outcome.code >= 50000
+        clean = isinstance(outcome, Refused) and str(outcome.code).startswith("5")
         if isinstance(command, Register) and not clean:
             self._tried.add(command.schema)
         if isinstance(outcome, Unknown):

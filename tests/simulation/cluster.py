@@ -24,7 +24,7 @@ from registry.domain.errors import TOO_MANY_WRITES
 from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.forwarding.command_forwarder import Doubt, Reply
-from registry.log.contract import LogError
+from registry.log.contract import LogError, Unreachable
 from registry.node.leadership.claim import claim_log
 from registry.node.leadership.role import Role, RoleHolder, Stage
 from registry.node.replication.dedup import DedupCache
@@ -33,8 +33,11 @@ from registry.node.write.loop import WriteLoop
 from registry.node.write.writer import Writer, Writing
 
 from .authority import Authority, Elector
+from .brokers import Brokers
+from .connections import Line
+from .kafka_log import SimulatedLog
 from .memory_store import MemoryStore, MemoryView
-from .node_log import Line, NodeLog
+from .node_log import NodeLog
 from .partition import Partition
 from .world import Process, World
 
@@ -42,6 +45,8 @@ REQUEST_S = 12.0
 RENEW_S = 15.0
 FORGET_S = 60.0
 _RETRY_S = 0.25
+# As in registry/node/replication/loop.py.
+_FOLLOW_AGAIN_S, _STUCK_S = 0.5, 10.0
 _HOP_S = 0.001
 _ASK_S = 2.0
 _LONG_S = 1000.0
@@ -81,8 +86,17 @@ class Running:
         self._world = world
         self.process = Process(node.name)
         self.store = node.store
-        self.log = NodeLog(world, cluster.partition, self.process, node.line)
+        self._cluster = cluster
+        self._node = node
+        self._identity = node.identity
         self.role_holder = PausingRoleHolder(world, switched=self._switched)
+        # True once the log is open.
+        self.started = False
+        world.spawn(self.process, self._start)
+
+    def _start(self) -> None:
+        world, cluster, node = self._world, self._cluster, self._node
+        self.log = self._opened()
         self.memory = DedupCache(self.store.applied, count_max=cluster.remembers)
         self.follower = Follower(
             self.log,
@@ -103,7 +117,6 @@ class Running:
             memory=self.memory,
         )
         self.writer.world, self.writer.role_holder = world, self.role_holder
-        self._identity = node.identity
         self._elector = Elector(
             world,
             cluster.authority,
@@ -124,6 +137,25 @@ class Running:
         )
         for run in (self._follow_for_ever, self.write_loop.run, self._elector.run):
             world.spawn(self.process, run)
+        self.started = True
+
+    def _opened(self) -> NodeLog | SimulatedLog:
+        world, brokers, line = self._world, self._cluster.brokers, self._node.line
+        if brokers is None:
+            return NodeLog(world, self._cluster.partition, self.process, line)
+        while True:
+            try:
+                log = SimulatedLog(world, brokers, self.process, line, world.wall_ms)
+                assert log.divergence(self.store.lineage) is None, "the log is taken for another one"
+            except Unreachable:
+                world.sleep(_RETRY_S)
+            else:
+                return log
+
+    @property
+    def appending(self) -> bool:
+        """True while an append is in progress."""
+        return self.started and self.log.appending
 
     @property
     def role(self) -> Role:
@@ -131,7 +163,12 @@ class Running:
 
     def follow(self, offset: int) -> None:
         """Return when the store holds the log up to ``offset``."""
-        while self.store.applied < offset:
+        at, moved_at = -1, 0.0
+        while (applied := self.store.applied) < offset:
+            if applied > at:
+                at, moved_at = applied, self._world.now
+            elif self._world.now - moved_at > _STUCK_S:
+                raise Unreachable(f"the log does not return its records from {applied} on")
             if not self.follower.step():
                 self.log.wait(self.store.applied, 1.0)
 
@@ -146,7 +183,8 @@ class Running:
     def stop(self) -> None:
         """Resign first; the caller kills it later."""
         self.role_holder.leave()
-        self._elector.resign()
+        if self.started:
+            self._elector.resign()
 
     def _claim(self) -> int:
         epoch = claim_log(
@@ -164,8 +202,11 @@ class Running:
 
     def _follow_for_ever(self) -> None:
         while True:
-            if not self.follower.step():
-                self.log.wait(self.store.applied, 1.0)
+            try:
+                if not self.follower.step():
+                    self.log.wait(self.store.applied, 1.0)
+            except LogError:
+                self._world.sleep(_FOLLOW_AGAIN_S)
             self._world.pause()
 
 
@@ -187,12 +228,14 @@ class Node:
 class Cluster:
     """Some nodes, one partition, one election."""
 
-    def __init__(self, world: World, size: int) -> None:
+    def __init__(self, world: World, size: int, *, model: bool = False) -> None:
+        """``model``: the nodes' logs are the model of the log, not the one of production."""
         self._world = world
         witness: dict[int, int] = {}
         self.partition = Partition(
             lambda: world.now, world.wall_ms, forget_s=FORGET_S, epochs_max=world.chance.choice((3, 6, 1000))
         )
+        self.brokers = None if model else Brokers(world, self.partition, FORGET_S)
         self.authority = Authority(world)
         # The number of commands that each node remembers.
         self.remembers = world.chance.choice((2, 1000, 1000))
@@ -263,7 +306,7 @@ class Cluster:
 
     def _decided(self, target: Node, pending: PendingCommand) -> Outcome | None:
         life, deadline = target.running, pending.deadline
-        if life is None:
+        if life is None or not life.started:
             return None
         answers: list[Outcome] = []
         if life.process.frozen:
@@ -295,7 +338,7 @@ class Cluster:
 
     def _fresh(self, node: Node) -> MemoryStore | None:
         life = node.running
-        if life is None or life.process.frozen:
+        if life is None or life.process.frozen or not life.started:
             return None
         confirmed: list[bool] = []
         self._world.spawn(life.process, lambda: confirmed.append(life.confirm()))

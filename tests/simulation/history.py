@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from hashlib import sha256
 
 import orjson
 
@@ -12,6 +14,7 @@ from registry.domain.model import Subject
 from registry.domain.queries import versions
 
 from .authority import SESSION_S
+from .brokers import Brokers
 from .clients import Client
 from .cluster import FORGET_S, Cluster, Node
 from .subjects import Ids
@@ -36,6 +39,10 @@ class Told:
     unknown: int
     # Commands in doubt that were sent again and answered.
     settled: int
+    # Simulated seconds.
+    seconds: float
+    # Of all batches, with their senders and moments: equal histories have equal digests.
+    digest: str
 
 
 class Trouble:
@@ -49,6 +56,8 @@ class Trouble:
             self._crash, self._crash, self._freeze, self._freeze, self._cut, self._usurp, self._noise,
             self._stop, self._isolate, self._another_producer, self._lag, self._usurp_amid_noise,
         ]  # fmt: skip
+        if cluster.brokers is not None:
+            self._actions += [self._elect, self._depose, self._restart, self._lack, self._move]
 
     def run(self) -> None:
         """Inject faults until the storm is over, then heal everything."""
@@ -74,6 +83,7 @@ class Trouble:
                 self._cluster.start(node)
             else:
                 node.running.process.frozen = False
+        self._rejoin()
         self.over = True
 
     def _later(self, mean_s: float, what: Callable[[], None]) -> None:
@@ -88,7 +98,7 @@ class Trouble:
 
     def _amid_an_append(self, node: Node) -> None:
         """Return while the node appends, or after a while if it does not."""
-        self._world.until(lambda: node.running is not None and node.running.log.appending, 1.0)
+        self._world.until(lambda: node.running is not None and node.running.appending, 1.0)
 
     def _crash(self, node: Node) -> None:
         self._cluster.kill(node)
@@ -174,18 +184,48 @@ class Trouble:
             if node.running is not None:
                 node.running.process.frozen = False
 
+    def _elect(self, node: Node) -> None:
+        self._brokers.elect()
+
+    def _depose(self, node: Node) -> None:
+        self._brokers.elect(unnoticed=True)
+        self._later(3.0, self._rejoin)
+
+    def _restart(self, node: Node) -> None:
+        self._brokers.restart()
+        self._later(2.0, self._rejoin)
+
+    def _lack(self, node: Node) -> None:
+        self._brokers.lacking_until = self._world.now + self._world.chance.expovariate(1.0)
+
+    def _move(self, node: Node) -> None:
+        self._brokers.moving_until = self._world.now + self._world.chance.expovariate(1.0)
+
+    @property
+    def _brokers(self) -> Brokers:
+        assert self._cluster.brokers is not None
+        return self._cluster.brokers
+
+    def _rejoin(self) -> None:
+        if self._cluster.brokers is not None:
+            self._cluster.brokers.rejoin()
+
     def _another_producer(self, node: Node) -> None:
         self._cluster.partition.init(another_producer=True)
 
 
-def run(seed: int) -> Told:
-    """Run the history of a seed and check it; ``AssertionError`` describes a violation."""
+def run(seed: int, *, model: bool = False) -> Told:
+    """Run the history of a seed and check it; ``AssertionError`` describes a violation.
+
+    ``model``: over the model of the log, instead of the log that runs in production.
+    """
+    random.seed(seed)  # for the jitter of retries
     with closing(World(seed)) as world:
-        return _history(world)
+        return _history(world, model=model)
 
 
-def _history(world: World) -> Told:
-    cluster = Cluster(world, 3)
+def _history(world: World, *, model: bool) -> Told:
+    cluster = Cluster(world, 3, model=model)
     ids = Ids()
     clients = [Client(world, cluster, f"c{number}", ids) for number in range(CLIENTS)]
     outside = Process("outside")
@@ -207,7 +247,14 @@ def _history(world: World) -> Told:
         cluster.partition.end,
         sum(len(client.abandoned) for client in clients),
         cluster.settled,
+        world.now,
+        _digest(world, cluster),
     )
+
+
+def _digest(world: World, cluster: Cluster) -> str:
+    partition = cluster.partition
+    return sha256(repr((world.turns, world.now, partition.batches, partition.records)).encode()).hexdigest()
 
 
 def _writes_again(world: World, cluster: Cluster, clients: list[Client]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TypeVar
 
 from registry.domain.log_format.lineage import Lineage
@@ -25,14 +24,12 @@ from registry.log.contract import (
     Unreachable,
 )
 
+from .connections import CONNECTION_IDLE_S, LATE_S_MAX, Line
 from .partition import InvalidEpoch, OutOfSequence, Partition
 from .world import Process, World
 
 REQUEST_TIMEOUT_S = 1.0
-LATE_S_MAX = 4.0
 APPEND_TIMEOUT_S = 3.0
-# After this many idle seconds the broker closes a connection: what is sent on it then does not arrive.
-CONNECTION_IDLE_S = 20.0
 # A claim unused for this many seconds is void: half of the time that brokers remember.
 CLAIM_IDLE_S = 30.0
 _Answer = TypeVar("_Answer")
@@ -40,24 +37,6 @@ _Answer = TypeVar("_Answer")
 
 class NoAnswer(Exception):
     """The request or its answer was lost, or arrives late."""
-
-
-@dataclass
-class Line:
-    """The network between one node and the broker."""
-
-    cut: bool = False
-    # The share of requests that go wrong.
-    bad: float = 0.0
-    hops_s: float = 0.001
-    # True if nothing new is fetched, though requests are answered.
-    lagging: bool = False
-    # True if the election is out of reach, but the broker is not.
-    deaf: bool = False
-
-    @property
-    def fetches(self) -> bool:
-        return not self.cut and not self.lagging
 
 
 class NodeLog:

@@ -96,8 +96,12 @@ class Partition:
         sender: str,
         number: int,
         headers: Mapping[int, bytes] = NO_HEADERS,
+        ts: int | None = None,
     ) -> int:
-        """Append a batch; return the offset of its first record, the same if it is a duplicate."""
+        """Append a batch; return the offset of its first record, the same if it is a duplicate.
+
+        ``ts``: the time that its sender gave it, else the broker's.
+        """
         producer = self._known(claim.producer)
         if producer is None:  # Any epoch is accepted: this is the danger for idle producers.
             producer = self._producers[claim.producer] = _Producer(claim.epoch, sequence, self._now())
@@ -114,7 +118,7 @@ class Partition:
         if sequence != producer.next:
             raise OutOfSequence
         self.headers |= {self.end + at: header for at, header in headers.items()}
-        return self._append(producer, claim, sequence, entries, sender, number)
+        return self._append(producer, claim, sequence, entries, sender, number, ts)
 
     def _known(self, name: int) -> _Producer | None:
         producer = self._producers.get(name)
@@ -131,9 +135,10 @@ class Partition:
         entries: Sequence[Entry],
         sender: str,
         number: int,
+        ts: int | None,
     ) -> int:
         batch = Batch(claim.producer, claim.epoch, sequence, self.end, len(entries), sender, number)
-        ts = self._wall_ms()
+        ts = self._wall_ms() if ts is None else ts
         self.records += [Record(self.end + index, ts, *entry) for index, entry in enumerate(entries)]
         self.batches.append(batch)
         producer.recent.append(batch)

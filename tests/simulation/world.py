@@ -29,6 +29,14 @@ class Process:
         self.name = name
         self.frozen = False
         self.dead = False
+        self.when_killed: list[Callable[[], None]] = []
+
+    def die(self) -> None:
+        """Let nothing of it continue."""
+        self.dead, self.frozen = True, False
+        for call in self.when_killed:
+            call()
+        self.when_killed.clear()
 
 
 class Task:
@@ -100,14 +108,14 @@ class World:
 
     def kill(self, process: Process) -> None:
         """End the process: nothing of it continues, except for Python's unwinding."""
-        process.dead, process.frozen = True, False
+        process.die()
         if self._current is not None and self._current.process is process:
             raise Killed
 
     def close(self) -> None:
         """End all tasks: waiting ones would stay in memory for good, with everything that they refer to."""
         for task in self._tasks:
-            task.process.dead = True
+            task.process.die()
         while self._tasks:
             self._turn(self._tasks[0])
 
@@ -126,18 +134,21 @@ class World:
     def _ready(self) -> list[Task]:
         """Return the tasks that may run now; if there are none, advance the clock to the next wake-up."""
         self.now += self.chance.random() * 2 * MOMENT_S
-        now, wakes_at = self.now, math.inf
+        now, earliest = self.now, math.inf
         ready = []
         for task in self._tasks:
-            if task.process.dead:
+            process = task.process
+            if process.dead:
                 return [task]
-            if not task.process.frozen:
-                wakes_at = min(wakes_at, task.wakes_at)
-                if task.wakes_at <= now or (task.waits_for is not None and task.waits_for()):
+            if not process.frozen:
+                wakes_at = task.wakes_at
+                if wakes_at <= now or ((waits_for := task.waits_for) is not None and waits_for()):
                     ready.append(task)
-        if not ready and wakes_at < math.inf:
-            self.now = wakes_at
-            ready = [task for task in self._tasks if task.wakes_at == wakes_at and not task.process.frozen]
+                elif wakes_at < earliest:
+                    earliest = wakes_at
+        if not ready and earliest < math.inf:
+            self.now = earliest
+            ready = [task for task in self._tasks if task.wakes_at == earliest and not task.process.frozen]
         return ready
 
     def _turn(self, task: Task) -> None:

@@ -1,0 +1,172 @@
+"""An event loop of asyncio on the simulation's clock, and what blocking callers need of it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import heapq
+import inspect
+import math
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+from .world import Process, World
+
+T = TypeVar("T")
+# The probability that no other task runs between two rounds of callbacks.
+_GO_ON = 0.75
+
+
+class SimulatedLoop(asyncio.AbstractEventLoop):
+    """The loop of one process. One turn of its task runs all callbacks that are due, in their order."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._process = process
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timer_count = 0
+        self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
+        process.when_killed.append(self._close)
+        world.spawn(process, self._run)
+
+    def _run(self) -> None:
+        while True:
+            now = self._world.now
+            wait_s = self._timers[0][0] - now if self._timers else math.inf
+            if not self._ready and wait_s > 0:
+                self._world.until(self._is_ready, wait_s)
+            elif not self._world.likely(_GO_ON):
+                self._world.pause()
+            self.run_once()
+
+    def _close(self) -> None:
+        """Forget what was to be done. Coroutines that never began would warn of that."""
+        self._ready.clear()
+        self._timers.clear()
+        for task in self._tasks:
+            coroutine: Any = task.get_coro()
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                coroutine.close()
+
+    def _is_ready(self) -> bool:
+        return bool(self._ready)
+
+    def run_once(self) -> None:
+        """Run what is due now."""
+        while self._timers and self._timers[0][0] <= self._world.now:
+            self._ready.append(heapq.heappop(self._timers)[2])
+        asyncio._set_running_loop(self)
+        try:
+            for _ in range(len(self._ready)):
+                handle = self._ready.popleft()
+                if not handle.cancelled():
+                    handle._run()
+        finally:
+            asyncio._set_running_loop(None)
+
+    # What asyncio's tasks, futures and time-outs call.
+
+    def time(self) -> float:
+        return self._world.now
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        if not self._process.dead:
+            self._ready.append(handle)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._world.now + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timer_count += 1
+        heapq.heappush(self._timers, (when, self._timer_count, handle))
+        return handle
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name or "task", context=context)
+        self._tasks.add(task)
+        return task
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Let an error of a callback end the history; tasks of killed processes are of no interest."""
+        if "handle" in context:
+            raise context["exception"]
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return not self._process.dead
+
+    def is_closed(self) -> bool:
+        return self._process.dead
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Leave it in the heap: a cancelled timer is skipped."""
+
+
+class SimulatedLoopHost:
+    """Runs coroutines of one process for its blocking tasks; see ``EventLoopHost`` in the product."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._process = process
+        self.loop: asyncio.AbstractEventLoop = SimulatedLoop(world, process)
+
+    def run(self, call: Coroutine[Any, Any, T], timeout_s: float | None) -> T:
+        """Return the result of ``call``; the calling task yields meanwhile."""
+        task = self.loop.create_task(call)
+        if not self._world.until(task.done, math.inf if timeout_s is None else timeout_s):
+            self.loop.call_soon(task.cancel)
+            raise TimeoutError
+        if task.cancelled():
+            raise concurrent.futures.CancelledError
+        result: T = task.result()
+        return result
+
+    def stop(self, last: Coroutine[Any, Any, None], timeout_s: float) -> None:
+        """Run ``last``; the loop ends with its process."""
+        if self._process.dead:
+            last.close()
+        else:
+            self.run(last, timeout_s)
+
+
+class SimulatedCondition:
+    """Stands for ``threading.Condition``: tasks do not interrupt each other, so nothing is locked."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __enter__(self) -> bool:
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: nothing was locked."""
+
+    def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
+        """Yield until the predicate is true."""
+        found: T = self._world.until(predicate, math.inf if timeout is None else timeout)
+        return found
+
+    def notify(self) -> None:
+        """Do nothing: predicates are looked at in every turn."""
+
+    notify_all = notify
