@@ -46,8 +46,9 @@ def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
     policy = call.settings.policies().policy(call.subject, ANONYMOUS)
     targets = tuple(dict.fromkeys((*_targets(call.args["target"]), *policy.targets)))
     shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": _level(call), "targets": targets}
+    rows = view, call.memory, call.place
     body = yield from subject_check.answer(
-        view, call.memory, request, number, call.settings.defaults, **shown, may_read=may_read(call.access)
+        *rows, request, number, call.settings.defaults, **shown, may_read=may_read(call.access)
     )
     return plain_answer(body) if call.plain else Answer(body)
 

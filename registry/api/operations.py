@@ -16,6 +16,7 @@ from registry.domain.model import Subject
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.principal import CheckedNames
+from registry.domain.queries.scope import ConfiguredSubject
 from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
 from registry.security.gate import EVERYONE, READING, Access, Admission, RecordingAccess
@@ -41,6 +42,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     memory: SchemaMemory
     subject: Subject = Subject(".", "")  # the subject in the path, if any, with its alias resolved
     requested_subject: Subject = Subject(".", "")  # the same without resolving aliases
+    # The subject and its own config, in paths that follow aliases.
+    place: ConfiguredSubject = ConfiguredSubject(Subject(".", ""), None)
     operation: str = ""  # the path's template
     plain: bool = False  # the client prefers plain text
     # False if a write must not be answered from rows, because they may be stale.

@@ -147,7 +147,9 @@ def _look_up(
     if context is not None and request.format:  # the answer may hold what the schema refers to there
         place = Subject(context, call.subject.name)
         require_references(call.access, view, place, request.references or ())
-    found = yield from find.lookup(view, call.memory, request, defaults, deleted=deleted, elsewhere=context)
+    found = yield from find.lookup(
+        view, call.memory, call.place, request, defaults, deleted=deleted, elsewhere=context
+    )
     if found is not None:
         return Answer(found)
     # One context at a time, because there may be many.
@@ -174,7 +176,7 @@ def register(call: Call, view: View) -> Querying[Answer | Write]:
         return Write(_as_requested(call, request), (), finished, call)
     request = yield from _parse_request(request)
     if call.confirmed:
-        reply = yield from find.already_registered(view, call.memory, call.subject, request, defaults)
+        reply = yield from find.already_registered(view, call.memory, call.place, request, defaults)
         if reply is not None:
             return _readable(call.sender.access, call.subject, Answer(reply))
     command = _as_requested(call, request)
@@ -237,6 +239,9 @@ def _target_warnings(call: Call, view: View, content: Content, targets: Sequence
 
 def _request(call: Call, **options: Any) -> Register:
     wanted = {"normalize": call.args["normalize"], "format": call.args["format"], **options}
+    read = call.context.schema_request
+    if read is not None:
+        return msgspec.structs.replace(read, subject=call.subject.qualified, **wanted)
     return schema_request(call.body, call.subject.qualified, **wanted)
 
 

@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers
 
+from registry.domain.commands import Register
 from registry.domain.model import Subject
 from registry.security.client_address import TrustedProxies
 from registry.security.gate import Admission, Credentials
@@ -36,7 +37,7 @@ class RequestContext:
     __slots__ = (
         "_headers", "_proxies", "admission", "args", "body", "error_code", "fields", "made", "media_type",
         "method", "offset", "past", "path", "peer", "plain", "query", "raw_path", "request_id", "results",
-        "route", "subject", "target", "writes",
+        "route", "schema_request", "subject", "target", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,7 @@ class RequestContext:
         admission: Admission | None = None,
         media_type: bytes | None = None,
         body: bytes | None = None,
+        schema_request: Register | None = None,
         plain: bool = False,
     ) -> None:
         """Hold what is known already.
@@ -62,8 +64,9 @@ class RequestContext:
         ``raw_path``, ``query``: as sent. ``fields``: the headers, names in lower case. ``peer``: the
         credentials, with the address at the other end of the connection, behind which ``proxies`` name the
         client. ``target``: decoded, as in the default context. ``path``: the parameters in the path;
-        ``subject``: the parsed one of them. ``media_type``: of the answer, negotiated. ``plain``: it has no
-        header that the fast path leaves to the application.
+        ``subject``: the parsed one of them. ``media_type``: of the answer, negotiated. ``schema_request``:
+        what the body requests, without a subject. ``plain``: it has no header that the fast path leaves to
+        the application.
         """
         self.method = method
         self.raw_path = raw_path
@@ -78,6 +81,7 @@ class RequestContext:
         self.admission = admission
         self.media_type = media_type
         self.body = body
+        self.schema_request = schema_request
         self.plain = plain
         self._headers: Headers | None = None
         # What became of it, for the answer's headers, the audit log and metrics.

@@ -147,7 +147,10 @@ class Resource:
         args = arguments(operation.parameters, target.query)
         if operation.request_schema:
             body = await _read(receive) if context.body is None else context.body
-            context.body = body if self._settings.keep_rule_sets else without_rule_sets(body)
+            if self._settings.keep_rule_sets:
+                context.body = body
+            else:
+                context.body, context.schema_request = without_rule_sets(body), None
         call = Call(
             context=context,
             path=context.path,

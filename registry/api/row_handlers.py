@@ -175,8 +175,10 @@ class RowHandlers:
             if name is None:
                 return call
             requested = call.context.subject = Subject.parse(name)
-        subject = scopes.resolve_alias(view, requested) if self._aliased else requested
-        return replace(call, subject=subject, requested_subject=requested)
+        if not self._aliased:
+            return replace(call, subject=requested, requested_subject=requested)
+        place = scopes.resolve_configured(view, requested)
+        return replace(call, subject=place.subject, requested_subject=requested, place=place)
 
     def with_headers(self, operation: Operation, call: Call | None, answer: Answer) -> Answer:
         """Add further headers to the answer of a write; the write stands even if that fails.

@@ -161,3 +161,17 @@ def test_an_unexpected_error_is_logged_and_recorded(caplog: pytest.LogCaptureFix
     assert answer[2] == b'{"error_code":500,"message":"Internal Server Error"}'
     assert [each.status for each in entries] == [500]
     assert "unexpected error in POST /subjects/new/versions" in caplog.text
+
+
+def test_rule_sets_are_ignored_where_the_fast_path_has_read_the_body() -> None:
+    settings = ApiSettings(keep_rule_sets=False)
+    rules = {
+        "domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}]
+    }
+    body = orjson.dumps({"schema": record("R", "x", "y"), "ruleSet": rules})
+    with registry(settings, []) as api:
+        api.backend.rows.applied = lambda: 0
+        answer = handed(api, fast_paths(api, settings, registrations=True), "/subjects/a/versions", body, [])
+        assert answer is not None
+        assert (answer[0], "ruleSet" in orjson.loads(answer[2])) == (200, False)
+        assert "ruleSet" not in api.get("/subjects/a/versions/2")

@@ -25,7 +25,7 @@ from registry.domain.log_format.records import Entry, Record
 from registry.domain.lookup import find
 from registry.domain.model import Metadata, Reference, Subject
 from registry.domain.parsing.parser import Parser
-from registry.domain.queries.scope import Defaults
+from registry.domain.queries.scope import ConfiguredSubject, Defaults, with_own_config
 from registry.domain.queries.walks import run_search
 from registry.domain.rows.memory_views import DictView
 from registry.domain.schemas import Difference
@@ -122,7 +122,13 @@ class SmallRegistry:
         while True:
             found = self.parser.run(
                 find.lookup(
-                    self.view, self.parser.memory, request, self.defaults, deleted=deleted, elsewhere=context
+                    self.view,
+                    self.parser.memory,
+                    self.configured(subject),
+                    request,
+                    self.defaults,
+                    deleted=deleted,
+                    elsewhere=context,
                 )
             )
             if found is not None:
@@ -130,6 +136,9 @@ class SmallRegistry:
             context = run_search(
                 find.next_context(self.view, Subject.parse(subject), context, deleted=deleted)
             )
+
+    def configured(self, subject: str) -> ConfiguredSubject:
+        return with_own_config(self.view, Subject.parse(subject))
 
     def missing(self, subject: str, schema: str = STRING, *, deleted: bool = False, **members: Any) -> int:
         """Return the code with which a lookup is refused."""

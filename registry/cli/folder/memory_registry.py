@@ -140,8 +140,10 @@ class MemoryRegistry:
     def explain(self, command: Register) -> CompatibilityResult:
         """Return why a schema may not follow the subject's versions. Raises ``RegistryError``."""
         how: dict[str, Any] = {"lines": True, "targets": self._targets}
+        view, memory = self._view, self._parser.memory
+        place = scope.with_own_config(view, Subject.parse(command.subject))
         return self._parser.run(
-            subject_check.explain(self._view, self._parser.memory, command, None, self._defaults, **how)
+            subject_check.explain(view, memory, place, command, None, self._defaults, **how)
         )
 
     def lint(self, command: Register, rules: tuple[str, ...]) -> Sequence[Finding]:

@@ -19,8 +19,9 @@ from registry.domain.parsing.querying import Querying
 from registry.domain.queries import versions
 from registry.domain.queries.scope import (
     Config,
+    ConfiguredSubject,
     Defaults,
-    config_in_scope,
+    effective_config,
     validates_new_schemas,
 )
 from registry.domain.queries.versions import Registered
@@ -34,6 +35,7 @@ from .results import CompatibilityResult, MayRead
 def answer(
     view: View,
     memory: SchemaMemory,
+    place: ConfiguredSubject,
     request: Register,
     number: int | None,
     defaults: Defaults,
@@ -53,18 +55,18 @@ def answer(
     tables must be able to follow. ``may_read``: says which subjects' schemas
     the client may read, if not all.
     """
-    subject = Subject.parse(request.subject)
+    subject = place.subject
     earlier = _earlier(view, subject, number)
     try:
         if not verbose and not plain:
-            config, content = yield from _read(view, subject, request, defaults, level)
+            config, content = yield from _read(view, place, request, defaults, level)
             if number is None:
                 passes = known_to_pass(memory, content, config, defaults, targets)
                 earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
             reasons = yield from check(view, memory, content, earlier, config, defaults, targets)
             return results.bare(reasons)
         how: dict[str, Any] = {"lines": plain, "level": level, "targets": targets, "may_read": may_read}
-        result = yield from explain(view, memory, request, number, defaults, **how)
+        result = yield from explain(view, memory, place, request, number, defaults, **how)
     except RegistryError as error:
         if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
             raise
@@ -75,6 +77,7 @@ def answer(
 def explain(
     view: View,
     memory: SchemaMemory,
+    place: ConfiguredSubject,
     request: Register,
     number: int | None,
     defaults: Defaults,
@@ -89,9 +92,8 @@ def explain(
     ``lines``: include the line numbers of the changed parts. ``level``, ``targets`` and ``may_read``: as for
     :func:`answer`. Raises 40402 and 42201.
     """
-    subject = Subject.parse(request.subject)
-    earlier = _earlier(view, subject, number)
-    config, content = yield from _read(view, subject, request, defaults, level)
+    earlier = _earlier(view, place.subject, number)
+    config, content = yield from _read(view, place, request, defaults, level)
     how: dict[str, Any] = {"targets": targets, "lines": lines, "may_read": may_read}
     return (yield from explain_check(view, memory, content, earlier, config, defaults, **how))
 
@@ -108,11 +110,11 @@ def _earlier(view: View, subject: Subject, number: int | None) -> Iterable[Regis
 
 
 def _read(
-    view: View, subject: Subject, request: Register, defaults: Defaults, level: str | None
+    view: View, place: ConfiguredSubject, request: Register, defaults: Defaults, level: str | None
 ) -> Querying[tuple[Config, Content]]:
     if not request.schema.strip():
         raise errors.INVALID_SCHEMA("Empty schema")
-    config = config_in_scope(view, subject, defaults)
+    subject, config = place.subject, effective_config(view, place, defaults)
     if level is not None:
         config = msgspec.structs.replace(config, compatibility_level=level)
     new = request.schema_id < 0 and validates_new_schemas(config, defaults)

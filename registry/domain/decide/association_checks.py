@@ -24,7 +24,7 @@ from registry.domain.queries.associations import (
     AssociationRules,
     some_of_subject,
 )
-from registry.domain.queries.scope import READ_ONLY, TAKES_IDS, mode_in_scope
+from registry.domain.queries.scope import READ_ONLY, TAKES_IDS, mode_in_scope, with_own_config
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 
@@ -263,7 +263,8 @@ def check_can_freeze(draft: Draft, wanted: AssociationRequest, subject: Subject)
     elif latest is None:
         return
     else:
-        found = yield from find.lookup_in(draft.view, draft.memory, subject, wanted.schema, draft.defaults)
+        place = with_own_config(draft.view, subject)
+        found = yield from find.lookup_in(draft.view, draft.memory, place, wanted.schema, draft.defaults)
         if latest.version == 1 and found is not None:
             return
     detail = "cannot create a frozen association when schemas already exist in the subject"

@@ -114,8 +114,8 @@ def repeat_step(
         _check_frozen_subject(request, wanted, old)
     same = _equivalent(wanted, old)
     if same and wanted.schema is not None:
-        subject = Subject.parse(old.subject)
-        found = yield from find.lookup_in(draft.view, draft.memory, subject, wanted.schema, draft.defaults)
+        place = with_own_config(draft.view, Subject.parse(old.subject))
+        found = yield from find.lookup_in(draft.view, draft.memory, place, wanted.schema, draft.defaults)
         same = found is not None
     if not same:
         raise errors.RESOURCE_ASSOCIATED(wanted.association_type, old.resource_name)

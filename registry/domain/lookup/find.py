@@ -17,10 +17,12 @@ from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import (
     TAKES_IDS,
     Config,
+    ConfiguredSubject,
     Defaults,
-    config_in_scope,
+    effective_config,
     mode_in_scope,
     validates_fields,
+    with_own_config,
 )
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
@@ -121,6 +123,7 @@ def checks_fields(view: View, subject: Subject, config: Config, defaults: Defaul
 def lookup(
     view: View,
     memory: SchemaMemory,
+    place: ConfiguredSubject,
     request: Register,
     defaults: Defaults,
     *,
@@ -131,9 +134,9 @@ def lookup(
 
     ``elsewhere``: look in this context instead, and return ``None`` on errors.
     """
-    subject = Subject.parse(request.subject)
     try:
-        place = subject if elsewhere is None else Subject(elsewhere, subject.name)
+        if elsewhere is not None:
+            place = with_own_config(view, Subject(elsewhere, place.subject.name))
         found = yield from lookup_in(view, memory, place, request, defaults, deleted)
     except RegistryError:
         if elsewhere is None:
@@ -164,7 +167,7 @@ def next_context(view: View, subject: Subject, after: str | None, *, deleted: bo
 def lookup_in(
     view: View,
     memory: SchemaMemory,
-    subject: Subject,
+    place: ConfiguredSubject,
     request: Register,
     defaults: Defaults,
     deleted: bool = False,
@@ -173,7 +176,7 @@ def lookup_in(
     if not request.schema.strip():
         # Confluent 8.x: an empty text is not found, rather than invalid.
         return None
-    config = config_in_scope(view, subject, defaults)
+    subject, config = place.subject, effective_config(view, place, defaults)
     latest = versions.latest(view, subject)
     normalize = normalizes(view, subject, request, config)
     fields = checks_fields(view, subject, config, defaults)
@@ -217,9 +220,9 @@ def of_latest(request: Register, latest: Registered) -> Register:
 
 
 def already_registered(
-    view: View, memory: SchemaMemory, subject: Subject, request: Register, defaults: Defaults
+    view: View, memory: SchemaMemory, place: ConfiguredSubject, request: Register, defaults: Defaults
 ) -> Querying[bytes | None]:
-    """Return the reply to a registration under ``subject`` that needs no write, or ``None``.
+    """Return the reply to a registration under a subject that needs no write, or ``None``.
 
     ``None`` may also mean that an existing version would take long to find. A reply is valid on any node and
     in any mode (Confluent 8.x), but not under a config that adds metadata or rules. Raises 42201 if there is
@@ -227,9 +230,10 @@ def already_registered(
     """
     if not request.schema.strip():
         return None
+    subject = place.subject
     if versions.newest(view, subject) is None:
         return None
-    config = config_in_scope(view, subject, defaults)
+    config = effective_config(view, place, defaults)
     if config.adds:
         return None
     normalize = normalizes(view, subject, request, config)

@@ -248,9 +248,9 @@ class FastPaths:
     def _hand_over(self, post: _Post) -> Running:
         """Return the application's answer, which begins where the fast path ends."""
         request, client, preferences, route, query = post
-        if self._bodies.parsed is not None and self._app.parser is not None:
-            self._app.parser.put(*self._bodies.parsed)  # so that it is not parsed again
-            self._bodies.parsed = None
+        parsed = self._bodies.take_parsed(request.body)
+        if parsed is not None and parsed.schema is not None and self._app.parser is not None:
+            self._app.parser.put(*parsed.schema)  # so that it is not parsed again
         path, _, raw_query = request.target.partition(b"?")
         context = RequestContext(
             "POST", path, raw_query, request.headers,
@@ -258,7 +258,7 @@ class FastPaths:
             peer=Credentials(preferences.authorization, client.certificate, client.host),
             proxies=self._proxies, target=route.target._replace(query=query), path=route.path,
             subject=route.subject, admission=preferences.admission, media_type=preferences.media_type,
-            body=request.body, plain=True,
+            body=request.body, schema_request=None if parsed is None else parsed.request, plain=True,
         )  # fmt: skip
         return self._answer_by_app(route.resource, context)
 

@@ -35,6 +35,14 @@ Query = tuple[tuple[str, str], ...]  # names and values
 _CACHED_BYTES = 376  # memory that one cached body takes, independent of its size
 
 
+class Parsed(NamedTuple):
+    """The facts about a body, for the application if it has to answer."""
+
+    body: bytes
+    request: Register  # without a subject
+    schema: tuple[Source, Schema] | None = None
+
+
 class _Content(NamedTuple):
     """The content of a plain body: the hash behind its guid, which does not cover the type, and the type."""
 
@@ -50,35 +58,39 @@ class Bodies:
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
         self._contents = Lru[bytes, _Content](max(1, bytes_max // _CACHED_BYTES))
-        # The schema of the newest body, if it was parsed for it.
-        self.parsed: tuple[Source, Schema] | None = None
+        self._newest: Parsed | None = None
 
     def content(self, body: bytes) -> _Content:
         """Return the content of a plain body; ``_NOT_PLAIN`` for any other."""
         digest = sha256(body).digest()
         found = self._contents.get(digest)
-        self.parsed = None
         if found is None:
             found = self._read(body)
             self._contents.put(digest, found)
         return found
 
+    def take_parsed(self, body: bytes) -> Parsed | None:
+        """Return the facts about this very body, unless they were taken or it was not parsed."""
+        newest, self._newest = self._newest, None
+        return newest if newest is not None and newest.body is body else None
+
     def _read(self, body: bytes) -> _Content:
         try:
-            parsed = _parse(body)
+            request = schema_request(body, "")
+            self._newest = Parsed(body, request)
+            parsed = _parse(request)
             if parsed is None:
                 return _NOT_PLAIN
             source, schema = parsed
             content = _Content(identity(schema.canonical), b'"%b"' % source.schema_type.encode())
         except (RegistryError, InvalidSchema):
             return _NOT_PLAIN
-        self.parsed = parsed
+        self._newest = Parsed(body, request, parsed)
         return content
 
 
-def _parse(body: bytes) -> tuple[Source, Schema] | None:
-    """Return the schema of a plain body; ``None`` for any other. Raises the errors of the application."""
-    request = schema_request(body, "")
+def _parse(request: Register) -> tuple[Source, Schema] | None:
+    """Return the schema of a plain request; ``None`` for any other. Raises :class:`InvalidSchema`."""
     if request != Register("", request.schema, request.schema_type, request.references or None):
         return None
     kind, text = request.type_name, request.schema
@@ -114,14 +126,14 @@ def repeated_registration(
     md5, kind = bodies.content(body)
     if not md5:
         return None
+    prefix = keys.contents + md5 + keys.name
+    row = view.seek(prefix)
+    if row is None or not row[0].startswith(prefix):
+        return None  # before the configs are read, which the application would do again
     for key in keys.configs:
         config = view.get(key)
         if config is not None and not _plain_config(config):
             return None
-    prefix = keys.contents + md5 + keys.name
-    row = view.seek(prefix)
-    if row is None or not row[0].startswith(prefix):
-        return None
     version = row[0][len(prefix) :]
     second = view.seek(row[0] + b"\0")
     if second is not None and second[0].startswith(prefix):

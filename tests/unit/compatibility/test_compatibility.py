@@ -26,7 +26,15 @@ def check(
     """Return the messages of the compatibility resources."""
     request = Register(subject, schema, **members)
     body = small.parser.run(
-        subject_check.answer(small.view, small.parser.memory, request, number, small.defaults, verbose=True)
+        subject_check.answer(
+            small.view,
+            small.parser.memory,
+            small.configured(subject),
+            request,
+            number,
+            small.defaults,
+            verbose=True,
+        )
     )
     answer = orjson.loads(body)
     assert answer["is_compatible"] is not bool(answer["messages"])
@@ -205,7 +213,13 @@ class TestAnswer:
         request, verbose = Register("s", schema), how.get("verbose", False)
         body = small.parser.run(
             subject_check.answer(
-                small.view, small.parser.memory, request, number, Defaults(), verbose=verbose
+                small.view,
+                small.parser.memory,
+                small.configured("s"),
+                request,
+                number,
+                Defaults(),
+                verbose=verbose,
             )
         )
         answer: dict[str, Any] = orjson.loads(body)

@@ -75,7 +75,13 @@ def verdicts(schema_type: str, old: str, new: str) -> dict[str, bool]:
         request = Register("s", new, schema_type=schema_type)
         answer = small.parser.run(
             subject_check.answer(
-                small.view, small.parser.memory, request, None, small.defaults, verbose=False
+                small.view,
+                small.parser.memory,
+                small.configured("s"),
+                request,
+                None,
+                small.defaults,
+                verbose=False,
             )
         )
         found[level] = json.loads(answer)["is_compatible"]

@@ -25,7 +25,7 @@ from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import PAUSE, Key, SchemaAnswer, facts
 from registry.domain.queries import versions
-from registry.domain.queries.scope import Defaults
+from registry.domain.queries.scope import Defaults, with_own_config
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.memory_views import OverlayView
 from registry.domain.rows.view import Block, History, View
@@ -260,8 +260,8 @@ def test_a_reader_leaves_a_long_subject_that_it_does_not_know_yet_to_the_primary
         with made.view() as view:
             for text in ['{"type":"int","x":3,"y":0}', *['{"y":0,"x":7,"type":"int"}'] * 2]:
                 asked = said(text)
-                subject = Subject.parse(asked.subject)
-                steps = find.already_registered(view, parser.memory, subject, asked, defaults)
+                place = with_own_config(view, Subject.parse(asked.subject))
+                steps = find.already_registered(view, parser.memory, place, asked, defaults)
                 answers.append(parser.attempt(steps, 16_000, 2_000))
 
     assert [b'"version":' in (each or b"") for each in answers] == [True, False, True]

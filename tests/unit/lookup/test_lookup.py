@@ -124,7 +124,7 @@ class TestTolerance:
         command = Register("s", STRING, metadata=sent)
         found = small.parser.run(
             find.already_registered(
-                small.view, small.parser.memory, Subject.parse(command.subject), command, small.defaults
+                small.view, small.parser.memory, small.configured(command.subject), command, small.defaults
             )
         )
         assert (found is not None) is same
@@ -180,7 +180,7 @@ class TestAlreadyRegistered:
     def reply(self, small: SmallRegistry, command: Register) -> bytes | None:
         return small.parser.run(
             find.already_registered(
-                small.view, small.parser.memory, Subject.parse(command.subject), command, small.defaults
+                small.view, small.parser.memory, small.configured(command.subject), command, small.defaults
             )
         )
 

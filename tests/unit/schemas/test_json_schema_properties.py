@@ -180,7 +180,15 @@ def test_differences_are_the_changes_that_are_not_harmless(seed, edits):
 
 def is_compatible(small: SmallRegistry, request: Register) -> bool:
     body = small.parser.run(
-        subject_check.answer(small.view, small.parser.memory, request, None, small.defaults, verbose=False)
+        subject_check.answer(
+            small.view,
+            small.parser.memory,
+            small.configured(request.subject),
+            request,
+            None,
+            small.defaults,
+            verbose=False,
+        )
     )
     return bool(json.loads(body)["is_compatible"])
 
