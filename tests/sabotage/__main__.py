@@ -1,91 +1,107 @@
 """Break each guarantee on purpose, and see which test notices: ``python -m tests.sabotage``.
 
 Each patch of this folder breaks one guarantee of the code. They are applied one after another to a copy of
-the committed tree, and the tests that guarantees.toml names for it run until the first one fails. A patch
-that none of them notices survives, and needs a test. With names as arguments, only those are tried.
+the committed tree, and the tests that guarantees.toml names for it run until one fails that passes without
+the patch. A patch that none of them notices survives, and needs a test. With names as arguments, only those
+are tried. The outcomes are written into the table of docs/sabotage.md.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import resource
 import subprocess
 import sys
-import time
-import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-FOLDER = Path(__file__).parent
-ROOT = FOLDER.parent.parent
+from .outcomes import ROOT, Outcome, Sabotage, record, sabotages, stamp
+
 # A broken program may wait forever. The tests take a fraction of it, also on a busy machine.
 CHECK_S = 1800
-FIRST_FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+# The test without its parameters, which may hold spaces, and what was wrong.
+FAILURE = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)(.*)", re.MULTILINE)
+SEED = re.compile(r"\bseed \d+")
 
 
-class Sabotage(NamedTuple):
-    """A patch by its name, the guarantee that it breaks, and the tests that must notice, cheap ones first."""
+class Run(NamedTuple):
+    """How tests ended: pytest's exit status, -1 if they did not end; the output; seconds of CPU."""
 
-    name: str
-    guarantee: str
-    checks: list[str]
-
-    @property
-    def patch(self) -> Path:
-        """The file of the patch."""
-        return FOLDER / f"{self.name}.patch"
-
-
-class Verdict(NamedTuple):
-    """The outcome of one patch: true if a test noticed it; which and when, or what happened instead."""
-
-    caught: bool
-    text: str
-
-
-def sabotages(names: list[str]) -> list[Sabotage]:
-    """Return the patches with these names, or all. Raises KeyError for a name that does not exist."""
-    table = tomllib.loads((FOLDER / "guarantees.toml").read_text(encoding="utf-8"))
-    return [Sabotage(name, **table[name]) for name in names or table]
+    status: int
+    output: str
+    cpu_s: float
 
 
 class Trial:
-    """Tries patches in a copy of the committed tree, in which each test has passed before it counts."""
+    """Tries patches in a copy of the committed tree."""
 
-    def __init__(self, copy: Path) -> None:
+    def __init__(self, copy: Path, commit: str) -> None:
         self._copy = copy
-        self._passed: set[str] = set()
+        self._at = stamp(commit)
 
-    def verdict(self, sabotage: Sabotage) -> Verdict:
-        """Return whether one of a patch's tests notices it."""
-        seconds = 0.0
+    def outcome(self, sabotage: Sabotage) -> Outcome:
+        """Return which of a patch's tests fails with it, or why none does."""
+        cpu_s = 0.0
         for check in sabotage.checks:
-            if check not in self._passed and run(self._copy, check)[0]:
-                return Verdict(False, f"{check} fails without the patch")
-            self._passed.add(check)
-            applied = git(self._copy, "apply", str(sabotage.patch))
-            if applied.returncode:
-                return Verdict(False, f"does not apply, make it again: {applied.stderr.strip()}")
-            began = time.monotonic()
-            status, output = run(self._copy, check)
-            seconds += time.monotonic() - began
-            git(self._copy, "apply", "--reverse", str(sabotage.patch))
-            if status == 1:
-                found = FIRST_FAILURE.search(output)
-                return Verdict(True, f"{found[1] if found else check} ({seconds:.0f} s)")
-            if status:
-                return Verdict(False, f"{check}: no verdict, status {status}\n{output[-2000:]}")
-        return Verdict(False, f"passes {', '.join(sabotage.checks)} ({seconds:.0f} s)")
+            with self._patched(sabotage) as refused:
+                if refused:
+                    return self._survived(f"does not apply, make it again: {refused}")
+                ended = run(self._copy, check)
+            cpu_s += ended.cpu_s
+            if ended.status not in {0, 1}:
+                return self._survived(f"no verdict of {check}, status {ended.status}", ended.output)
+            if found := FAILURE.search(ended.output):
+                seed = SEED.search(found[2])
+                return Outcome(found[1], f"{cpu_s:.1f} s{f', {seed[0]}' if seed else ''}", self._at)
+        return self._survived(f"{cpu_s:.1f} s of {' and '.join(sabotage.checks)}")
+
+    def without_patches(self, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
+        """Return outcomes in which only tests count that pass without a patch."""
+        tests = sorted({each.test for each in outcomes.values() if each.test})
+        failing: set[str] = set()
+        if tests and run(self._copy, *tests).status:
+            failing = {test for test in tests if run(self._copy, test).status}
+        return {
+            name: self._survived(f"{each.test} fails without the patch") if each.test in failing else each
+            for name, each in outcomes.items()
+        }
+
+    def _survived(self, why: str, output: str = "") -> Outcome:
+        print(output[-2000:], end="")
+        return Outcome("", " ".join(why.split()), self._at)
+
+    @contextmanager
+    def _patched(self, sabotage: Sabotage) -> Iterator[str]:
+        """Apply a patch to the copy for as long; yield the reason if it does not apply."""
+        applied = git(self._copy, "apply", str(sabotage.patch))
+        try:
+            yield applied.stderr.strip()
+        finally:
+            git(self._copy, "checkout", "--quiet", ".").check_returncode()
 
 
-def run(copy: Path, check: str) -> tuple[int, str]:
-    """Run tests until the first failure; return pytest's exit status, -1 if they did not end, and output."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", check]
+def run(copy: Path, *checks: str) -> Run:
+    """Run tests until the first failure. Takes seconds, so compiled code of an earlier run is never newer."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *checks]
+    env = {**os.environ, "COLUMNS": "500"}
+    before = children_s()
     try:
-        done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False, timeout=CHECK_S)
+        done = subprocess.run(
+            command, cwd=copy, env=env, capture_output=True, text=True, check=False, timeout=CHECK_S
+        )
     except subprocess.TimeoutExpired:
-        return -1, f"the tests did not end within {CHECK_S} s"
-    return done.returncode, done.stdout + done.stderr
+        return Run(-1, f"the tests did not end within {CHECK_S} s", children_s() - before)
+    return Run(done.returncode, done.stdout + done.stderr, children_s() - before)
+
+
+def children_s() -> float:
+    """Return the CPU time of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -94,22 +110,31 @@ def git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def main(names: list[str]) -> int:
-    """Try patches, print what noticed each; return 0 if none survived."""
-    chosen = sabotages(names)
+    """Try patches, print and record what noticed each; return 0 if none survived."""
+    chosen = [each for each in sabotages() if not names or each.name in names]
+    if unknown := set(names) - {each.name for each in chosen}:
+        print(f"no such patch: {', '.join(sorted(unknown))}")
+        return 2
+    commit = git(ROOT, "rev-parse", "--short=8", "HEAD").stdout.strip()
+    outcomes: dict[str, Outcome] = {}
     with TemporaryDirectory() as scratch:
         copy = Path(scratch) / "copy"
         git(ROOT, "worktree", "add", "--detach", str(copy), "HEAD").check_returncode()
         try:
-            trial, verdicts = Trial(copy), []
+            trial = Trial(copy, commit)
             for each in chosen:
-                verdicts.append(trial.verdict(each))
-                word = "caught  " if verdicts[-1].caught else "SURVIVED"
-                print(f"{word} {each.name}: {each.guarantee}\n         {verdicts[-1].text}", flush=True)
+                outcome = outcomes[each.name] = trial.outcome(each)
+                word = "caught  " if outcome.test else "SURVIVED"
+                print(f"{word} {each.name}: {outcome.test} {outcome.after}", flush=True)
+            outcomes = trial.without_patches(outcomes)
         finally:
             git(ROOT, "worktree", "remove", "--force", str(copy))
-    caught = sum(each.caught for each in verdicts)
-    print(f"{caught} of {len(verdicts)} caught")
-    return int(caught < len(verdicts))
+    record(outcomes)
+    survivors = [name for name, each in outcomes.items() if not each.test]
+    print(
+        f"{len(chosen) - len(survivors)} of {len(chosen)} caught; survivors: {', '.join(survivors) or 'none'}"
+    )
+    return int(bool(survivors))
 
 
 if __name__ == "__main__":

@@ -78,6 +78,16 @@ def test_what_is_not_named_as_known_is_a_new_row(log: list[Record], at: int) -> 
     assert {key: value for key, value in after.items() if value is not None} == rows_of(log)
 
 
+def test_a_valid_record_removes_what_an_earlier_batch_has_quarantined() -> None:
+    key = schema_key(Subject(".", "a"), 1)
+    log = [Record(0, 0, key, b"{"), Record(1, 0, key, values.schema_value(Subject(".", "a"), 1, 1, "x"))]
+    rows = DictView(rows_of(log[:1]).items())
+    changes: dict[bytes, bytes | None] = {}
+    fold.apply_all(OverlayView(rows, changes), log[1:], changes)
+    rows.commit(changes.items())
+    assert dict(rows.rows()) == rows_of(log)
+
+
 @given(texts)
 def test_a_text_is_printed_as_within_other_values(text: str) -> None:
     assert dumps([text]) == b"[%b]" % dumps(text)
