@@ -29,7 +29,7 @@ SEED = re.compile(r"\bseed \d+")
 
 
 class Run(NamedTuple):
-    """How tests ended: pytest's exit status, -1 if they did not end; the output; seconds of CPU."""
+    """The end of a run of tests: pytest's exit status, -1 if they did not end; the output; seconds of CPU."""
 
     status: int
     output: str

@@ -32,7 +32,7 @@ class Sabotage(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What happened to one patch; as in its row of the table."""
+    """The outcome of one patch, as in its row of the table."""
 
     # The first test that failed; empty if none did.
     test: str

@@ -1,4 +1,4 @@
-"""Which brokers must confirm a partition leader before its end of the log is believed."""
+"""Brokers that must confirm a partition leader before its end of the log is believed."""
 
 from __future__ import annotations
 

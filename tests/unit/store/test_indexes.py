@@ -1,4 +1,4 @@
-"""What a store derives from its rows, in the transaction that changes them."""
+"""Derived data of a store, in the transaction that changes its rows."""
 
 from __future__ import annotations
 
