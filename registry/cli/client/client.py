@@ -101,6 +101,10 @@ class RegistryClient:
         """Delete a resource; return the JSON of the answer."""
         return _json(path, self._transport.send(Request("DELETE", path, params)))
 
+    def attempt(self, request: Request) -> Answer:
+        """Send a request once, to the first address; return whatever was answered, errors too."""
+        return self._transport.send_once(request)
+
     def pages(self, path: str, kind: Any = Any, /, **params: Any) -> Iterator[Any]:
         """Yield the items of a list, page by page.
 
@@ -143,6 +147,10 @@ class RegistryClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
         self._transport.close()
 
 

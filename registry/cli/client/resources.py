@@ -17,6 +17,10 @@ class Unreachable(RegistryError):
     """No answer of any server: unknown host, nothing listening, wrong protocol, timeout."""
 
 
+class NotSent(Unreachable):
+    """No server could be connected to, so nothing was sent."""
+
+
 class NotARegistry(RegistryError):
     """An answer that no schema registry gives."""
 

@@ -14,7 +14,7 @@ import httpx
 from registry import VERSION
 
 from .addresses import Address
-from .resources import BadAddress, NotARegistry, Unreachable
+from .resources import BadAddress, NotARegistry, NotSent, Unreachable
 
 
 class TlsFiles(NamedTuple):
@@ -207,6 +207,19 @@ class Transport:
         if unavailable is not None:
             return unavailable
         raise Unreachable("; ".join(dict.fromkeys(failures)))
+
+    def send_once(self, request: Request) -> Answer:
+        """Return the answer of the first server, whatever it is. Raises :class:`.resources.RegistryError`.
+
+        :class:`.resources.NotSent` says that the request was certainly not done.
+        """
+        try:
+            return self._send(request)
+        except httpx.DecodingError:
+            raise NotARegistry(f"{self.address.url} answered with damaged content") from None
+        except httpx.TransportError as error:
+            kind = NotSent if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else Unreachable
+            raise kind(why_unreachable(self.address.url, error)) from None
 
     def _send(self, request: Request) -> Answer:
         address = self.address

@@ -36,6 +36,12 @@ VERBS = (
     VerbRow(_CLIENT, "status", _HERE + "status:status", "Show the state of every node."),
     VerbRow(_CLIENT, "decode", _HERE + "decode:decode", "Decode Kafka messages to JSON."),
     VerbRow(_CLIENT, "doctor", _HERE + "doctor:doctor", "Diagnose nodes and their dependencies."),
+    VerbRow(
+        _CLIENT,
+        "torture",
+        _HERE + "torture:torture",
+        "Test whether a registry keeps its promises under load and faults.",
+    ),
     VerbRow(_FOLDERS, "check", _HERE + "check:check", "Check whether a registry would accept schema files."),
     VerbRow(_FOLDERS, "lint", _HERE + "check:lint", "Check schema files against lint rules."),
     VerbRow(_FOLDERS, "apply", _APPLY + "apply_folder", "Sync a registry to a folder of schemas."),

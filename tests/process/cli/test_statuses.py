@@ -62,7 +62,7 @@ CASES = {
     "webhook test": Case("webhook test hook", "webhook test lost", "webhook-test"),
 }
 # Verbs whose shapes other tests check, and those that print what another verb prints.
-ELSEWHERE = {"changes": "changes", "snapshot list": "snapshot-list"}
+ELSEWHERE = {"changes": "changes", "snapshot list": "snapshot-list", "torture": "torture"}
 LIKE = {
     "config get": "config", "config set": "config", "config delete": "config", "mode get": "mode",
     "mode set": "mode", "mode delete": "mode",
