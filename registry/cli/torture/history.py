@@ -66,27 +66,27 @@ class Operation:
     error_code: int | None = None
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """True if it was acknowledged or answered."""
         return 200 <= self.status < 300
 
     @property
-    def missing(self) -> bool:
+    def is_missing(self) -> bool:
         """True if the registry said that there is no such thing."""
         return self.status == _NOT_FOUND
 
     @property
-    def failed(self) -> bool:
+    def is_failed(self) -> bool:
         """True if there is no answer, or one that says nothing about schemas."""
         return self.status in (0, _TOO_MANY) or self.status >= _SERVER_ERROR
 
     @property
-    def uncertain(self) -> bool:
+    def is_uncertain(self) -> bool:
         """True if a write may have happened without an acknowledgement."""
-        return self.failed and self.sent
+        return self.is_failed and self.sent
 
     @property
-    def seen(self) -> tuple[int, ...]:
+    def shown_versions(self) -> tuple[int, ...]:
         """The versions of the subject that its answer shows."""
         if self.versions is not None:
             return self.versions
@@ -95,11 +95,11 @@ class Operation:
     @property
     def outcome(self) -> str:
         """What the answer says was done, in the words of docs/torture.md."""
-        if self.done:
+        if self.is_done:
             return "ok"
-        if self.failed:
+        if self.is_failed:
             return "unknown" if self.sent and self.op in WRITES else "failed"
-        return "missing" if self.missing and self.op not in WRITES else "refused"
+        return "missing" if self.is_missing and self.op not in WRITES else "refused"
 
     def as_json(self) -> dict[str, Any]:
         """Return a line of a history as docs/torture.md describes it: times in ns, digests for schemas."""

@@ -57,7 +57,7 @@ class _Evidence:
     def __init__(self, operations: Sequence[Operation], staleness_s: float) -> None:
         self.operations = sorted(operations, key=lambda each: each.ended)
         self.staleness_s = staleness_s
-        self.acknowledged = [each for each in self.operations if each.op == REGISTER and each.done]
+        self.acknowledged = [each for each in self.operations if each.op == REGISTER and each.is_done]
         self.subjects: dict[str, list[Operation]] = defaultdict(list)
         # The versions that a schema's id was seen as, in a subject.
         self._seen_as: dict[tuple[str, int], dict[int, Operation]] = defaultdict(dict)
@@ -82,7 +82,7 @@ class _Evidence:
 
     def must_know(self, read: Operation, write: Operation) -> bool:
         """Return true if a read was called late enough after a write was acknowledged."""
-        return write.done and write.ended + self.staleness_s < read.began
+        return write.is_done and write.ended + self.staleness_s < read.began
 
 
 def _two_ids(evidence: _Evidence) -> Iterator[Violation]:
@@ -98,7 +98,7 @@ def _two_schemas(evidence: _Evidence) -> Iterator[Violation]:
     for each in evidence.operations:
         number = each.asked if each.op == BY_ID else each.id
         text = each.shown or each.schema
-        if not each.done or number is None or not text:
+        if not each.is_done or number is None or not text:
             continue
         known, other = first.setdefault(number, (text, each))
         if known != text:
@@ -111,7 +111,7 @@ def _missing_ids(evidence: _Evidence) -> Iterator[Violation]:
         if write.id is not None:
             first.setdefault(write.id, write)
     for read in evidence.operations:
-        if read.op != BY_ID or not read.missing:
+        if read.op != BY_ID or not read.is_missing:
             continue
         written = first.get(read.asked or 0)
         if written is not None and evidence.must_know(read, written):
@@ -121,10 +121,10 @@ def _missing_ids(evidence: _Evidence) -> Iterator[Violation]:
 
 def _missing_versions(evidence: _Evidence) -> Iterator[Violation]:
     for operations in evidence.subjects.values():
-        writes = [each for each in operations if each.op == REGISTER and each.done]
+        writes = [each for each in operations if each.op == REGISTER and each.is_done]
         deletes = [each for each in operations if each.op in DELETES]
         for read in operations:
-            if read.op in LOOKS and (read.done or read.missing):
+            if read.op in LOOKS and (read.is_done or read.is_missing):
                 yield from _missing_in(evidence, read, writes, deletes)
 
 
@@ -136,30 +136,34 @@ def _missing_in(
         if known is None:
             continue
         version, proof = known
-        shown = version in read.seen if read.op == LIST else max(read.seen, default=0) >= version
-        if shown or any(_may_delete(each, version, write, read) for each in deletes):
+        if _shows(read, version) or any(_may_delete(each, version, write, read) for each in deletes):
             continue
-        shows = f"showed {list(read.seen)}" if read.done else f"answered {read.status}"
+        shows = f"showed {list(read.shown_versions)}" if read.is_done else f"answered {read.status}"
         text = f"{read.address} {shows} after version {version} of {read.subject} was acknowledged"
         yield _violation(_law(read, f"stale-{read.op}"), text, *proof, read)
         return  # one proof for a read
 
 
+def _shows(read: Operation, version: int) -> bool:
+    shown = read.shown_versions
+    return version in shown if read.op == LIST else max(shown, default=0) >= version
+
+
 def _may_delete(delete: Operation, version: int, write: Operation, read: Operation) -> bool:
     """Return true if a deletion can explain that a read does not show what was registered."""
-    if delete.began >= read.ended or not (delete.done or delete.uncertain):
+    if delete.began >= read.ended or not (delete.is_done or delete.is_uncertain):
         return False
     named = delete.op == DELETE_SUBJECT or delete.asked == version
-    if delete.uncertain or not delete.seen:
+    if delete.is_uncertain or not delete.shown_versions:
         return named
-    return delete.ended >= write.began and version in delete.seen
+    return delete.ended >= write.began and version in delete.shown_versions
 
 
 def _shown_again(evidence: _Evidence) -> Iterator[Violation]:
     for operations in evidence.subjects.values():
-        reads = [each for each in operations if each.op in LOOKS and (each.done or each.missing)]
+        reads = [each for each in operations if each.op in LOOKS and (each.is_done or each.is_missing)]
         for delete in operations:
-            if delete.op in DELETES and delete.done:
+            if delete.op in DELETES and delete.is_done:
                 yield from _deleted_but_shown(evidence, delete, reads)
 
 
@@ -168,7 +172,7 @@ def _deleted_but_shown(
 ) -> Iterator[Violation]:
     # A version's number is never used again, so once deleted it is never shown.
     for read in reads:
-        shown = sorted({*delete.seen} & {*read.seen})
+        shown = sorted({*delete.shown_versions} & {*read.shown_versions})
         if not shown or not evidence.must_know(read, delete):
             continue
         gone = [each for each in reads if _saw_it_gone(each, delete, read, shown[0])]
@@ -185,7 +189,7 @@ def _saw_it_gone(earlier: Operation, delete: Operation, read: Operation, version
     """Return true if the same address did not show a deleted version before."""
     between = delete.ended <= earlier.began and earlier.ended <= read.began
     # That the latest version is another one says nothing.
-    gone = version not in earlier.seen and (earlier.op == LIST or earlier.missing)
+    gone = version not in earlier.shown_versions and (earlier.op == LIST or earlier.is_missing)
     return earlier.address == read.address and between and gone
 
 
@@ -193,9 +197,9 @@ def _gaps(evidence: _Evidence) -> Iterator[Violation]:
     for subject, operations in evidence.subjects.items():
         final = next((each for each in operations if each.client == FINAL and each.op == LIST), None)
         # What an unanswered deletion removed was perhaps never shown.
-        if final is None or any(each.op in DELETES and each.uncertain for each in operations):
+        if final is None or any(each.op in DELETES and each.is_uncertain for each in operations):
             continue
-        shown = {number: each for each in operations for number in each.seen}
+        shown = {number: each for each in operations for number in each.shown_versions}
         missing = next((each for each in range(1, max(shown, default=0)) if each not in shown), None)
         if missing is not None:
             newest = shown[max(shown)]
@@ -229,7 +233,7 @@ def _unavailable(evidence: _Evidence) -> Iterator[Violation]:
     for each in evidence.operations:
         tasks[each.task].append(each)
     for attempts in tasks.values():
-        if all(each.failed for each in attempts):
+        if all(each.is_failed for each in attempts):
             first, last = attempts[0], attempts[-1]
             waited = f"within {last.ended - first.began:.1f} s"
             text = f"no address answered {last.op} {waited}"
@@ -238,9 +242,9 @@ def _unavailable(evidence: _Evidence) -> Iterator[Violation]:
             yield _violation("unavailable", text, *{first.began: first, last.began: last}.values())
 
 
-def _refused(evidence: _Evidence) -> Iterator[Violation]:
+def _refusals(evidence: _Evidence) -> Iterator[Violation]:
     for each in evidence.operations:
-        if not (each.done or each.failed or (each.missing and each.op != REGISTER)):
+        if not (each.is_done or each.is_failed or (each.is_missing and each.op != REGISTER)):
             yield _violation("refused", f"{each.address} refused {each.op}: {each.status}", each)
 
 
@@ -253,7 +257,7 @@ _LAWS: tuple[Callable[[_Evidence], Iterator[Violation]], ...] = (
     _gaps,
     _falling_ids,
     _unavailable,
-    _refused,
+    _refusals,
 )
 
 

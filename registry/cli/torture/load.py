@@ -76,7 +76,7 @@ class Requests:
         request = _request(op, about)
         answered: dict[str, Any] = {}
         try:
-            answered = _answered(op, self._clients[address].attempt(request), about)
+            answered = _members_of(op, self._clients[address].attempt(request), about)
         except NotSent:
             answered = {"sent": False}
         except RegistryError:
@@ -92,7 +92,7 @@ class Requests:
         while True:
             made = self.attempt(addresses[tries % len(addresses)], op, client, task, **about)
             tries += 1
-            if not made.failed or made.ended - begun >= limit_s:
+            if not made.is_failed or made.ended - begun >= limit_s:
                 return made
             if tries % len(addresses) == 0:
                 time.sleep(_PAUSE_S)
@@ -114,7 +114,7 @@ def _request(op: str, about: dict[str, Any]) -> Request:
     }[op]()
 
 
-def _answered(op: str, answer: Answer, about: dict[str, Any]) -> dict[str, Any]:
+def _members_of(op: str, answer: Answer, about: dict[str, Any]) -> dict[str, Any]:
     """Return the members of an operation that its answer gives."""
     try:
         found = orjson.loads(answer.content)
@@ -233,7 +233,7 @@ class Client:
 
     def _delete_version(self) -> None:
         subject = self._board.any_subject(self._chance)
-        listed = self._ask(LIST, subject=subject).seen if subject else ()
+        listed = self._ask(LIST, subject=subject).shown_versions if subject else ()
         if listed:
             self._delete(DELETE_VERSION, subject, asked=self._chance.choice(listed))
 
@@ -242,13 +242,13 @@ class Client:
             self._delete(DELETE_SUBJECT, subject)
 
     def _delete(self, op: str, subject: str, **about: Any) -> None:
-        if self._ask(op, subject=subject, **about).done:
+        if self._ask(op, subject=subject, **about).is_done:
             self._read_back(subject, None)
 
     def _register(self, subject: str, schema: str) -> None:
         self._board.add(subject, schema)
         done = self._ask(REGISTER, subject=subject, schema=schema)
-        if done.done:
+        if done.is_done:
             self._read_back(subject, done.id)
 
     def _read_back(self, subject: str, schema_id: int | None) -> None:
@@ -286,12 +286,12 @@ def read_everything(requests: Requests, subject: str, history: Sequence[Operatio
     ``history``: the operations on this subject. One address also shows each version, because not every
     registry says which one a registration made.
     """
-    ids = {each.id for each in history if each.op == REGISTER and each.done and each.id is not None}
+    ids = {each.id for each in history if each.op == REGISTER and each.is_done and each.id is not None}
     known = {each.version for each in history if each.version is not None}
     for address in requests.addresses:
         for number in sorted(ids):
             requests.until_answered([address], BY_ID, FINAL, limit_s, subject=subject, asked=number)
         listed = requests.until_answered([address], LIST, FINAL, limit_s, subject=subject)
-        for version in sorted({*listed.seen} - known):
+        for version in sorted({*listed.shown_versions} - known):
             requests.until_answered([address], VERSION, FINAL, limit_s, subject=subject, asked=version)
-        known.update(listed.seen)
+        known.update(listed.shown_versions)

@@ -59,8 +59,8 @@ class Verdict(NamedTuple):
     @property
     def counts(self) -> dict[str, int]:
         """The number of acknowledged registrations, deletions, answered reads, and failed attempts."""
-        done = Counter(_family(each) for each in self.operations if not each.failed and each.op != PING)
-        return {**done, "failed": sum(each.failed for each in self.operations)}
+        done = Counter(_family(each) for each in self.operations if not each.is_failed and each.op != PING)
+        return {**done, "failed": sum(each.is_failed for each in self.operations)}
 
 
 def _family(operation: Operation) -> str:
@@ -171,7 +171,7 @@ def _settle(requests: Requests, plan: Plan, report: Report) -> Requests:
     answering = []
     for number, address in enumerate(requests.addresses):
         report("settling", number, len(requests.addresses))
-        if not requests.until_answered([address], PING, FINAL, plan.settle_s).failed:
+        if not requests.until_answered([address], PING, FINAL, plan.settle_s).is_failed:
             answering.append(address)
     if plan.limits.staleness_s:
         threading.Event().wait(plan.limits.staleness_s)
