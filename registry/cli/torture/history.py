@@ -1,4 +1,4 @@
-"""What was requested and answered, and when: the only evidence for a verdict on a registry."""
+"""Operations of clients with their answers and times: the only evidence for a verdict on a registry."""
 
 from __future__ import annotations
 

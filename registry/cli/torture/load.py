@@ -153,7 +153,7 @@ def _schema(prefix: str, word: str) -> str:
 
 
 class Board:
-    """What clients do at the same time: subjects and schemas that any of them may join in."""
+    """Subjects and schemas that clients work on at the same time, and that any of them may join in."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
