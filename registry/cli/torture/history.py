@@ -94,7 +94,7 @@ class Operation:
 
     @property
     def outcome(self) -> str:
-        """What the answer says was done, in the words of docs/torture.md."""
+        """The result by its answer, in the words of docs/torture.md."""
         if self.is_done:
             return "ok"
         if self.is_failed:

@@ -37,7 +37,7 @@ _SHARED_MAX = 12
 
 
 class Limits(NamedTuple):
-    """How long and how much; times in seconds."""
+    """Durations in seconds, and a number of turns."""
 
     seconds: float
     # Each client ends after so many turns, if that is sooner.

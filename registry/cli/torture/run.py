@@ -34,7 +34,7 @@ class HookFailed(Exception):
 
 
 class Plan(NamedTuple):
-    """What is done: everything that a user can say about a run."""
+    """Everything that a user can say about a run."""
 
     limits: Limits
     clients: int
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What was found, and all evidence."""
+    """Violations, and all evidence."""
 
     violations: list[Violation]
     operations: list[Operation]
