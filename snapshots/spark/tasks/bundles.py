@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from xxhash import xxh3_64_intdigest
 
-from .chunks import BadChunk, Shared
+from .chunks import BadChunk, Shared, in_batches
 from .columns import KeysOf, to_binary
 from .owned_records import SCHEMA, with_owners
 
@@ -69,10 +69,10 @@ def bundle(batches: Iterable[pa.RecordBatch], places: Sequence[int]) -> Iterator
         waiting.append(_rank(batch))
         size += _size(waiting[-1])
         if size >= SORTED_BYTES:
-            yield from _bundles(_sort(waiting), places)
+            yield from in_batches(_bundles(_sort(waiting), places), _BUNDLES)
             waiting, size = [], 0
     if waiting:
-        yield from _bundles(_sort(waiting), places)
+        yield from in_batches(_bundles(_sort(waiting), places), _BUNDLES)
 
 
 def _rank(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -94,8 +94,8 @@ def _sort(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return whole.take(pc.sort_indices(whole[_RANK]))
 
 
-def _bundles(run: pa.RecordBatch, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
-    """Yield the bundles of a sorted run: of hashes, each task gets an equal range."""
+def _bundles(run: pa.RecordBatch, places: Sequence[int]) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield the bundles of a sorted run with their places: of hashes, each task gets an equal range."""
     ranks = KeysOf(run[_RANK])
     bounds = [(number * _HASHES // len(places)).to_bytes(_HASH_BYTES) for number in range(1, len(places))]
     begins = [0, *(bisect_left(ranks, bound) for bound in bounds), len(run)]
@@ -106,9 +106,7 @@ def _bundles(run: pa.RecordBatch, places: Sequence[int]) -> Iterator[pa.RecordBa
         while begun < end:
             done = int(ends[begun - 1]) if begun else 0
             upto = min(int(np.searchsorted(ends, done + BUNDLE_BYTES)) + 1, end)
-            columns = [[place], [ranks[begun]], [_pack(run.slice(begun, upto - begun))]]
-            arrays = [pa.array(column, kind) for column, kind in zip(columns, _BUNDLES.types, strict=True)]
-            yield pa.record_batch(arrays, schema=_BUNDLES)
+            yield place, ranks[begun], _pack(run.slice(begun, upto - begun))
             begun = upto
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from .summaries import FoldSummary
 # Uncompressed bytes of a chunk's keys and values; the row that passes this bound is the last.
 CHUNK_BYTES = 256 << 10
 _MERGE_BYTES = 32 << 20
+# Packed bytes that are sent to Java at once; the row that passes this bound is the last.
+SENT_BYTES = 2 << 20
 _CHANGE = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
 # What a task that folds returns to Spark: chunks, and at its end one row with its summary and no data.
@@ -75,15 +77,32 @@ def chunks_of(run: Columns, summary: FoldSummary) -> Iterator[Chunk]:
         begun, done = upto, int(ends[upto - 1])
 
 
-def to_batch(chunk: Chunk) -> pa.RecordBatch:
-    """Return a chunk in Spark's format."""
-    return pa.record_batch([pa.array([each], pa.binary()) for each in (*chunk, None)], schema=_FOLDED)
+def to_batches(chunks: Iterable[Chunk]) -> Iterator[pa.RecordBatch]:
+    """Yield chunks in Spark's format."""
+    return in_batches(((*chunk, None) for chunk in chunks), _FOLDED)
+
+
+def in_batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield rows with packed data in Spark's format: some together, because Java has work with each batch."""
+    waiting, size = list[tuple[Any, ...]](), 0
+    for row in rows:
+        waiting.append(row)
+        size += sum(len(cell) for cell in row if isinstance(cell, bytes))
+        if size >= SENT_BYTES:
+            yield _batch(waiting, schema)
+            waiting, size = [], 0
+    if waiting:
+        yield _batch(waiting, schema)
+
+
+def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else ((),) * len(schema)
+    return pa.record_batch(list(map(pa.array, columns, schema.types)), schema=schema)
 
 
 def summarize(summary: FoldSummary) -> pa.RecordBatch:
     """Return the summary of a task in Spark's format."""
-    columns = (None, None, None, summary.dumps())
-    return pa.record_batch([pa.array([each], pa.binary()) for each in columns], schema=_FOLDED)
+    return _batch([(None, None, None, summary.dumps())], _FOLDED)
 
 
 def cut(cuts: Shared[Cuts], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -96,11 +115,7 @@ def cut(cuts: Shared[Cuts], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
             for chunk in map(Chunk._make, zip(*columns, strict=True))
             for number, piece in _pieces(chunk, lows)
         ]
-        arrays = [
-            pa.array(column, kind)
-            for column, kind in zip(zip(*found, strict=True), _PIECES.types, strict=True)
-        ]
-        yield pa.record_batch(arrays, schema=_PIECES)
+        yield _batch(found, _PIECES)
 
 
 def _pieces(chunk: Chunk, lows: Sequence[bytes]) -> Iterator[tuple[int, Chunk]]:

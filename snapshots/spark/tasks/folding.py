@@ -20,7 +20,7 @@ from registry.domain.log_format.records import DeleteSubjectKey, Record, Unreada
 from registry.domain.rows.memory_views import DictView, OverlayView
 
 from . import bundles
-from .chunks import chunks_of, summarize, to_batch
+from .chunks import chunks_of, summarize, to_batches
 from .columns import Columns, columns_of, concatenate
 from .owned_records import BASE_ROW, OTHER, OwnedRecord, is_mark_row
 from .plain_versions import PAUSE, PlainBatches
@@ -51,8 +51,7 @@ def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     with bundles.collector_paused():
         summary = FoldSummary()
         for run in _runs(_changes(batches)):
-            for chunk in chunks_of(run, summary):
-                yield to_batch(chunk)
+            yield from to_batches(chunks_of(run, summary))
         yield summarize(summary)
 
 

@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from registry.domain.fold.fast_path import CONTEXT, plain_schema
-from registry.domain.log_format.jackson import dumps
+from registry.domain.fold.fast_path import CONTEXT, plain_values
+from registry.domain.fold.versions import KINDS
+from registry.domain.log_format.jackson import dumps, text_lines
+from registry.domain.model import DEFAULT_TYPE
 from registry.domain.rows import layout, version_row
 
 from .columns import Columns, concatenate, to_binary
@@ -32,6 +34,8 @@ _GUID = b',"guid":"'
 _SCHEMA, _TS = b',"schema":', b',"ts":'
 _TAILS = (b',"deleted":false}', b',"deleted":true}')
 _SIGN = 1 << 31
+# From this byte on, UTF-8 begins a character beyond U+FFFF.
+_BEYOND = 0xF0
 
 
 class PlainVersions(NamedTuple):
@@ -48,7 +52,7 @@ class PlainVersions(NamedTuple):
 
 def rows_of(records: PlainVersions) -> tuple[Columns | None, list[int]]:
     """Return the rows of versions that have none yet, and the places of records with other values."""
-    read = [plain_schema(value) for value in records.values]
+    read = plain_values(records.values)
     plain = [each for each in read if each is not None]
     odd = [at for at, each in enumerate(read) if each is None] if len(plain) < len(read) else []
     if not plain:
@@ -58,25 +62,43 @@ def rows_of(records: PlainVersions) -> tuple[Columns | None, list[int]]:
         there = np.array([each is not None for each in read])
         owners = owners.filter(pa.array(there))
         versions, offsets, times = versions[there], offsets[there], times[there]
-    ids, kinds, texts, deleted = (list(each) for each in zip(*plain, strict=True))
+    ids = np.array([each.id for each in plain], np.int64)
+    texts = [each.schema for each in plain]
     contents = [md5(text.encode(), usedforsecurity=False).digest() for text in texts]
     content = np.frombuffer(b"".join(contents), np.uint8).reshape(len(contents), 16)
     names = pc.binary_slice(owners, len(CONTEXT), -1)
     packed = to_binary((versions.astype(np.int64) + _SIGN).astype(">u4"))
     ends = pc.binary_join_element_wise(names, _scalar(b"\0"), packed, _scalar(b""))
-    number = (np.array(ids, np.int64) + _SIGN).astype(">u4")
+    number = (ids + _SIGN).astype(">u4")
     by_id = np.dtype([("id", ">u4"), ("offset", ">i8")])
     places = np.empty(len(ids), by_id)
     places["id"], places["offset"] = number, offsets
-    schemas = pa.array([dumps(text) for text in texts], pa.binary())
-    values = _values(
-        names, versions, offsets, times, content, np.array(ids), kinds, np.array(deleted), schemas
-    )
+    kinds = [KINDS[each.schemaType or DEFAULT_TYPE] for each in plain]
+    deleted = np.array([each.deleted is True for each in plain])
+    values = _values(names, versions, offsets, times, content, ids, kinds, deleted, _json_texts(texts))
     return concatenate([
         Columns(_join(layout.GUID + CONTEXT, to_binary(content), ends), to_binary(number)),
         Columns(_join(layout.ID + CONTEXT, to_binary(places), ends), _empty(len(ids))),
         Columns(_join(layout.VERSION + CONTEXT, ends), values),
     ]), odd  # fmt: skip
+
+
+def _json_texts(texts: list[str]) -> pa.BinaryArray:
+    """Return each text as :func:`registry.domain.log_format.jackson.dumps` prints it."""
+    lines = text_lines(texts)
+    codes = np.frombuffer(lines, np.uint8)
+    escapes = codes[np.flatnonzero(codes == ord("u")) - 1] == ord("\\")
+    if codes.max() >= _BEYOND or escapes.any():
+        return pa.array([dumps(text) for text in texts], pa.binary())
+    ends = np.zeros(len(texts) + 1, np.int32)
+    ends[1:] = np.flatnonzero(codes == ord("\n")) + 1
+    return pc.binary_slice(_column(ends, lines), 0, -1)
+
+
+def _column(ends: Any, content: bytes) -> pa.BinaryArray:
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(ends) - 1, [None, pa.py_buffer(ends), pa.py_buffer(content)]
+    )
 
 
 def _values(
@@ -122,8 +144,7 @@ def _decimal(numbers: Any) -> pa.BinaryArray:
 
 
 def _empty(count: int) -> pa.BinaryArray:
-    ends = pa.py_buffer(np.zeros(count + 1, np.int32))
-    return pa.BinaryArray.from_buffers(pa.binary(), count, [None, ends, pa.py_buffer(b"")])
+    return _column(np.zeros(count + 1, np.int32), b"")
 
 
 def _lengths(column: pa.BinaryArray) -> Any:

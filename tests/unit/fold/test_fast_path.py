@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from registry.domain.fold import fold
-from registry.domain.fold.fast_path import plain_key, plain_rows
+from registry.domain.fold.fast_path import plain_key, plain_rows, plain_schema, plain_values
 from registry.domain.log_format import values
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import Record, schema_key
@@ -51,6 +51,29 @@ def test_odd_members_of_a_value_make_no_difference(odd: dict[str, object]) -> No
     for value in (odd, {"id": 1, "schema": "x"} | odd):
         record = Record(3, 4, schema_key(Subject(".", "a"), 1), orjson.dumps(value))
         assert dict(fold.apply(DictView(), record)) == dict(generally(record))
+
+
+pieces = st.sampled_from([
+    b'{"id":1,"schema":"a"}', b' {"id":2,\n"schema":"b"}\n', b'{"id":3,"schema":"c","md5":"AA=="}',
+    b'{"id":1,"schema":"a"}]\n[{"id":1,"schema":"b"}', b'{"id":1,"schema":"a"},{"id":1,"schema":"b"}',
+    b'{"id":1', b'"schema":"a"}', b'{"id":1,"schema":"a","other":[[1', b"2]]}", b'{"id":1,"schema":"a',
+    b'b"}', b"", b"[", b"]", b"[" * 2_000,
+])  # fmt: skip
+
+
+@given(st.lists(pieces, max_size=6))
+@example([b'{"id":1', b'"schema":"a"}', b'{"id":1,"schema":"a"},{"id":1,"schema":"b"}'])
+def test_values_that_are_read_together_are_those_that_are_read_alone(raws: list[bytes]) -> None:
+    assert values.decode_schemas(raws) == [_alone(raw) for raw in raws]
+    found = plain_values(raws)
+    assert [each is None for each in found] == [plain_schema(raw) is None for raw in raws]
+
+
+def _alone(raw: bytes) -> values.SchemaValue | None:
+    try:
+        return values.decode_schema(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 def test_the_short_way_is_taken_for_what_registrations_write() -> None:

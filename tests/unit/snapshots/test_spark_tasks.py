@@ -110,7 +110,8 @@ def _shuffled(run: list[parts.Row]) -> columns.Columns:
 
 def _chunk(chunk: chunks.Chunk) -> pa.RecordBatch:
     """Return a chunk as Spark gives it to the task that cuts it."""
-    return chunks.to_batch(chunk).select(["first", "last", "data"])
+    (batch,) = chunks.to_batches([chunk])
+    return batch.select(["first", "last", "data"])
 
 
 class Value(NamedTuple):
@@ -153,6 +154,15 @@ def test_what_travels_are_the_rows_once_however_many_ranges_there_are() -> None:
         # Each chunk gives a piece, and each beginning of a range cuts at most one chunk of each run.
         assert len(pieces) <= len(made) + len(runs) * (ranges - 1)
     assert set(sent.values()) == {12_000}
+
+
+def test_pieces_are_sent_together_up_to_a_bound() -> None:
+    """Java has work with each batch, and memory for a few megabytes."""
+    half = bytes(chunks.SENT_BYTES // 2)
+    found = [chunks.Chunk(b"%d" % number, b"", half) for number in range(5)]
+    batches = list(chunks.to_batches(iter(found)))
+    assert [len(batch) for batch in batches] == [2, 2, 1]
+    assert [first for batch in batches for first, *_ in _tuples(batch)] == [each.first for each in found]
 
 
 def test_the_driver_gets_a_bounded_number_of_rows_from_a_task() -> None:
@@ -325,7 +335,9 @@ def _batches(said: list[Any], size: int = 5) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch(arrays, names=["owner", "version", "offset", "ts", "key", "value"])
 
 
-texts = st.text(max_size=9) | st.sampled_from(['"int"', '{"a":"\\\\"}', "\x7f\x00\u2028", "\U0001f600"])
+texts = st.text(max_size=9) | st.sampled_from([
+    '"int"', '{"a":"\\\\"}', "\x7f\x00\u2028", "\U0001f600", "\\u00ff", "\x1f", "u\n", "\u00e9\uffff",
+])  # fmt: skip
 plain_values = st.builds(
     lambda *given: values.schema_value(*given[:4], schema_type=given[4], deleted=given[5]),
     st.just(Subject(".", "a")), st.just(1), st.integers(0, 2**31 - 1), texts,
