@@ -333,7 +333,7 @@ def test_compaction_before_while_and_after_it_reads_does_no_harm(
     log = numbered(covering(numbered([*said, *said])), round(time.time() * 1000) - 3_600_000, 20)
     first, second = len(log) // 3, 2 * len(log) // 3
     produced(compacting.address, topic, log[:first])
-    until(lambda: compacted(compacting, topic, log[:first]), 60, "compaction of what is there")
+    until(lambda: compacted(compacting, topic, log[:first]), 60, "compaction of what is there", every_s=0.2)
     base = build(opened(compacting, topic, first), silent)
     check_law(base, opened(compacting, topic, first), log)
     produced(compacting.address, topic, log[first:second])
@@ -354,7 +354,7 @@ def test_compaction_before_while_and_after_it_reads_does_no_harm(
     for made in while_written:
         check_law(made, opened(compacting, topic, second), log)
         assert made.comparable_from > made.offset, "records may be gone that the offset still had"
-    until(lambda: compacted(compacting, topic, log), 60, "compaction of all")
+    until(lambda: compacted(compacting, topic, log), 60, "compaction of all", every_s=0.2)
     made = build(opened(compacting, topic, second, base), silent)
     check_law(made, opened(compacting, topic, second), log)
 
@@ -549,12 +549,12 @@ def test_killed_python_workers_are_replaced(
 ) -> None:
     embedded(tmp_path, [entry(number) for number in range(20_000)])
     at = opened(None, "", 20_000)
-    killed: list[int] = []
+    hanging, killed = Hanging(spark), list[int]()
 
     def kill(step: str, done: int, total: int) -> None:
-        for worker in python_workers() if not killed and done < total else ():
-            os.kill(worker, signal.SIGKILL)
-            killed.append(worker)
+        hanging(step, done, total)
+        if step == engine.FOLDING and not killed:
+            killed.extend(hanging.kill())
 
     made = build(at, kill)
     assert killed
@@ -568,21 +568,38 @@ def test_a_build_whose_workers_hang_ends_in_time_and_the_next_one_succeeds(
 ) -> None:
     embedded(tmp_path, [entry(number) for number in range(20_000)])
     known = Settings(data=tmp_path, snapshots_build_timeout_s=45.0)
-    stopped: list[int] = []
-
-    def stop(step: str, done: int, total: int) -> None:
-        for worker in python_workers() if step == engine.FOLDING and done < total else ():
-            os.kill(worker, signal.SIGSTOP)
-            stopped.append(worker)
-
+    hanging = Hanging(spark)
     with pytest.raises(BuildFailed, match="it took longer than 45 s"):
-        builder.build_now(known, None, "spark", stop)
-    assert stopped
-    for worker in stopped:
-        with suppress(ProcessLookupError):
-            os.kill(worker, signal.SIGKILL)
+        builder.build_now(known, None, "spark", hanging)
+    assert hanging.kill()
     made = builder.build_now(replace(known, snapshots_build_timeout_s=3_600.0), None, "spark", silent)
     assert made.offset == 20_000
+
+
+class Hanging:
+    """A progress that stops Spark's waiting workers before the log is folded, which gives work to them first.
+
+    While the log is folded, it would come too late for a build that is done sooner than it is asked.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._stopped: list[int] = []
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        if step == engine.STARTING and done == total:
+            # Afterwards at least one worker waits for the next task.
+            self._spark.range(2, numPartitions=2).mapInArrow(lambda batches: batches, "id bigint").count()
+            for worker in python_workers():
+                os.kill(worker, signal.SIGSTOP)
+                self._stopped.append(worker)
+
+    def kill(self) -> list[int]:
+        """Kill the workers; return them."""
+        for worker in self._stopped:
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+        return self._stopped
 
 
 def python_workers() -> list[int]:
