@@ -39,13 +39,16 @@ def free_port() -> int:
             return port
 
 
-def until(condition: Callable[[], Any], timeout_s: float, what: str) -> Any:
-    """Return the first true result of ``condition``; raise ``AssertionError`` with ``what`` on a time-out."""
+def until(condition: Callable[[], Any], timeout_s: float, what: str, every_s: float = 0.02) -> Any:
+    """Return the first true result of ``condition``; raise ``AssertionError`` with ``what`` on a time-out.
+
+    ``every_s``: how long to wait in between; longer where asking takes much.
+    """
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):
         if time.monotonic() >= deadline:
             raise AssertionError(f"waited {timeout_s:g} s for {what}")
-        time.sleep(0.02)
+        time.sleep(every_s)
     return answer
 
 

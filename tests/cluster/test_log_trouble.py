@@ -269,7 +269,7 @@ def test_a_store_that_was_away_while_deletions_were_forgotten_is_built_anew(
                 register(here, f"filler{next(numbers)}")
                 return not any(b"SCHEMA" in key and b'"gone"' in key for key in keys(log))
 
-            until(until_forgotten, 120, "the log to forget the deletion")
+            until(until_forgotten, 120, "the log to forget the deletion", every_s=0.5)
         away = start(own, tmp_path / "away", topic, *patient, port=away.port).wait()
         assert "must be rebuilt" in away.output or "cannot be used" in away.output, away.output
         assert get(away, "/subjects?deleted=true").json() == get(here, "/subjects?deleted=true").json()

@@ -477,7 +477,7 @@ def test_a_snapshot_from_before_deletions_that_were_forgotten_is_refused(own: Br
                 register(here, f"filler{next(numbers)}")
                 return not any(b"SCHEMA" in key and b'"gone"' in key for key in keys(log))
 
-            until(until_forgotten, 120, "the log to forget the deletion")
+            until(until_forgotten, 120, "the log to forget the deletion", every_s=0.5)
         fresh = start(tmp_path / "fresh", *flags).wait()
         found = told(fresh)
         assert found["id"] == ""
