@@ -2,12 +2,14 @@
 
     python bench/start.py [--sizes 10000,100000,360000,720000,1300000] [--embedded] [--spark]
 
-For each size a topic of first versions under as many subjects (bench/fold.py). Time runs from the start of
-the process to a 200 of /health/ready; nothing is cached except the system's page cache. Memory is that of all
-processes of the node together, as the largest sample. Then snapshots are built: the whole log, and then one
-that extends the largest snapshot by 10,000 further records. With --spark, the CPU of all processes is printed
-for each step of a build, fixed and for each record, and what follows for larger logs and more cores. Prints
-tables and draws a chart.
+A log of first versions under as many subjects (bench/fold.py) grows from size to size. Time runs from the
+start of the process to a 200 of /health/ready; nothing is cached except the system's page cache. Memory is
+that of all processes of the node together, as the largest sample. Of each size a snapshot of the whole log is
+built, and of the last one others that extend it by 10,000 further records. With --spark, the largest log and
+one of about a quarter of it are built by both engines, and the CPU of all processes is printed for each step,
+fixed and for each record, and what follows for larger logs and more cores. Prints tables and draws a chart.
+
+The default sizes with --spark take about a quarter of an hour on two cores that do nothing else, and 8 GB.
 
 Next to the figures are published ones, read off a chart (±1 s), and those of two other registries, measured
 on a machine of this kind.
@@ -25,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -44,7 +47,7 @@ from registry.log.kafka.security import Security
 ROOT = Path(__file__).parent.parent
 SIZES = (10_000, 100_000, 360_000, 720_000, 1_300_000)
 FURTHER = 10_000
-# Builds that extend the largest snapshot, and full ones; the median counts.
+# Builds that extend the largest snapshot; the median counts.
 ROUNDS = 3
 SCHEMA_BYTES = 400
 WAIT_S = 900.0
@@ -87,12 +90,13 @@ class Place:
     def __init__(self, folder: Path, broker: Broker | None) -> None:
         self.folder = folder
         self.broker = broker
-        self._topic = f"schemas-{folder.name}"
+        self.snapshots = folder / "snapshots"
+        self._topic = "schemas"
 
     @property
     def flags(self) -> list[str]:
         """Return settings for nodes and builders."""
-        flags = ["--snapshots", str(self.folder / "snapshots"), "--snapshots-load-ahead", "1"]
+        flags = ["--snapshots", str(self.snapshots), "--snapshots-load-ahead", "1", "--snapshots-keep", "100"]
         if self.broker is None:
             return flags
         return [*flags, "--kafka", self.broker.address, "--topic", self._topic, "--group", self._topic]
@@ -122,7 +126,7 @@ class Place:
             log.close()
 
     def append(self, first: int, last: int, of: int) -> None:
-        """Return records of first versions, as bench/fold.py makes them."""
+        """Append records of first versions, as bench/fold.py makes them: some of ``of`` records."""
         with self.log() as log:
             log.claim()
             for at in range(first, last, 1000):
@@ -196,16 +200,16 @@ def size_of(folder: Path) -> float:
 
 
 def measure_starts(place: Place, schemas: int) -> Row:
-    """Start without, kept and with a snapshot."""
-    place.append(0, schemas, schemas)
+    """Start without, kept and with a snapshot of the log, which has so many schemas."""
     store = place.folder / "node" / "data" / "store"
+    shutil.rmtree(store, ignore_errors=True)
     replay = start_and_stop(place, "--snapshots-load", "off")
     kept = start_and_stop(place)
     store_mb = round(size_of(store))
-    build_s, build_mb = build_snapshot(place, "local")
+    build_s, build_mb = build_snapshot(place, "local", "--full")
     shutil.rmtree(store)
     load = start_and_stop(place)
-    snapshot_mb = size_of(place.folder / "snapshots")
+    snapshot_mb = size_of(max(place.snapshots.iterdir()))  # their names begin with their offsets
     row = Row(schemas, replay, load, kept, build_s, build_mb, snapshot_mb, store_mb)
     print(line(row), flush=True)
     return row
@@ -228,38 +232,24 @@ def line(row: Row) -> str:
     )
 
 
-def incremental(place: Place, schemas: int, engines: list[str]) -> None:
-    """Extend the largest snapshot by a few records, compared with a full build."""
-    place.append(schemas, schemas + FURTHER, schemas + FURTHER)
-    snapshots = place.folder / "snapshots"
-    base = set(snapshots.iterdir())
+def extend(place: Place, full: dict[str, float]) -> None:
+    """Extend the largest snapshot by a few records; ``full``: seconds of a full build by each engine."""
+    base = set(place.snapshots.iterdir())
 
-    def seconds(*flags: str) -> float:
+    def seconds(engine: str, *flags: str) -> float:
         took, _ = build_snapshot(place, engine, *flags)
-        for made in set(snapshots.iterdir()) - base:
+        for made in set(place.snapshots.iterdir()) - base:
             shutil.rmtree(made)
         return took
 
-    if "spark" in engines:
-        print_costs(*costs(place, schemas + FURTHER))
-    for engine in engines:
-        rounds = [(seconds(), seconds("--full")) for _ in range(ROUNDS)]
-        upon, whole = (median(column) for column in zip(*rounds, strict=True))
+    for engine, whole in full.items():
+        upon = median(seconds(engine, "--snapshots-deltas", "0") for _ in range(ROUNDS))
         print(
-            f"{engine}: {schemas + FURTHER:,} records in {whole:.1f} s; {FURTHER:,} of them upon a base in "
+            f"{engine}: the whole log in {whole:.1f} s; {FURTHER:,} further records upon its snapshot in "
             f"{upon:.1f} s, {upon / whole:.2f} of that"
         )
-
-
-def costs(large: Place, schemas: int) -> tuple[list[Build], list[Build]]:
-    """Return what builds of a log a quarter as large and of this one cost, by Spark and the built-in fold."""
-    small = Place(large.folder.with_name(f"{large.folder.name}-quarter"), large.broker)
-    (small.folder / "node" / "data").mkdir(parents=True)
-    small.append(0, schemas // 4, schemas // 4)
-    sizes = ((small, schemas // 4), (large, schemas))
-    found = [[each.costs(engine, count) for each, count in sizes] for engine in ("spark", "local")]
-    shutil.rmtree(small.folder)
-    return found[0], found[1]
+    upon = median(seconds("local") for _ in range(ROUNDS))
+    print(f"as a delta, which needs no engine: {FURTHER:,} further records in {upon:.1f} s")
 
 
 def chart(rows: list[Row], file: Path) -> None:
@@ -286,19 +276,30 @@ def main() -> None:
     parser.add_argument("--chart", type=Path, default=ROOT / "bench" / "start.svg")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
+    sizes = list(map(int, options.sizes.split(",")))
+    if options.spark and len(sizes) == 1:
+        parser.error("--spark needs two sizes: what a record takes follows from their difference")
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     broker = None if options.embedded else Broker(folder / "kafka").start().wait()
+    place = Place(folder / "place", broker)
+    (place.folder / "node" / "data").mkdir(parents=True)
+    quarter = min(sizes[:-1], key=lambda size: abs(size - sizes[-1] // 4), default=0)
     rows: list[Row] = []
+    builds: dict[str, list[Build]] = {"spark": [], "local": []}
     try:
         print(HEAD, flush=True)
-        for schemas in map(int, options.sizes.split(",")):
-            place = Place(folder / str(schemas), broker)
-            (place.folder / "node" / "data").mkdir(parents=True)
+        for before, schemas in pairwise([0, *sizes]):
+            place.append(before, schemas, sizes[-1] + FURTHER)
             rows.append(measure_starts(place, schemas))
-            if len(rows) == len(options.sizes.split(",")):
-                print(f"loading {schemas:,}: {rows[-1].load.snapshot}")
-                incremental(place, schemas, ["local", *(["spark"] if options.spark else [])])
-            shutil.rmtree(place.folder)
+            for engine in builds if options.spark and schemas in (quarter, sizes[-1]) else ():
+                builds[engine].append(place.costs(engine, schemas))
+        print(f"loading {sizes[-1]:,}: {rows[-1].load.snapshot}", flush=True)
+        full = {"local": rows[-1].build_s}
+        if options.spark:
+            print_costs(builds["spark"], builds["local"])
+            full = {engine: found[-1].total.wall_s for engine, found in builds.items()}
+        place.append(sizes[-1], sizes[-1] + FURTHER, sizes[-1] + FURTHER)
+        extend(place, full)
     finally:
         if broker is not None:
             broker.stop()
