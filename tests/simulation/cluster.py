@@ -111,7 +111,7 @@ class Running:
             self.store,
             _WRITING,
             follow=self.follow,
-            deliver=_deliver,
+            deliver=self._deliver,
             now=world.wall_ms,
             clock=lambda: world.now,
             memory=self.memory,
@@ -174,10 +174,14 @@ class Running:
 
     def confirm(self) -> bool:
         """Return true if the store is as new as the log was at the call."""
+        read = self._world.turns
+        self._world.note("read", self.process.name, read)
         try:
-            self.follow(self.log.query_end(_ASK_S))
+            end = self.log.query_end(_ASK_S)
+            self.follow(end)
         except LogError:
             return False
+        self._world.note("answer", self.process.name, (read, end))
         return True
 
     def stop(self) -> None:
@@ -194,7 +198,14 @@ class Running:
         self.memory.look_back(self.log)
         return epoch
 
+    def _deliver(self, replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
+        for pending, outcome in replies:
+            if isinstance(outcome, Done):
+                self._world.note("acknowledge", self.process.name, outcome.offset)
+            pending.reply(outcome)
+
     def _switched(self, role: Role) -> None:
+        self._world.note("lead" if role.stage is Stage.PRIMARY else "stop", self.process.name)
         if role.stage is Stage.PRIMARY:
             self.writer.open(role.epoch)
         else:
@@ -233,7 +244,11 @@ class Cluster:
         self._world = world
         witness: dict[int, int] = {}
         self.partition = Partition(
-            lambda: world.now, world.wall_ms, forget_s=FORGET_S, epochs_max=world.chance.choice((3, 6, 1000))
+            lambda: world.now,
+            world.wall_ms,
+            forget_s=FORGET_S,
+            epochs_max=world.chance.choice((3, 6, 1000)),
+            note=world.note,
         )
         self.brokers = None if model else Brokers(world, self.partition, FORGET_S)
         self.authority = Authority(world)
@@ -244,6 +259,7 @@ class Cluster:
         # True if no client sends requests.
         self.night = False
         self.nodes = [Node(number, witness) for number in range(size)]
+        world.applied = lambda: {node.name: node.store.applied for node in self.nodes}
         for node in self.nodes:
             self.start(node)
 
@@ -255,6 +271,7 @@ class Cluster:
         """Kill the node's process, as ``kill -9`` does."""
         if node.running is not None:
             running, node.running = node.running, None
+            self._world.note("stop", node.name)
             self._world.kill(running.process)
 
     def submit(self, command: Command) -> Outcome:
@@ -344,8 +361,3 @@ class Cluster:
         self._world.spawn(life.process, lambda: confirmed.append(life.confirm()))
         self._world.until(lambda: confirmed or life.process.dead, REQUEST_S)
         return node.store if confirmed and confirmed[0] else None
-
-
-def _deliver(replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
-    for pending, outcome in replies:
-        pending.reply(outcome)

@@ -18,7 +18,7 @@ from .brokers import Brokers
 from .clients import Client
 from .cluster import FORGET_S, Cluster, Node
 from .subjects import Ids
-from .world import Process, World
+from .world import Note, Process, World
 
 CLIENTS = 3
 STORM_S = 20.0
@@ -219,9 +219,14 @@ def run(seed: int, *, model: bool = False) -> Told:
 
     ``model``: over the model of the log, instead of the log that runs in production.
     """
+    return traced(seed, model=model)[0]
+
+
+def traced(seed: int, *, model: bool = False) -> tuple[Told, list[Note]]:
+    """Run a history as :func:`run` does; return also what happened, in order."""
     random.seed(seed)  # for the jitter of retries
     with closing(World(seed)) as world:
-        return _history(world, model=model)
+        return _history(world, model=model), world.trace
 
 
 def _history(world: World, *, model: bool) -> Told:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from registry.domain.log_format.records import Entry
-from registry.log.contract import NO_HEADERS
+from registry.log.contract import NO_HEADERS, Claim
 from registry.log.kafka.connection import Connections
 from registry.log.kafka.host import Host
 from registry.log.kafka.log import KafkaLog
@@ -35,6 +35,7 @@ class SimulatedLog(KafkaLog):
     ) -> None:
         # True while an append is in progress.
         self.appending = False
+        self._note = lambda what, about: world.note(what, process.name, about)
         host = Host(
             Connections(cast("Login", Network(world, brokers, line, process))),
             SimulatedLoopHost(world, process),
@@ -54,10 +55,16 @@ class SimulatedLog(KafkaLog):
             host=host,
         )
 
+    def claim(self) -> Claim | None:
+        claim = super().claim()
+        self._note("claim", claim)
+        return claim
+
     def append(
         self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
         self.appending = True
+        self._note("send", entries)
         try:
             return super().append(entries, cuts, headers)
         finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from registry.domain.log_format.records import Entry, Record
 from registry.log.contract import NO_HEADERS, Claim
@@ -59,12 +59,19 @@ class Partition:
     """
 
     def __init__(
-        self, now: Callable[[], float], wall_ms: Callable[[], int], *, forget_s: float, epochs_max: int
+        self,
+        now: Callable[[], float],
+        wall_ms: Callable[[], int],
+        *,
+        forget_s: float,
+        epochs_max: int,
+        note: Callable[[str, str, Any], None] = lambda *_: None,
     ) -> None:
         self._now = now
         self._wall_ms = wall_ms
         self._forget_s = forget_s
         self._epochs_max = epochs_max
+        self._note = note
         self._producers: dict[int, _Producer] = {}
         self._given = Claim(1000, -1)
         # The number of claims that the coordinator has granted.
@@ -86,6 +93,7 @@ class Partition:
         else:
             self._given = Claim(producer, epoch + 1)
         self.claims += 1
+        self._note("grant", "", self._given)
         return self._given, self.claims
 
     def produce(
@@ -141,6 +149,7 @@ class Partition:
         ts = self._wall_ms() if ts is None else ts
         self.records += [Record(self.end + index, ts, *entry) for index, entry in enumerate(entries)]
         self.batches.append(batch)
+        self._note("land", "", (batch, entries))
         producer.recent.append(batch)
         producer.next += len(entries)
         producer.appended_at = self._now()

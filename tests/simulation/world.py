@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from greenlet import getcurrent, greenlet
 
@@ -37,6 +37,16 @@ class Process:
         for call in self.when_killed:
             call()
         self.when_killed.clear()
+
+
+class Note(NamedTuple):
+    """Something that happened to a node, or in the partition."""
+
+    what: str
+    who: str
+    about: Any
+    # The applied offsets of all nodes.
+    applied: dict[str, int]
 
 
 class Task:
@@ -69,8 +79,16 @@ class World:
         self.now = 0.0
         self.turns = 0
         self.loop = getcurrent()
+        # What happened, in order, to be replayed against a model (tests/proof/).
+        self.trace: list[Note] = []
+        # Returns what every note also says: the applied offset of each node.
+        self.applied: Callable[[], dict[str, int]] = dict
         self._tasks: list[Task] = []
         self._current: Task | None = None
+
+    def note(self, what: str, who: str, about: Any = None) -> None:
+        """Add to the trace."""
+        self.trace.append(Note(what, who, about, self.applied()))
 
     def wall_ms(self) -> int:
         """Return the wall clock, ms since the epoch."""
