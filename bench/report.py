@@ -94,7 +94,10 @@ SECTIONS = {
     "versions": Section(
         ("versions.py --versions 1 1000 5000 --requests 20",), ("versions.py --versions 1 20 --requests 2",)
     ),
-    "lone-write": Section(("lone_write.py",), ("lone_write.py --versions 10 --writes 10",)),
+    "lone-write": Section(
+        ("write_profile.py", "lone_write.py"),
+        ("write_profile.py --seconds 1 --chart {folder}/write-profile.svg", "lone_write.py --writes 10"),
+    ),
     "large-writes": Section(
         ("large_writes.py --large 60", "large_writes.py --large 60 --kafka"),
         ("large_writes.py --large 2 --bytes 100000",),
