@@ -156,7 +156,7 @@ OPERATIONS = (
             words("key", "Name of a property; paired with value"),
             words("value", "Value of a property"),
             FORMAT,
-    FORMAT_OR_DDL,
+            FORMAT_OR_DDL,
             DELETED,
             *PAST,
         ),

@@ -10,8 +10,7 @@ import msgspec
 from registry.domain import errors
 from registry.domain.commands import Register
 from registry.domain.errors import RegistryError
-from registry.domain.lookup import registration
-from registry.domain.lookup.find import checks_fields, normalizes
+from registry.domain.lookup.find import content_under
 from registry.domain.lookup.registration import Content
 from registry.domain.model import LATEST, Subject
 from registry.domain.parsing.memory import SchemaMemory
@@ -118,15 +117,5 @@ def _read(
     if level is not None:
         config = msgspec.structs.replace(config, compatibility_level=level)
     new = request.schema_id < 0 and validates_new_schemas(config, defaults)
-    normalize = normalizes(view, subject, request, config)
-    fields = checks_fields(view, subject, config, defaults)
-    content = yield from registration.read(
-        view,
-        subject,
-        request,
-        new=new,
-        normalize=normalize,
-        fields=fields,
-        strict=defaults.strict_references,
-    )
+    content = yield from content_under(view, subject, request, config, defaults, new=new)
     return config, content

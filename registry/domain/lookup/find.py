@@ -110,14 +110,20 @@ def _same_metadata(sent: Metadata | None, stored: Metadata | None, version: int)
     return without_version(sent) == without_version(stored)
 
 
-def normalizes(view: View, subject: Subject, request: Register, config: Config) -> bool:
-    """Return true if the request or the config asks for normalization."""
-    return bool(request.normalize or config.normalize) and mode_in_scope(view, subject) not in TAKES_IDS
+def content_under(
+    view: View, subject: Subject, request: Register, config: Config, defaults: Defaults, *, new: bool = False
+) -> Querying[Content]:
+    """Return the content of a request as the ``config`` that applies to ``subject`` has it read.
 
-
-def checks_fields(view: View, subject: Subject, config: Config, defaults: Defaults) -> bool:
-    """Return true if ``validateFields`` applies to the schemas of a subject, also in repeats and lookups."""
-    return validates_fields(config, defaults) and mode_in_scope(view, subject) not in TAKES_IDS
+    It is normalized if the request or the config asks for that, and ``validateFields`` applies to repeats and
+    lookups too; neither where clients bring ids. ``new``, and errors: as for :func:`.registration.read`.
+    """
+    normalize = bool(request.normalize or config.normalize)
+    fields = validates_fields(config, defaults)
+    if (normalize or fields) and mode_in_scope(view, subject) in TAKES_IDS:
+        normalize = fields = False
+    how = {"new": new, "normalize": normalize, "fields": fields, "strict": defaults.strict_references}
+    return (yield from registration.read(view, subject, request, **how))
 
 
 def lookup(
@@ -178,17 +184,7 @@ def lookup_in(
         return None
     subject, config = place.subject, effective_config(view, place, defaults)
     latest = versions.latest(view, subject)
-    normalize = normalizes(view, subject, request, config)
-    fields = checks_fields(view, subject, config, defaults)
-    content = yield from registration.read(
-        view,
-        subject,
-        request,
-        new=False,
-        normalize=normalize,
-        fields=fields,
-        strict=defaults.strict_references,
-    )
+    content = yield from content_under(view, subject, request, config, defaults)
     found = yield from find(view, memory, subject, content, deleted=deleted)
     if found is None and mode_in_scope(view, subject) not in TAKES_IDS:
         yield from _check(content, request)
@@ -236,17 +232,7 @@ def already_registered(
     config = effective_config(view, place, defaults)
     if config.adds:
         return None
-    normalize = normalizes(view, subject, request, config)
-    fields = checks_fields(view, subject, config, defaults)
-    content = yield from registration.read(
-        view,
-        subject,
-        request,
-        new=False,
-        normalize=normalize,
-        fields=fields,
-        strict=defaults.strict_references,
-    )
+    content = yield from content_under(view, subject, request, config, defaults)
     try:
         return (yield from shortcut(view, memory, subject, content, request))
     except Paused:

@@ -70,13 +70,20 @@ def _compare_removed_property(
         found.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
         return
     covering = _covering_property(comparison, new, name)
+    yield _compare_removed(comparison, before, covering, "PROPERTY", path, found)
+
+
+def _compare_removed(
+    comparison: NodeComparison, before: Node, covering: Node | None, part: str, path: str, found: ChangeSet
+) -> Walk[None]:
+    """Compare a part that was removed from a closed content model with what still covers it, if anything."""
     if covering is not None:
         inner: ChangeSet = yield comparison.compare(before, covering)
-        found.include_covered(inner, "PROPERTY_REMOVED", path)
+        found.include_covered(inner, f"{part}_REMOVED", path)
     elif before.kind == "false":
-        found.add("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+        found.add(f"{part}_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
     else:
-        found.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+        found.add(f"{part}_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
 def _compare_added_property(
@@ -264,16 +271,10 @@ def _first_items(comparison: NodeComparison, old: Array, new: Array, found: Chan
 def _compare_removed_item(
     comparison: NodeComparison, before: Node, new: Array, path: str, found: ChangeSet
 ) -> Walk[None]:
-    covering = _covering_rest(new)
     if _is_open(new):
         found.add("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
-    elif covering is not None:
-        inner: ChangeSet = yield comparison.compare(before, covering)
-        found.include_covered(inner, "ITEM_REMOVED", path)
-    elif before.kind == "false":
-        found.add("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
-    else:
-        found.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+        return
+    yield _compare_removed(comparison, before, _covering_rest(new), "ITEM", path, found)
 
 
 def _compare_added_item(

@@ -131,9 +131,7 @@ class _Reader:
         found: LogicalField = yield self._column(field, scope, params, depth)
         return found._replace(comment=doc) if doc else found
 
-    def _column(
-        self, field: Field, scope: str, params: Mapping[str, str], depth: int
-    ) -> Walk[LogicalField]:
+    def _column(self, field: Field, scope: str, params: Mapping[str, str], depth: int) -> Walk[LogicalField]:
         shape: Shape
         if isinstance(field.type, MapType):
             key = Type(_SCALARS.get(field.type.key, STRING))
@@ -185,7 +183,6 @@ class _Reader:
             return _value(declared.full_name, params)
         found: Struct = yield self._message(declared, depth + 1)
         return found
-
 
     def _enum(self, full_name: str, declared: EnumType) -> Leaf:
         found = self._enums.get(full_name)
