@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from registry.domain.commands import DeleteSubject
-from registry.domain.compatibility.results import change_entity, change_lines
+from registry.domain.compatibility.printing import change_entity, change_lines
 
 from .checking import Linted
 from .steps import REFUSED, Outcome, Plan

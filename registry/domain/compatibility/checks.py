@@ -15,7 +15,7 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
-from registry.domain.parsing.stored import source_of, subjects_used
+from registry.domain.parsing.stored import source_of
 from registry.domain.queries import entities
 from registry.domain.queries.scope import (
     Config,
@@ -23,12 +23,12 @@ from registry.domain.queries.scope import (
     validates_fields,
 )
 from registry.domain.queries.versions import Registered
-from registry.domain.rows import version_row
 from registry.domain.rows.view import View
-from registry.domain.schemas import LOGICAL, STRICT, Change, Exhausted, InvalidSchema, digest
+from registry.domain.schemas import LOGICAL, STRICT, Exhausted, InvalidSchema
 
 from . import results
-from .results import READERS, CompatibilityResult, MayRead, Reader, Reason, ReportedChange
+from .results import READERS, ChangeRecorder, CompatibilityResult, MayRead, Reader, Reason
+from .verdicts import Verdicts
 
 if TYPE_CHECKING:
     from registry.domain.schemas.logical.findings import Report
@@ -84,34 +84,6 @@ def explain_check(
     return CompatibilityResult(results.visible(reasons, may_read), check.level, check.changes)
 
 
-def known_to_pass(
-    memory: SchemaMemory,
-    content: Content,
-    config: Config,
-    defaults: Defaults,
-    targets: Sequence[str] = (),
-) -> Callable[[bytes], bool] | None:
-    """Return a predicate for packed version rows that ``content`` is known to be compatible with.
-
-    These versions may be left out of the check. None: at this level, each version counts.
-    """
-    level = config.compatibility_level or defaults.compatibility
-    if targets or not level.endswith("_TRANSITIVE") or validates_fields(config, defaults):
-        return None
-    wanted, kind = _digest_parameters(content, level, config), b'"%b"' % content.schema_type.encode()
-
-    def passes(value: bytes) -> bool:
-        said = version_row.plain_content_of(value)
-        return said is not None and said[0] == kind and bool(memory.compatible.get(wanted + said[1]))
-
-    return passes
-
-
-def _digest_parameters(content: Content, level: str, config: Config) -> bytes:
-    """Return the digest of all parameters of the comparison with each version."""
-    return content.source.digest + digest((*READERS[level], config.compatibility_policy or STRICT))
-
-
 class _Check:
     """One check. It takes the same path with and without explanation."""
 
@@ -129,8 +101,8 @@ class _Check:
         may_read: MayRead | None = None,
     ) -> None:
         self.level: Final = config.compatibility_level or defaults.compatibility
-        # All changes, if the check explains.
-        self.changes: Final[list[ReportedChange]] = []
+        self._recorder = ChangeRecorder(view, content, self.level, explains=explains, may_read=may_read)
+        self.changes: Final = self._recorder.changes
         self._view = view
         self._memory = memory
         self._content = content
@@ -141,7 +113,6 @@ class _Check:
         self._explains = explains
         self._lines = lines
         self._may_read = may_read
-        self._shown: dict[int, frozenset[Subject] | None] = {}
 
     def reasons(self, earlier: Iterable[Registered]) -> Querying[list[Reason]]:
         """Return the reasons of :func:`check`."""
@@ -196,7 +167,7 @@ class _Check:
             found = yield from querying.together(steps, _TOO_LONG_LOGICAL)
         except InvalidSchema as error:
             change = results.not_logical(error)
-            self._report(change, None, None)
+            self._recorder.add(change, None, None)
             return [Reason(change.message)]
         except Exhausted:
             raise errors.UNPROCESSABLE(_TOO_LONG_LOGICAL) from None
@@ -212,13 +183,13 @@ class _Check:
                 return []
             try:
                 stored = source_of(self._view, old, strict=self._strict_references)
-                shows = self._shows(old)
+                shows = self._recorder.shows(old)
             except InvalidSchema:
                 return []
         found = yield from reports(stored)
         for each in found:
             for change in each.changes():
-                self._report(change, results.reader_of(each.direction), old, shows)
+                self._recorder.add(change, results.reader_of(each.direction), old, shows)
         return [Reason(each.message, shows) for each in found]
 
     def _logical_reports(self, old: Source | None) -> Querying[Sequence[Report]]:
@@ -230,40 +201,40 @@ class _Check:
     def _if_failing(self, old: Registered) -> Querying[Registered | None]:
         if entities.schema_type(old.row) != self._content.schema_type:
             return old
-        if self._is_known_to_pass(old):
+        if self._verdicts.has_passed(old):
             return None
         try:
             stored = source_of(self._view, old, strict=self._strict_references)
-            key = self._digest_parameters + stored.digest
+            key = self._verdicts.parameters + stored.digest
             query = querying.passes(self._source, stored, READERS[self.level], self._policy, key)
             (passes,) = yield from self._ask([query], old)
         except InvalidSchema:
             return old
         if not passes:
             return old
-        self._remember(old)
+        self._verdicts.remember(old)
         return None
 
     def _reasons(self, old: Registered) -> Querying[list[Reason] | None]:
         kind = entities.schema_type(old.row)
         if kind != self._content.schema_type:
-            self._report(results.other_type(kind, self._content.schema_type), None, old)
+            self._recorder.add(results.other_type(kind, self._content.schema_type), None, old)
             return [Reason(results.OTHER_TYPE)]
-        if not self._explains and self._is_known_to_pass(old):
+        if not self._explains and self._verdicts.has_passed(old):
             return None
         try:
             ways = [self._one_way(reader_is, old) for reader_is in READERS[self.level]]
             found = yield from self._ask(ways, old)
         except InvalidSchema as error:
             text = f"Unexpected exception during compatibility check: {error}"
-            self._report(results.unexpected_change(text), None, old, self._shows(old))
-            return [Reason(text, self._shows(old)), *_what_failed(old)]
+            self._recorder.add(results.unexpected_change(text), None, old, self._recorder.shows(old))
+            return [Reason(text, self._recorder.shows(old)), *_what_failed(old)]
         messages = [each for way in found for each in way]
         if not messages:
             if self._policy != LOGICAL:
-                self._remember(old)
+                self._verdicts.remember(old)
             return None
-        return [*(Reason(each, self._shows(old)) for each in messages), *_what_failed(old)]
+        return [*(Reason(each, self._recorder.shows(old)) for each in messages), *_what_failed(old)]
 
     def _ask(self, steps: list[Querying[_T]], old: Registered) -> Querying[list[_T]]:
         too_long = _TOO_LONG % (old.version, old.subject.qualified)
@@ -280,78 +251,22 @@ class _Check:
             differences = yield from querying.differences(reader, writer, **how)
             return [each.text for each in differences]
         changes = yield from querying.changes(reader, writer, lines=self._lines, **how)
-        shows = self._shows(old) if self._may_read is not None else None
+        shows = self._recorder.shows(old) if self._may_read is not None else None
         for each in changes:
-            self._report(each, reader_is, old, shows)
+            self._recorder.add(each, reader_is, old, shows)
         return [each.message for each in changes if not each.compatible]
 
     @cached_property
     def _source(self) -> Source:
         return self._content.source
 
+    @cached_property
+    def _verdicts(self) -> Verdicts:
+        return Verdicts(self._memory, self._content, self.level, self._config)
+
     @property
     def _policy(self) -> str:
         return self._config.compatibility_policy or STRICT
-
-    def _is_known_to_pass(self, old: Registered) -> bool:
-        # The other keys require the row's text; compute them only if the first is unknown.
-        tried: list[bytes] = []
-        for key in self._verdict_keys(old):
-            if self._memory.compatible.get(key):
-                if tried:
-                    self._memory.put_compatible(tried[0])
-                return True
-            tried.append(key)
-        return False
-
-    def _remember(self, old: Registered) -> None:
-        for key in self._verdict_keys(old):
-            self._memory.put_compatible(key)
-
-    def _verdict_keys(self, old: Registered) -> Iterator[bytes]:
-        """Yield the keys of the result for a version: by its content, its text, and its model if known.
-
-        None of them covers the referenced schemas.
-        """
-        row = old.row
-        if row.references or row.md5_stored:
-            return
-        yield self._digest_parameters + row.md5
-        source = Source(self._content.schema_type, entities.text(row))
-        yield self._digest_parameters + source.digest
-        own = self._memory.own_fingerprint(source)
-        if own is not None:
-            yield self._digest_parameters + own
-
-    @cached_property
-    def _digest_parameters(self) -> bytes:
-        """Digest of all parameters of the comparison with each version."""
-        return _digest_parameters(self._content, self.level, self._config)
-
-    def _shows(self, old: Registered) -> frozenset[Subject] | None:
-        """Return the subjects whose schemas the differences from a version show: what both refer to."""
-        if old.version not in self._shown:
-            listed = [*entities.references(old.row), *self._content.references]
-            self._shown[old.version] = _subjects(subjects_used(self._view, old.subject.context, listed))
-        return self._shown[old.version]
-
-    def _report(
-        self,
-        change: Change,
-        reader_is: Reader | None,
-        old: Registered | None,
-        shows: frozenset[Subject] | None = frozenset(),
-    ) -> None:
-        """Add a change, if the check explains; ``shows``: as in :class:`Reason`, without ``old`` itself."""
-        if not self._explains or (change.compatible and len(self.changes) >= results.COMPATIBLE_MAX):
-            return
-        if self._may_read is not None and old is not None:
-            if not results.is_visible(shows, self._may_read):
-                return
-            if not self._may_read(old.subject):
-                change = change._replace(old=None)
-        version = None if old is None else old.version
-        self.changes.append(ReportedChange(change, self.level, results.direction(reader_is), version))
 
     def _reserved_fields(self, latest: Registered | None) -> Querying[list[Reason]]:
         reserved = _reserved_names(self._content.metadata)
@@ -360,21 +275,8 @@ class _Check:
         fields = (yield from querying.field_names(self._source)) if reserved else ()
         found = [*gone, *(results.reserved_field(name) for name in reserved if name in fields)]
         for each in found:
-            self._report(each, None, latest)
+            self._recorder.add(each, None, latest)
         return [Reason(each.message) for each in found]
-
-
-def _subjects(used: Iterable[Subject]) -> frozenset[Subject] | None:
-    """Return the subjects as :class:`Reason` has them."""
-    found: set[Subject] = set()
-    try:
-        for each in used:
-            found.add(each)
-            if len(found) > results.SUBJECTS_MAX:
-                return None
-    except InvalidSchema:  # there are too many schemas to look at
-        return None
-    return frozenset(found)
 
 
 def _what_failed(old: Registered) -> list[Reason]:

@@ -19,7 +19,7 @@ from registry.domain.parsing.schema_queries import Source
 from registry.domain.rows.view import View
 from registry.domain.schemas import LOGICAL, Change, Exhausted, InvalidSchema
 
-from . import results
+from . import printing, results
 from .results import READERS, Reader, ReportedChange
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _json(explained: Explanation) -> bytes:
         for level, messages in explained.levels.items()
     }
     return orjson.dumps(
-        {"levels": levels, "changes": [results.change_entity(each) for each in explained.changes]}
+        {"levels": levels, "changes": [printing.change_entity(each) for each in explained.changes]}
     )
 
 
@@ -147,4 +147,4 @@ def _text(explained: Explanation) -> bytes:
     verdicts = (
         f"{level:<20} {'in' if messages else ''}compatible" for level, messages in explained.levels.items()
     )
-    return results.lines([*verdicts, *results.change_lines(explained.changes)])
+    return printing.lines([*verdicts, *printing.change_lines(explained.changes)])

@@ -1,15 +1,21 @@
-"""Results of a compatibility check: Confluent's messages, and every change with its fix."""
+"""Results of a compatibility check: Confluent's messages, and every change with its fix.
+
+Both show only what the client may see; :mod:`.printing` makes the answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, Literal, NamedTuple
-
-import orjson
+from typing import Final, Literal, NamedTuple
 
 from registry.domain.errors import ErrorKind, Passage, RegistryError
+from registry.domain.lookup.registration import Content
 from registry.domain.model import Subject
+from registry.domain.parsing.stored import subjects_used
+from registry.domain.queries import entities
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.view import View
 from registry.domain.schemas import Change, InvalidSchema, Part
 
 Reader = Literal["new", "old"]
@@ -29,7 +35,6 @@ COMPATIBLE_MAX: Final = 1000
 
 # In place of messages that show schemas that the client may not read.
 HIDDEN: Final = "{hidden: 'schemas that you may not read'}"
-_PARTLY_HIDDEN: Final = "What concerns schemas that you may not read is not shown."
 # Number of subjects that a message names as those whose schemas it shows.
 SUBJECTS_MAX: Final = 100
 
@@ -39,11 +44,6 @@ MayRead = Callable[[Subject], bool]
 OTHER_TYPE: Final = "Incompatible because of different schema type"
 _DIRECTIONS: Final[Mapping[Reader, str]] = {"new": "BACKWARD", "old": "FORWARD"}
 _LOGICAL_READERS: Final[Mapping[str, Reader]] = {"backward": "new", "forward": "old"}
-_READ: Final = {
-    "BACKWARD": "the new schema has to read what %s wrote",
-    "FORWARD": "%s has to read what the new schema writes",
-    "": "compared with %s",
-}
 
 
 class Reason(NamedTuple):
@@ -112,6 +112,59 @@ class ReportedChange(NamedTuple):
     version: int | None
 
 
+class ChangeRecorder:
+    """The changes from earlier versions to a content; none if the check does not explain."""
+
+    def __init__(
+        self, view: View, content: Content, level: str, *, explains: bool, may_read: MayRead | None
+    ) -> None:
+        self.changes: Final[list[ReportedChange]] = []
+        self._view = view
+        self._content = content
+        self._level = level
+        self._explains = explains
+        self._may_read = may_read
+        self._shown: dict[int, frozenset[Subject] | None] = {}
+
+    def add(
+        self,
+        change: Change,
+        reader_is: Reader | None,
+        old: Registered | None,
+        shows: frozenset[Subject] | None = frozenset(),
+    ) -> None:
+        """Add a change; ``shows``: as in :class:`Reason`, without ``old`` itself."""
+        if not self._explains or (change.compatible and len(self.changes) >= COMPATIBLE_MAX):
+            return
+        if self._may_read is not None and old is not None:
+            if not is_visible(shows, self._may_read):
+                return
+            if not self._may_read(old.subject):
+                change = change._replace(old=None)
+        version = None if old is None else old.version
+        self.changes.append(ReportedChange(change, self._level, direction(reader_is), version))
+
+    def shows(self, old: Registered) -> frozenset[Subject] | None:
+        """Return the subjects whose schemas the differences from a version show: what both refer to."""
+        if old.version not in self._shown:
+            listed = [*entities.references(old.row), *self._content.references]
+            self._shown[old.version] = _subjects(subjects_used(self._view, old.subject.context, listed))
+        return self._shown[old.version]
+
+
+def _subjects(used: Iterable[Subject]) -> frozenset[Subject] | None:
+    """Return the subjects as :class:`Reason` has them."""
+    found: set[Subject] = set()
+    try:
+        for each in used:
+            found.add(each)
+            if len(found) > SUBJECTS_MAX:
+                return None
+    except InvalidSchema:  # there are too many schemas to look at
+        return None
+    return frozenset(found)
+
+
 class CompatibilityResult(NamedTuple):
     """The result of a check; compatible if there are no messages."""
 
@@ -175,97 +228,3 @@ def of_invalid(message: str) -> CompatibilityResult:
     """Return the result for a text that is not a valid schema."""
     change = _refusal("INVALID_SCHEMA", "", message, "correct the schema as the message says")
     return CompatibilityResult([message], "", [ReportedChange(change, "", "", None)])
-
-
-def bare(reasons: Sequence[Reason]) -> bytes:
-    """Return a ``CompatibilityCheckResponse`` without reasons (Confluent 8.x)."""
-    return orjson.dumps({"is_compatible": not reasons})
-
-
-def json(result: CompatibilityResult) -> bytes:
-    """Return a ``CompatibilityCheckResponse`` with Confluent's messages and ``changes``, an extension."""
-    found = {"is_compatible": not result.messages, "messages": result.messages}
-    return orjson.dumps({**found, "changes": [change_entity(each) for each in result.changes]})
-
-
-def change_entity(reported: ReportedChange) -> dict[str, Any]:
-    """Return a change in the API's form; ``old`` and ``new`` are ``null`` if there is no such part.
-
-    ``engine`` and ``reason`` are left out where a format's own rules found the change.
-    """
-    change = reported.change
-    said = {"engine": change.engine, "reason": change.reason}
-    return {
-        "type": change.type,
-        "path": change.path,
-        "old": None if change.old is None else change.old.text,
-        "new": None if change.new is None else change.new.text,
-        "level": reported.level,
-        "direction": reported.direction,
-        "versionCompared": reported.version,
-        "compatible": change.compatible,
-        "fix": change.fix,
-        **{name: value for name, value in said.items() if value},
-    }
-
-
-def text(result: CompatibilityResult, subject: str) -> bytes:
-    """Return the result as a readable report: the outcome, then each change with its fix and both lines."""
-    at = f" at {result.level}" if result.level else ""
-    word = "Incompatible" if result.messages else "Compatible"
-    rest = ["", _PARTLY_HIDDEN] if HIDDEN in result.messages else []
-    return lines([f"{word}: subject {subject}{at}", *change_lines(result.changes), *rest])
-
-
-def change_lines(changes: Sequence[ReportedChange]) -> Iterator[str]:
-    """Yield the lines of a readable report: incompatible changes first, then the others."""
-    harmful = [each for each in changes if not each.change.compatible]
-    harmless = _without_repeats(changes, {each.change.path for each in harmful})
-    for number, each in enumerate(harmful, 1):
-        yield ""
-        yield f"{number}. {_headline(each)}"
-        yield from _parts(each)
-        has_parts = each.change.old is not None or each.change.new is not None
-        if each.change.path and not has_parts:
-            yield f"   {each.change.message}"
-        yield f"   fix: {each.change.fix}" if each.change.fix else f"   {each.change.message}"
-    if harmless:
-        yield ""
-        yield "Compatible changes:"
-    for each in harmless:
-        yield f" - {_headline(each)}"
-        yield from _parts(each)
-
-
-def _without_repeats(changes: Sequence[ReportedChange], paths: set[str]) -> list[ReportedChange]:
-    """Return the compatible changes, each once even if found in both directions."""
-    found: dict[tuple[str, str], ReportedChange] = {}
-    for each in changes:
-        if each.change.compatible and each.change.path not in paths:
-            found.setdefault((each.change.type, each.change.path), each)
-    return list(found.values())
-
-
-def _headline(reported: ReportedChange) -> str:
-    change = reported.change
-    where = f" at {change.path}" if change.path else ""
-    if change.type == "INVALID_SCHEMA":
-        return f"{change.type}: {change.message}"
-    other = "the old schema" if reported.version is None else f"version {reported.version}"
-    return f"{change.type}{where} ({_READ[reported.direction] % other})"
-
-
-def _parts(reported: ReportedChange) -> Iterator[str]:
-    if reported.change.old is None and reported.change.new is None:
-        return
-    for name, part in (("old", reported.change.old), ("new", reported.change.new)):
-        if part is not None:
-            line = str(part.line) if part.line else "-"
-            yield f"   {name} {line:>5} | {part.shown or part.text}"
-        elif reported.change.path:
-            yield f"   {name}     - | (nothing)"
-
-
-def lines(texts: Sequence[str]) -> bytes:
-    """Return the texts as lines."""
-    return ("\n".join(texts) + "\n").encode(errors="replace")

@@ -26,9 +26,10 @@ from registry.domain.queries.scope import (
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import View
 
-from . import results
-from .checks import check, explain_check, known_to_pass
+from . import printing, results
+from .checks import check, explain_check
 from .results import CompatibilityResult, MayRead
+from .verdicts import known_to_pass
 
 
 def answer(
@@ -63,14 +64,14 @@ def answer(
                 passes = known_to_pass(memory, content, config, defaults, targets)
                 earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
             reasons = yield from check(view, memory, content, earlier, config, defaults, targets)
-            return results.bare(reasons)
+            return printing.bare(reasons)
         how: dict[str, Any] = {"lines": plain, "level": level, "targets": targets, "may_read": may_read}
         result = yield from explain(view, memory, place, request, number, defaults, **how)
     except RegistryError as error:
         if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
             raise
         result = results.of_invalid(error.message)
-    return results.text(result, subject.qualified) if plain else results.json(result)
+    return printing.text(result, subject.qualified) if plain else printing.json(result)
 
 
 def explain(

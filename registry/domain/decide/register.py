@@ -10,7 +10,7 @@ import msgspec
 
 from registry.domain import errors
 from registry.domain.commands import Register
-from registry.domain.compatibility import checks
+from registry.domain.compatibility import checks, verdicts
 from registry.domain.compatibility.results import Incompatible
 from registry.domain.errors import RegistryError
 from registry.domain.lookup import find, registration
@@ -263,7 +263,7 @@ class _Registration(NamedTuple):
             return  # there is nothing to compare it with
         earlier: Iterable[Registered] = ()
         if self.newest is not None:
-            passes = checks.known_to_pass(self.memory, content, self.config, self.defaults, targets)
+            passes = verdicts.known_to_pass(self.memory, content, self.config, self.defaults, targets)
             earlier = versions.versions(self.view, self.subject, newest_first=True, leave_out=passes)
         reasons = yield from checks.check(
             self.view, self.memory, content, earlier, self.config, self.defaults, targets

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from registry.domain.commands import Register
-from registry.domain.compatibility import checks
+from registry.domain.compatibility import checks, verdicts
 from registry.domain.lookup import registration
 from registry.domain.lookup.registration import Content
 from registry.domain.model import Subject
@@ -93,7 +93,7 @@ def left(registry: SmallRegistry, text: str, **config: Any) -> list[int]:
     """Return the versions that a check of a text would look at."""
     request = Register("s", text)
     content = read(registry, request)
-    passes = checks.known_to_pass(registry.parser.memory, content, Config(**config), registry.defaults)
+    passes = verdicts.known_to_pass(registry.parser.memory, content, Config(**config), registry.defaults)
     earlier = versions.versions(registry.view, SUBJECT, newest_first=True, leave_out=passes)
     return [each.version for each in earlier]
 
@@ -111,7 +111,7 @@ def test_a_type_of_schema_is_part_of_what_passes(registry: SmallRegistry) -> Non
         memory = registry.parser.memory
         steps = checks.check(registry.view, memory, content, same, config, registry.defaults)
         assert not registry.parser.run(steps)
-        passes = checks.known_to_pass(memory, content, config, registry.defaults)
+        passes = verdicts.known_to_pass(memory, content, config, registry.defaults)
         assert passes is not None
         packed = [each.row.pack() for each in versions.versions(registry.view, Subject(".", "t"))]
         assert [passes(each) for each in packed].count(True) == 1
