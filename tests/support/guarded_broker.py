@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 
 from deploy.local.broker import Broker
 from tests.support.kafka_topics import admin
-from tests.support.running import free_port
+from tests.support.running import free_port, until
 
 USER, PASSWORD = "registrar", "registrar's"
 # Flags that log a node in at the address for users.
@@ -55,7 +55,7 @@ def allowed(kind: ResourceType, name: str, *operations: AclOperation) -> list[Ac
 
 
 def allow(broker: Broker, bindings: list[AclBinding]) -> None:
-    """Grant these permissions and no others."""
+    """Grant these permissions and no others, and return once the broker enforces them."""
     client = admin(broker.address)
     everything = AclBindingFilter(
         *(ResourceType.ANY, None, ResourcePatternType.ANY, None, None),
@@ -66,3 +66,5 @@ def allow(broker: Broker, bindings: list[AclBinding]) -> None:
     if bindings:
         for done in client.create_acls(bindings).values():
             done.result(30)
+    # The controller has answered; the broker learns of it after that.
+    until(lambda: len(client.describe_acls(everything).result(30)) == len(bindings), 30, "the permissions")
