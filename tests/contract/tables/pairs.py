@@ -48,6 +48,11 @@ _VALUES = {
     Kind.DOUBLE: "1.1",
     Kind.VARCHAR: "'a'",
     Kind.VARBINARY: "'a'",
+    Kind.CHAR: "'a'",
+    Kind.BINARY: "'a'",
+    Kind.ENUM: "'a'",
+    Kind.VARIANT: "1",
+    Kind.TIME: "'03:04:05'",
     Kind.DATE: "'2020-01-02'",
 }
 _MOMENT = "2020-01-02 03:04:05.123456789"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from registry.domain.schemas import FORMATS, Budget, Exhausted
-from registry.domain.schemas.logical import comparing, logical_reports
+from registry.domain.schemas.logical import comparing, logical_reports, target_reports
 from registry.domain.schemas.logical.engines import FLINK, ICEBERG_V2, ICEBERG_V3, Engine
 from registry.domain.schemas.logical.reading import NotLogical
 from registry.domain.schemas.logical.types import Array, Field, Kind, Leaf, Map, Shape, Struct, Type
@@ -400,3 +400,41 @@ def test_messages_used_twice_at_each_level_are_compared_once() -> None:
     assert comparing.limit_findings(new, ICEBERG_V2, budget) == []
     with pytest.raises(Exhausted):
         comparing.change_findings(old, new, FLINK, Budget(10))
+
+
+def target_rules(target: str, new: Type, old: Type | None = None) -> list[str]:
+    reports = target_reports(new, old, [target], Budget())
+    return [f"{each.rule} {each.path}" for report in reports for each in report.findings]
+
+
+def test_targets_name_what_logical_lets_pass() -> None:
+    """Narrowing, elements that may no longer be null, and integers without a sign."""
+    elements, required_elements = (x(shape(Array(each))) for each in (INT, REQUIRED_INT))
+    tightened = ["NULLABLE_TO_NON_NULLABLE x[]"]
+    unsigned = x(Type(Leaf(Kind.BIGINT, is_unsigned=True), True))
+    for target in ("iceberg-v2", "iceberg-v3"):
+        assert target_rules(target, x(SMALLINT), x(INT)) == UNSUPPORTED
+        assert target_rules(target, x(INT), x(SMALLINT)) == []
+        assert target_rules(target, required_elements, elements) == tightened
+        assert target_rules(target, unsigned) == ["UNREPRESENTABLE_TYPE x"]
+    assert target_rules("duckdb", required_elements, elements) == tightened
+    assert target_rules("flink", unsigned) == ["UNREPRESENTABLE_TYPE x"]
+    for target in ("parquet", "bigquery"):
+        assert target_rules(target, x(SMALLINT), x(INT)) == UNSUPPORTED
+
+
+def test_an_alias_of_a_field_that_keeps_its_name_is_no_rename() -> None:
+    old = struct(("a", REQUIRED_INT), ("z", REQUIRED_INT))
+    new = struct(Field("a", REQUIRED_INT, aliases=("z",)))
+    assert target_rules("duckdb", new, old) == ["REQUIRED_FIELD_DELETED z"]
+
+
+def test_clickhouse_does_not_write_defaults_inside_columns() -> None:
+    added = struct(("a", INT), Field("b", REQUIRED_INT, 7))
+    assert target_rules("clickhouse", added, struct(("a", INT))) == []
+    assert target_rules("clickhouse", x(added), x(struct(("a", INT)))) == ["REQUIRED_FIELD_ADDED x.b"]
+
+
+def test_symbols_of_json_enums_are_read() -> None:
+    old, new = (read("JSON", json.dumps({"properties": {"x": {"enum": each}}})) for each in (["a", 1], ["a"]))
+    assert target_rules("clickhouse", new, old) == UNSUPPORTED

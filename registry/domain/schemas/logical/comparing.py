@@ -163,7 +163,7 @@ class _Comparison:
             elif (former := renamed.get(each.name)) is not None:
                 text = f"field was named '{former}', and columns are matched by name"
                 yield Finding("FIELD_RENAMED", where, text)
-            elif (text_added := self._engine.added(each)) is not None:
+            elif (text_added := self._addition(each, path)) is not None:
                 yield Finding("REQUIRED_FIELD_ADDED", where, text_added)
         yield from self._deletions(old, {each.name for each in new.fields} | {*renamed.values()}, path)
         if self._engine.reordered:
@@ -171,6 +171,11 @@ class _Comparison:
                 Finding("FIELD_REORDERED", inside(path, name), self._engine.reordered)
                 for name in _moves(old, new)
             )
+
+    def _addition(self, field: Field, path: str) -> str | None:
+        if path and self._engine.added_inside and not field.type.nullable:
+            return self._engine.added_inside
+        return self._engine.added(field)
 
     def _deletions(self, old: Struct, kept: Collection[str], path: str) -> Iterator[Finding]:
         for each in old.fields:
@@ -196,12 +201,15 @@ class _Comparison:
 
 
 def _renames(old: Struct, new: Struct) -> dict[str, str]:
-    """Return the former names of new fields that are earlier ones by alias or number."""
+    """Return the former names of added fields that are earlier ones by alias or number."""
+    known = {each.name for each in old.fields}
     present = {each.name for each in new.fields}
     gone = {each.name: each for each in old.fields if each.name not in present}
     numbers = {each.number: each.name for each in gone.values() if each.number}
     found: dict[str, str] = {}
     for each in new.fields:
+        if each.name in known:
+            continue
         former = next((alias for alias in each.aliases if alias in gone), numbers.get(each.number))
         if former is not None:
             found[each.name] = former

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from . import leaf_rules, limits
 from .limits import Limit
@@ -25,6 +25,8 @@ class Engine(NamedTuple):
     not_null: str
     # The same for elements, keys and values.
     element_not_null: str = ""
+    # About a required field with a default that is added inside a column.
+    added_inside: str = ""
     # About a required field that lost its default.
     default_removed: str = ""
     # About a field that is gone, about one that is gone and was required, and about one that moved.
@@ -172,6 +174,7 @@ _CLICKHOUSE: Final = Engine(
     _added_to_clickhouse,
     not_null=_NULLS,
     element_not_null=_NULLS,
+    added_inside="field was added inside a column, so rows written before read as 0 or empty",
     limits=(limits.needs_fields, limits.no_null_collections),
 )
 _DUCKDB: Final = Engine(
@@ -179,9 +182,13 @@ _DUCKDB: Final = Engine(
     leaf_rules.DUCKDB.refusal,
     _added_to_flink,
     not_null=_NULLS,
+    element_not_null=_NULLS,
     required_deleted=_STAYS,
     limits=(limits.needs_fields, limits.ignores_case),
 )
+
+# What a target says that LOGICAL does not.
+_AS_TARGET: Final[dict[str, Any]] = {"sees_renames": True, "element_not_null": _NULLS}
 
 # Those that LOGICAL asks for, in the order of their messages.
 LOGICAL_ENGINES: Final = (FLINK, ICEBERG_V2)
@@ -189,9 +196,17 @@ LOGICAL_ENGINES: Final = (FLINK, ICEBERG_V2)
 TARGETS: Final = {
     "spark": _SPARK,
     "delta": _DELTA,
-    "iceberg-v2": ICEBERG_V2._replace(sees_renames=True),
-    "iceberg-v3": ICEBERG_V3._replace(sees_renames=True),
-    "flink": FLINK._replace(sees_renames=True),
+    "iceberg-v2": ICEBERG_V2._replace(
+        leaf_rule=leaf_rules.ICEBERG_TARGET.refusal,
+        limits=(*ICEBERG_V2.limits, limits.no_unsigned),
+        **_AS_TARGET,
+    ),
+    "iceberg-v3": ICEBERG_V3._replace(
+        leaf_rule=leaf_rules.ICEBERG_TARGET.refusal,
+        limits=(*ICEBERG_V3.limits, limits.no_unsigned),
+        **_AS_TARGET,
+    ),
+    "flink": FLINK._replace(sees_renames=True, limits=(limits.no_unsigned,)),
     "bigquery": _BIGQUERY,
     "clickhouse": _CLICKHOUSE,
     "duckdb": _DUCKDB,

@@ -53,6 +53,7 @@ _FIXED_BINARY: Final = " (fixed-length binary cannot change length)"
 _SHORTER: Final = " (length may not shrink)"
 _UNIT: Final = " (precision selects the unit of the stored value and cannot change)"
 _FINER: Final = " (precision may not shrink)"
+_NARROWER: Final = " (rows may hold values that are too large)"
 _SYMBOLS: Final = " (rows may hold the symbols that are gone)"
 
 
@@ -99,6 +100,7 @@ WIDER_INTEGERS: Final = frozenset(
 _DOUBLES: Final = frozenset(
     (each, Kind.DOUBLE) for each in (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.FLOAT)
 )
+_WIDER: Final = WIDER_INTEGERS | {(Kind.FLOAT, Kind.DOUBLE)}
 _DATE_TO_TIMESTAMP: Final = (Kind.DATE, Kind.TIMESTAMP)
 # The types of texts and bytes without a length, where an engine has no others.
 _TEXTS: Final[Mapping[Kind, Kind]] = {
@@ -125,10 +127,14 @@ class Widening(NamedTuple):
     units: tuple[int, ...] = ()
     # True if an enum is stored as such, so that its symbols may not shrink.
     closed_enums: bool = False
+    # True if a number may become a narrower one that is stored alike, although rows may hold greater ones.
+    narrows: bool = False
 
     def refusal(self, old: Leaf, new: Leaf) -> str | None:
         """Return why a change is refused, "" without a reason; None if it is not."""
         before, after = (self.stored.get(each.kind, each.kind) for each in (old, new))
+        if before is after and (new.kind, old.kind) in _WIDER and not self.narrows:
+            return _NARROWER
         if before is after:
             return self._same_kind(before, old, new)
         if (before, after) in self.pairs:
@@ -174,7 +180,10 @@ ICEBERG: Final = Widening(
     decimal_digits={},
     scales_grow=False,
     units=(MICROSECONDS, NANOSECONDS),
+    narrows=True,
 )
+# Confluent's LOGICAL lets numbers become narrower, a target does not.
+ICEBERG_TARGET: Final = ICEBERG._replace(narrows=False)
 # Spark's readers of Parquet, and Delta's type widening.
 SPARK: Final = Widening(
     _TEXTS,
