@@ -8,7 +8,7 @@ blocks as not counted would leave all of them so under steady writes, and make e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from operator import sub
 from typing import Any
 
@@ -38,8 +38,10 @@ _HIGHEST = b"\xff" * 5  # greater than every version's number
 _CLEAR_ALL = scope_key(CLEAR, Subject(DEFAULT_CONTEXT, ""))
 
 
-def drops_counts(changed: Iterable[bytes]) -> bool:
+def drops_counts(changed: Collection[bytes]) -> bool:
     """Return true if a commit of rows with these keys drops all counts, because it touches many subjects."""
+    if len(changed) <= SUBJECTS_MAX:
+        return False
     return len({key[:-4] for key in changed if key.startswith(VERSION)}) > SUBJECTS_MAX
 
 

@@ -65,8 +65,10 @@ def plain_key(raw: bytes) -> PlainKey | None:
     return PlainKey(name, digits, name + (_FIRST.get(digits) or b"\0" + number(int(digits))))
 
 
-# Id, the piece of the row with the type, text, and whether it is deleted. A tuple: each record makes one.
-PlainSchema = tuple[int, bytes, str, bool]
+# Id, type, text, and whether it is deleted. A tuple: each record makes one.
+PlainSchema = tuple[int, str, str, bool]
+# By offset: what was parsed of records, for those who need it again.
+PlainRecords = dict[int, tuple[PlainKey, PlainSchema]]
 
 
 def plain_schema(value: bytes) -> PlainSchema | None:
@@ -77,7 +79,7 @@ def plain_schema(value: bytes) -> PlainSchema | None:
         return None
     if has_further_members(parsed):
         return None
-    return parsed.id, KINDS[parsed.schemaType or DEFAULT_TYPE], parsed.schema, parsed.deleted or False
+    return parsed.id, parsed.schemaType or DEFAULT_TYPE, parsed.schema, parsed.deleted or False
 
 
 def plain_values(values: Sequence[bytes]) -> list[SchemaValue | None]:
@@ -92,13 +94,11 @@ def has_further_members(value: SchemaValue) -> bool:
     )
 
 
-def plain_rows(key: PlainKey, value: bytes, offset: int, ts: int) -> list[Change] | None:
-    """Return the rows of a version that has none yet; ``None`` if the value is not plain."""
-    plain = plain_schema(value)
-    if plain is None:
-        return None
+def plain_rows(key: PlainKey, plain: PlainSchema, offset: int, ts: int) -> list[Change]:
+    """Return the rows of a version that has none yet."""
     name, digits, end = key
-    schema_id, kind, text, deleted = plain
+    schema_id, schema_type, text, deleted = plain
+    kind = KINDS[schema_type]
     content = md5(text.encode(), usedforsecurity=False).digest()
     guid, schema = hexlify(content, b"-", 2), dumps(text)
     a = _HEAD_BYTES + len(name) + len(digits)

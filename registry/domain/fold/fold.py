@@ -61,7 +61,7 @@ from registry.domain.rows.layout import QUARANTINE, VERSION, number, part
 from registry.domain.rows.view import Change, View, scan
 
 from .fast_path import CONTEXT as PLAIN_CONTEXT
-from .fast_path import plain_key, plain_rows
+from .fast_path import PlainRecords, plain_key, plain_rows, plain_schema
 from .versions import RowParts, deletes, foreign_key_changes, quarantine_row, schema_changes, version_changes
 
 # Version of the rows that the fold makes. A store of another version is rebuilt from the log.
@@ -82,16 +82,22 @@ def apply(view: View, record: Record) -> list[Change]:
     return _changes(view, record) if new is None else new
 
 
-def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes | None]) -> set[bytes]:
+def apply_all(
+    view: View,
+    records: Iterable[Record],
+    changes: dict[bytes, bytes | None],
+    parsed: PlainRecords | None = None,
+) -> set[bytes]:
     """Apply ``records`` one by one and add to ``changes``, which ``view`` must show on top of earlier rows.
 
-    Return the keys of changes that may have had a row before; all others are puts of new keys.
+    Return the keys of changes that may have had a row before; all others are puts of new keys. ``parsed``
+    receives the contents of those plain versions that are parsed.
     """
     known: set[bytes] = set()
     # Usually nothing is quarantined; then there is no need to look for a quarantine row of each key.
     may_have_quarantine = next(scan(view, QUARANTINE), None) is not None
     for record in records:
-        each = _first_rows(view, record, may_have_quarantine=may_have_quarantine)
+        each = _first_rows(view, record, parsed, may_have_quarantine=may_have_quarantine)
         if each is None:
             each = _changes(view, record)
             keys = [key for key, _ in each]
@@ -101,10 +107,12 @@ def apply_all(view: View, records: Iterable[Record], changes: dict[bytes, bytes 
     return known
 
 
-def _first_rows(view: View, record: Record, *, may_have_quarantine: bool = True) -> list[Change] | None:
+def _first_rows(
+    view: View, record: Record, parsed: PlainRecords | None = None, *, may_have_quarantine: bool = True
+) -> list[Change] | None:
     """Return the puts of a plain version that has no rows yet; ``None`` for all other records.
 
-    ``may_have_quarantine``: there may be quarantine rows.
+    ``may_have_quarantine``: there may be quarantine rows. ``parsed`` receives the content.
     """
     offset, ts, raw, value, _ = record
     if raw is None or value is None:
@@ -115,7 +123,12 @@ def _first_rows(view: View, record: Record, *, may_have_quarantine: bool = True)
     row_key = _PLAIN_VERSIONS + plain.end
     if view.get(row_key) is not None or (may_have_quarantine and view.get(QUARANTINE + row_key) is not None):
         return None
-    return plain_rows(plain, value, offset, ts)
+    schema = plain_schema(value)
+    if schema is None:
+        return None
+    if parsed is not None:
+        parsed[offset] = plain, schema
+    return plain_rows(plain, schema, offset, ts)
 
 
 def _changes(view: View, record: Record) -> list[Change]:

@@ -17,7 +17,14 @@ from msgspec.structs import replace
 from xxhash import xxh3_64_digest
 
 from registry.domain.events import Event, Kind, event_about
-from registry.domain.fold.fast_path import CONTEXT, PlainKey, has_further_members, plain_key
+from registry.domain.fold.fast_path import (
+    CONTEXT,
+    PlainKey,
+    PlainRecords,
+    PlainSchema,
+    plain_key,
+    plain_schema,
+)
 from registry.domain.fold.fold import owner_of
 from registry.domain.log_format.headers import unpack_principal
 from registry.domain.log_format.records import (
@@ -28,8 +35,7 @@ from registry.domain.log_format.records import (
     canonical_key,
     decode_key,
 )
-from registry.domain.log_format.values import decode_schema
-from registry.domain.model import DEFAULT_CONTEXT, DEFAULT_TYPE, Subject
+from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows.layout import part
 from registry.domain.rows.view import Span
 
@@ -76,14 +82,21 @@ class HistoryEntry(NamedTuple):
     event: Event
 
 
-def slice_of(begin: int, records: Sequence[Record], end: int) -> Slice:
-    """Return the entries of the records that a log has from ``begin`` up to ``end``."""
+def slice_of(begin: int, records: Sequence[Record], end: int, parsed: PlainRecords | None = None) -> Slice:
+    """Return the entries of the records that a log has from ``begin`` up to ``end``.
+
+    ``parsed``: contents of some of them, which :func:`.fold.apply_all` has parsed.
+    """
     since = end
     for record in reversed(records):
         if record.offset != since - 1:
             break
         since = record.offset
-    packed = (_pack(each) for each in records)
+    known = parsed or {}
+    packed = (
+        _pack(each) if (plain := known.get(each.offset)) is None else _pack_plain(*plain, each)
+        for each in records
+    )
     return Slice(Span(begin, since, end), [each for each in packed if each is not None])
 
 
@@ -93,9 +106,9 @@ def _pack(record: Record) -> tuple[bytes, bytes] | None:
     plain = plain_key(raw)
     if plain is not None:
         # Nearly all records: their keys are canonical, and need not be parsed.
-        packed = _pack_plain(plain, raw, record)
-        if packed is not None:
-            return packed
+        schema = plain_schema(record.value or b"")
+        if schema is not None:
+            return _pack_plain(plain, schema, record)
         version = SchemaKey(Subject(DEFAULT_CONTEXT, plain.name.decode()), int(plain.digits))
         return _entry(CONTEXT + plain.name + b"\0", raw, event_about(version, record))
     try:
@@ -107,22 +120,17 @@ def _pack(record: Record) -> tuple[bytes, bytes] | None:
     return _entry(owner_of(key), canonical_key(key), event_about(key, record))
 
 
-def _pack_plain(key: PlainKey, raw: bytes, record: Record) -> tuple[bytes, bytes] | None:
-    """Return the entry of a plain version without making its event; ``None`` if its value is not plain."""
-    offset, ts, _, value, principal = record
-    try:
-        parsed = decode_schema(value or b"")
-    except (ValueError, RecursionError):
-        return None
-    if has_further_members(parsed):
-        return None
-    kind = _SOFT_DELETED if parsed.deleted else _REGISTERED
-    members: list[Any] = [kind, ts, int(key.digits), parsed.id, parsed.schemaType or DEFAULT_TYPE]
+def _pack_plain(key: PlainKey, schema: PlainSchema, record: Record) -> tuple[bytes, bytes]:
+    """Return the entry of a plain version without making its event."""
+    offset, ts, raw, _, principal = record
+    schema_id, schema_type, _, deleted = schema
+    kind = _SOFT_DELETED if deleted else _REGISTERED
+    members: list[Any] = [kind, ts, int(key.digits), schema_id, schema_type]
     if principal:
         members += [*_NOT_OF_VERSIONS, unpack_principal(principal)]
     return (
         b"%b%b\0%b" % (CONTEXT, key.name, _offset(offset)),
-        xxh3_64_digest(raw)[:_HASH_BYTES] + _encode(members),
+        xxh3_64_digest(raw or b"")[:_HASH_BYTES] + _encode(members),
     )
 
 

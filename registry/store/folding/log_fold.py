@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
+from registry.domain.fold.fast_path import PlainRecords
 from registry.domain.fold.fold import apply_all
 from registry.domain.history.entries import Slice, slice_of
 from registry.domain.log_format.lineage import NOTHING, Lineage
@@ -142,13 +143,14 @@ class LogFold:
         if fetched.next <= begin:
             return []
         changes: dict[bytes, bytes | None] = {}
+        parsed: PlainRecords | None = {} if self._history else None
         with self._store.view() as view:
-            known: Collection[bytes] = apply_all(OverlayView(view, changes), fetched.records, changes)
+            known: Collection[bytes] = apply_all(OverlayView(view, changes), fetched.records, changes, parsed)
         if not drops_counts(changes):
             # Rows that are committed as new are not counted.
             known = changes.keys()
         lineage = self._store.lineage.with_records(fetched.records, fetched.epoch, fetched.epoch_end)
-        history = slice_of(begin, fetched.records, fetched.next) if self._history else None
+        history = slice_of(begin, fetched.records, fetched.next, parsed) if self._history else None
         self._store.commit_folded(*split_new(changes, known), fetched.next, lineage, history)
         return fetched.records
 

@@ -80,13 +80,15 @@ def test_the_short_way_is_taken_for_what_registrations_write() -> None:
     subject = Subject(".", "orders-value")
     key = plain_key(schema_key(subject, 7))
     assert key is not None
-    assert plain_rows(key, values.schema_value(subject, 7, 1, '{"type":"string"}'), 0, 0)
+    plain = plain_schema(values.schema_value(subject, 7, 1, '{"type":"string"}'))
+    assert plain is not None
+    assert plain_rows(key, plain, 0, 0)
     further = [
         values.schema_value(subject, 7, 1, "x", references=[Reference("n", "s", 1)]),
         values.schema_value(subject, 7, 1, "x", metadata=Metadata()),
         values.schema_value(subject, 7, 1, "x", md5=bytes(16)),
     ]
-    assert [plain_rows(key, value, 0, 0) for value in further] == [None] * 3
+    assert [plain_schema(value) for value in further] == [None] * 3
     assert plain_key(schema_key(Subject(".c", "orders-value"), 7)) is None
 
 

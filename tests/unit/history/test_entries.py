@@ -8,13 +8,15 @@ import msgspec
 from hypothesis import given
 
 from registry.domain.events import Event, Kind, event_of
-from registry.domain.fold.fast_path import plain_key
+from registry.domain.fold.fast_path import PlainRecords
+from registry.domain.fold.fold import apply_all
 from registry.domain.history import entries
 from registry.domain.history.entries import OFFSET_BYTES, event_for, packed_owner, slice_of, unpack
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Record, position_key, schema_key
 from registry.domain.log_format.values import schema_value
 from registry.domain.log_format.webhook_values import position_value
 from registry.domain.model import Subject
+from registry.domain.rows.memory_views import DictView, OverlayView
 from registry.domain.rows.view import Span
 from tests.unit.random_logs import logs, meaning
 
@@ -29,6 +31,14 @@ def test_every_event_about_a_subject_or_a_context_is_read_as_it_was_derived(log:
         found = unpack(key, value)
         assert found.offset == event.offset
         assert event_for(found, event.owner) == event
+
+
+@given(logs)
+def test_entries_of_what_the_fold_has_parsed_are_those_of_the_records(log: list[Record]) -> None:
+    changes: dict[bytes, bytes | None] = {}
+    parsed: PlainRecords = {}
+    apply_all(OverlayView(DictView([]), changes), log, changes, parsed)
+    assert slice_of(0, log, 200, parsed) == slice_of(0, log, 200)
 
 
 @given(logs)
@@ -60,18 +70,6 @@ def test_an_entry_has_these_bytes() -> None:
     assert part.span == Span(5, 5, 6)
     assert key == b".\x00orders\x00" + bytes(7) + b"\x05"
     assert value.hex() == "970b5f52906f" + "9500cf0000018bcfe568000307a44156524f"
-
-
-def test_what_registrations_write_is_packed_without_its_event() -> None:
-    key = schema_key(Subject(".", "orders"), 3)
-    for value, short in (
-        (schema_value(Subject(".", "orders"), 3, 7, '"int"'), True),
-        (b'{"id":7,"schema":"x","md5":"?"}', False),
-        (b"null", False),
-    ):
-        plain = plain_key(key)
-        assert plain is not None
-        assert (entries._pack_plain(plain, key, Record(5, 1, key, value)) is not None) == short
 
 
 def test_an_entry_with_a_principal_has_these_bytes() -> None:
