@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Self
 
 from .process import free_port
@@ -35,6 +35,8 @@ class Proxy:
         for each in (self._flows, self._answers):
             each.set()
         self._open: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
+        # Called for each connection; returns what sees the bytes that are sent to the target.
+        self.observe: Callable[[], Callable[[bytes], None]] = lambda: lambda _: None
 
     @property
     def address(self) -> str:
@@ -122,8 +124,8 @@ class Proxy:
             back_reader, back_writer = await asyncio.open_connection(*self._target)
             writers.append(back_writer)
             await asyncio.gather(
-                self._pass(reader, back_writer, self._flows),
-                self._pass(back_reader, writer, self._flows, self._answers),
+                self._pass(reader, back_writer, self.observe(), self._flows),
+                self._pass(back_reader, writer, lambda _: None, self._flows, self._answers),
             )
         except (OSError, asyncio.CancelledError):
             pass
@@ -133,9 +135,14 @@ class Proxy:
             del self._open[task]
 
     async def _pass(
-        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *flows: asyncio.Event
+        self,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        see: Callable[[bytes], None],
+        *flows: asyncio.Event,
     ) -> None:
         while chunk := await source.read(CHUNK):
+            see(chunk)
             for each in flows:
                 await each.wait()
             sink.write(chunk)

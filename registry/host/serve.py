@@ -16,7 +16,12 @@ from registry import VERSION
 from registry.base.config.addresses import ListenAddress
 from registry.base.config.settings import Settings
 from registry.base.observe.logs import start_logging
-from registry.base.processes.sockets import ListenError, listen_on_all, runtime_folder
+from registry.base.processes.sockets import (
+    ListenError,
+    allow_open_files,
+    listen_on_all,
+    runtime_folder,
+)
 from registry.host.tracing.configured import is_wanted, obstacle
 from registry.security.exposure import warnings
 from registry.security.setting_files import file_errors
@@ -42,7 +47,8 @@ def serve(settings: Settings, ignored: Sequence[str] = (), given_warnings: Seque
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     start_logging(settings.log_level, settings.log_format, "parent")
     log_ignored(ignored)
-    for each in (*given_warnings, *warnings(settings)):
+    files_warning = allow_open_files(settings.connections_max)
+    for each in filter(None, (*given_warnings, *warnings(settings), files_warning)):
         _log.warning("%s", each)
     try:
         _make_folder(settings)

@@ -16,7 +16,8 @@ from .messages import Limits
 from .service import App, CommonHeaders, Details, Endpoint, FastPath, Observe, Service, Tls
 
 _TICK_S = 0.25
-_BACKLOG = 1024
+# After a fault all clients of a node can come at once; the kernel shortens this to its own maximum.
+_BACKLOG = 16_384
 
 
 class _Listener(NamedTuple):

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import sysconfig
 import venv
 from pathlib import Path
@@ -24,6 +25,33 @@ def interpreter(tmp_path: Path) -> Path:
     """Return a copy of the interpreter, whose rights these tests may change."""
     venv.create(tmp_path / "venv", symlinks=False)
     return tmp_path / "venv" / "bin" / "python"
+
+
+RAISE_LIMIT = """
+import resource, sys
+from registry.base.processes.sockets import allow_open_files
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, int(sys.argv[1])))
+print(allow_open_files(1000))
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("allowed", "limit", "warned"),
+    [
+        (4096, 1512, ""),
+        (1200, 1200, "a process may open 1200 files, and connections_max = 1000 needs 1512: raise the limit"),
+    ],
+)
+def test_the_limit_of_open_files_is_raised_to_what_connections_need(
+    allowed: int, limit: int, warned: str
+) -> None:
+    words = [sys.executable, "-c", RAISE_LIMIT, str(allowed)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    warning, raised = done.stdout.splitlines()
+    assert int(raised) == limit
+    assert warning.startswith(warned)
+    assert bool(warning) == bool(warned)
 
 
 def node_run_by(interpreter: Path) -> Node:

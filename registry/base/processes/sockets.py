@@ -7,6 +7,7 @@ releases with its process, shows whether its parent is still running.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 import tempfile
@@ -20,6 +21,10 @@ from .file_lock import LockHeld, hold
 
 _PREFIX = "registrar-"
 _LOCK = "parent.lock"
+
+
+# Files of a process besides its connections: store, log, workers, peers.
+_OTHER_FILES = 512
 
 
 class ListenError(OSError):
@@ -40,6 +45,24 @@ def listen_on_all(
             place = str(address).partition("://")[2]
             raise ListenError(f"cannot listen on {place}: {error.strerror or error}") from error
     return bound
+
+
+def allow_open_files(connections_max: int) -> str:
+    """Raise the limit of open files, of this process and its children, to what connections need.
+
+    Return a warning if the system allows fewer; empty if not. Systems begin with 1,024 and allow more.
+    """
+    wanted = connections_max + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed == wanted:
+        return ""
+    return (
+        f"a process may open {hard} files, and connections_max = {connections_max} needs {wanted}: raise the "
+        "limit (ulimit -Hn, LimitNOFILE of systemd), or lower connections_max"
+    )
 
 
 def listen(host: str, port: int, *, shared: bool) -> socket.socket:

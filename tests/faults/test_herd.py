@@ -1,0 +1,34 @@
+"""The first minute of an incident: many cold clients at once, through TLS, with half of the nodes gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import uvloop
+
+from bench.herd import measure, send_herd, site
+from deploy.local.broker import Broker
+
+CLIENTS, IDS = 300, 100
+# Only something that hangs takes this long.
+LIMIT_S = 120.0
+
+
+def test_a_herd_of_cold_clients_is_served_by_the_remaining_node_without_asking_kafka_for_each(
+    broker: Broker, tmp_path: Path
+) -> None:
+    flags = ("--topic", "herd", "--group", "herd", "--readers", "1", "--peer-secret", "a secret of this test")
+    with site(tmp_path, broker, *flags) as made:
+        found = measure(made, CLIENTS, IDS, limit_s=LIMIT_S)
+        assert (found["served"], found["errors"], found["warned"]) == (CLIENTS, {}, 0), found
+        assert found["refused_first"], found
+        # What the node asks on its own account is among them.
+        assert found["queries_of_log_end"] <= IDS, found
+        # Nor do the others need an answer of Kafka.
+        broker.proxies[1].cut()
+        try:
+            ids = [*range(1, IDS + 1)]
+            cut_off = uvloop.run(send_herd([made.nodes[1].port], made.login, ids, IDS, limit_s=LIMIT_S))
+        finally:
+            broker.proxies[1].heal()
+        assert (len(cut_off.seconds), cut_off.errors, cut_off.warned) == (IDS, {}, 0)
