@@ -47,7 +47,7 @@ LIST_OFFSETS = 2
 
 
 class Served(NamedTuple):
-    """What became of a herd: seconds from the common start to each answer, and what went wrong."""
+    """The outcome of a herd: seconds from the common start to each answer, and counts of the rest."""
 
     seconds: list[float]
     errors: Counter[str]
