@@ -160,7 +160,8 @@ class Appender:
         async with self._writing:
             later = Claim(earlier.producer, earlier.epoch + 1)
             try:
-                offset = await self._produce(later, 0, [Entry(NOOP_KEY, None)], lambda: None)
+                # An earlier claim may have sent the same batch and failed after it.
+                offset = await self._produce(later, 0, [Entry(NOOP_KEY, None)], lambda: None, repeats=True)
             except Fenced:
                 return
             self._partition.advance_end(offset + 1)
@@ -214,6 +215,8 @@ class Appender:
         piece: Sequence[Entry],
         check_age: Callable[[], None],
         headers: Mapping[int, bytes] = NO_HEADERS,
+        *,
+        repeats: bool = False,
     ) -> int:
         """Append one batch, if need be with an earlier timestamp; return its offset."""
 
@@ -226,6 +229,7 @@ class Appender:
                 offset_min=self._offset_min,
                 timeout_s=self._timeout_s,
                 check_age=check_age,
+                repeats=repeats,
             )
             offset = await attempt.run()
             if attempt.as_sent:

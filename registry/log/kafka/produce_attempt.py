@@ -43,6 +43,7 @@ class ProduceAttempt:
 
     ``offset_min``: the batch cannot have a lower offset. ``check_age`` raises :class:`.contract.Fenced` when
     the claim may no longer be used; it is called before every try, as the process may be frozen in between.
+    ``repeats``: others may have appended the same batch before, at a lower offset.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class ProduceAttempt:
         offset_min: int,
         timeout_s: float,
         check_age: Callable[[], None],
+        repeats: bool = False,
     ) -> None:
         self._partition = partition
         self._claim = claim
@@ -62,6 +64,7 @@ class ProduceAttempt:
         self._clock = partition.clock
         self._deadline = self._clock() + timeout_s
         self._check_age = check_age
+        self._repeats = repeats
         self._backoff = Backoff()
         # True if an earlier try may have appended the batch.
         self._in_doubt = False
@@ -106,6 +109,8 @@ class ProduceAttempt:
             raise
         answer = await self._send()
         if answer.code == Code.NONE and 0 <= answer.offset < self._offset_min:
+            if self._repeats:
+                return answer.offset
             raise OutcomeUnknown(
                 f"the log took a batch at offset {answer.offset}, although it had reached {self._offset_min}"
             )
