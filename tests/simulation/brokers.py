@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.record.util import calc_crc32c
+
 from registry.domain.log_format.records import Entry
 from registry.log.contract import Claim
 from registry.log.kafka import record_batches
@@ -27,6 +31,8 @@ BROKERS = (1, 2, 3)
 SERVERS = ",".join(f"b{number}:{PORT}" for number in BROKERS)
 _CLUSTER = "simulated"
 _FUTURE_MS = 3_600_000
+# Longer than an append is in doubt: its batch must not be compacted before its sender has found it.
+_LAG_MS = 10_000
 _REQUEST_TIMED_OUT = 7
 _PRODUCE, _FETCH, _LIST_OFFSETS, _METADATA, _FIND, _INIT, _EPOCH_ENDS, _CONFIGS = 0, 1, 2, 3, 10, 22, 23, 32
 _COMMON_VERSIONS = {
@@ -44,6 +50,7 @@ class Stored(NamedTuple):
     base: int
     next: int
     data: bytes
+    stored_ms: int
 
 
 @dataclass
@@ -98,6 +105,8 @@ class Brokers:
         self._claims: dict[Claim, int] = {}
         # Until then appends lack replicas, and the coordinator is moving.
         self.lacking_until = self.moving_until = 0.0
+        # Before this offset a reader may miss records that later ones replaced.
+        self.compacted_upto = 0
 
     # Faults.
 
@@ -136,6 +145,19 @@ class Brokers:
         for close in list(broker.connections):
             close()
         broker.connections.clear()
+
+    def compact(self) -> None:
+        """Remove records that a later one of their key replaced long enough ago."""
+        old = [each for each in self.stored[:-1] if each.stored_ms < self._world.wall_ms() - _LAG_MS]
+        newest = {
+            record.key: record.offset
+            for each in old
+            for record in self.partition.records[each.base : each.next]
+        }
+        kept = [compacted(each, set(newest.values())) for each in old]
+        if kept != old:
+            self.compacted_upto = old[-1].next
+        self.stored[: len(old)] = [each for each in kept if each is not None]
 
     def _learn(self, broker: Broker) -> None:
         if broker.isolated or not broker.up:
@@ -198,7 +220,7 @@ class Brokers:
                 "cleanup.policy": "compact",
                 "min.insync.replicas": "2",
                 "delete.retention.ms": "604800000",
-                "min.compaction.lag.ms": "86400000",
+                "min.compaction.lag.ms": str(_LAG_MS),
             }
         return SimpleNamespace(resources=[(Code.NONE, "", kind, name, list(settings.items()))])
 
@@ -326,7 +348,8 @@ class Brokers:
         after = base + len(records)
         if base == before:
             in_epoch = data[:12] + self.epoch.to_bytes(4, "big") + data[16:]
-            self.stored.append(Stored(base, after, record_batches.with_base_offset(in_epoch, base)))
+            whole = record_batches.with_base_offset(in_epoch, base)
+            self.stored.append(Stored(base, after, whole, self._world.wall_ms()))
             delay_s = self._world.chance.random() * (0.3 if self._world.likely(0.02) else 0.002)
             self.loop.call_later(delay_s, self._see, after)
         self._when_visible(after, lambda: answer(Code.NONE, base))
@@ -349,6 +372,29 @@ class Brokers:
         waiting, self._unanswered = self._unanswered, []
         for needed, then in waiting:
             self._when_visible(needed, then)
+
+
+def compacted(batch: Stored, kept: set[int]) -> Stored | None:
+    """Return the batch with the records at ``kept`` offsets only, which stay where they are."""
+    parsed = MemoryRecords(batch.data).next_batch()
+    records = [each for each in parsed if each.offset in kept]
+    if not records:
+        return None
+    if len(records) == parsed.next_offset - parsed.base_offset:
+        return batch
+    header = next(record_batches.batch_headers(batch.data))
+    builder: Any = DefaultRecordBatchBuilder(
+        magic=2, compression_type=0, is_transactional=0, producer_id=header.claim.producer,
+        producer_epoch=header.claim.epoch, base_sequence=header.sequence, batch_size=1 << 30,
+    )  # fmt: skip
+    for each in records:
+        builder.append(each.offset - batch.base, each.timestamp, each.key, each.value, each.headers)
+    data = bytearray(builder.build())
+    data[:8], data[12:16] = batch.data[:8], batch.data[12:16]
+    # Also if its last record is gone, a batch goes up to there.
+    data[23:27] = batch.data[23:27]
+    data[17:21] = calc_crc32c(bytes(data[21:])).to_bytes(4, "big")
+    return batch._replace(data=bytes(data))
 
 
 def wait_ms(request: Any) -> int:

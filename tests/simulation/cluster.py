@@ -31,6 +31,7 @@ from registry.node.replication.dedup import DedupCache
 from registry.node.replication.follower import Follower
 from registry.node.write.loop import WriteLoop
 from registry.node.write.writer import Writer, Writing
+from registry.store.layout import StoreError
 
 from .authority import Authority, Elector
 from .brokers import Brokers
@@ -112,7 +113,7 @@ class Running:
             _WRITING,
             follow=self.follow,
             deliver=self._deliver,
-            now=world.wall_ms,
+            now=node.wall_ms,
             clock=lambda: world.now,
             memory=self.memory,
         )
@@ -145,7 +146,7 @@ class Running:
             return NodeLog(world, self._cluster.partition, self.process, line)
         while True:
             try:
-                log = SimulatedLog(world, brokers, self.process, line, world.wall_ms)
+                log = SimulatedLog(world, brokers, self.process, line, self._node.wall_ms)
                 assert log.divergence(self.store.lineage) is None, "the log is taken for another one"
             except Unreachable:
                 world.sleep(_RETRY_S)
@@ -179,7 +180,7 @@ class Running:
         try:
             end = self.log.query_end(_ASK_S)
             self.follow(end)
-        except LogError:
+        except (LogError, StoreError):
             return False
         self._world.note("answer", self.process.name, (read, end))
         return True
@@ -216,7 +217,7 @@ class Running:
             try:
                 if not self.follower.step():
                     self.log.wait(self.store.applied, 1.0)
-            except LogError:
+            except (LogError, StoreError):
                 self._world.sleep(_FOLLOW_AGAIN_S)
             self._world.pause()
 
@@ -224,16 +225,27 @@ class Running:
 class Node:
     """The state of a node that survives its lives."""
 
-    def __init__(self, number: int, witness: dict[int, int]) -> None:
+    def __init__(self, world: World, number: int, new_store: Callable[[], MemoryStore]) -> None:
+        self._world = world
         self.name = f"n{number}"
         self.identity = Identity(
             "http", self.name, 8081, eligible=True, peer=f"{self.name}:1", node=self.name
         )
-        self.store = MemoryStore(witness)
+        self._new_store = new_store
+        self.store = new_store()
         self.line = Line()
         self.running: Running | None = None
         # True if the other nodes and the clients cannot reach it.
         self.cut_off = False
+        self.clock_ahead_ms = 0
+
+    def set_aside(self) -> None:
+        """Give its next life an empty store, as a release with another format of rows does."""
+        self.store = self._new_store()
+
+    def wall_ms(self) -> int:
+        """Return what its host's clock shows."""
+        return self._world.wall_ms() + self.clock_ahead_ms
 
 
 class Cluster:
@@ -243,6 +255,10 @@ class Cluster:
         """``model``: the nodes' logs are the model of the log, not the one of production."""
         self._world = world
         witness: dict[int, int] = {}
+
+        def new_store() -> MemoryStore:
+            return MemoryStore(witness, lambda: 0 if self.brokers is None else self.brokers.compacted_upto)
+
         self.partition = Partition(
             lambda: world.now,
             world.wall_ms,
@@ -258,7 +274,7 @@ class Cluster:
         self.settled = 0
         # True if no client sends requests.
         self.night = False
-        self.nodes = [Node(number, witness) for number in range(size)]
+        self.nodes = [Node(world, number, new_store) for number in range(size)]
         world.applied = lambda: {node.name: node.store.applied for node in self.nodes}
         for node in self.nodes:
             self.start(node)

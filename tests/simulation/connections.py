@@ -88,7 +88,7 @@ class SimulatedConnection:
 
     async def _let_pass(self, seconds: float) -> None:
         passed: asyncio.Future[None] = self._loop.create_future()
-        timer = self._loop.call_later(seconds, passed.set_result, None)
+        timer = self._loop.call_later(seconds, lambda: passed.done() or passed.set_result(None))
         try:
             await passed
         finally:

@@ -26,6 +26,8 @@ NIGHT_S = 1.5 * FORGET_S
 # The share of histories with an idle night.
 _NIGHTS = 0.15
 CALM_S = 120.0
+# How far a clock may be ahead: a day back, somewhat off, and more than brokers accept.
+_CLOCKS_MS = (-86_400_000, -3000, 3000, 7_200_000)
 
 
 @dataclass
@@ -57,7 +59,13 @@ class Trouble:
             self._stop, self._isolate, self._another_producer, self._lag, self._usurp_amid_noise,
         ]  # fmt: skip
         if cluster.brokers is not None:
-            self._actions += [self._elect, self._depose, self._restart, self._lack, self._move]
+            self._actions += [
+                self._elect, self._depose, self._restart, self._lack, self._move, self._compact,
+                self._set_clock, self._fill_disk, self._crash_at_commit, self._set_aside,
+            ]  # fmt: skip
+        # Histories with few kinds of faults get further into what those lead to.
+        share = world.chance.choice((0.3, 0.6, 1.0))
+        self._actions = [each for each in self._actions if world.likely(share)] or [self._crash]
 
     def run(self) -> None:
         """Inject faults until the storm is over, then heal everything."""
@@ -79,6 +87,7 @@ class Trouble:
             line, node.cut_off = node.line, False
             line.cut = line.lagging = line.deaf = False
             line.bad = 0.0
+            node.clock_ahead_ms, node.store.full, node.store.at_commit = 0, False, None
             if node.running is None:
                 self._cluster.start(node)
             else:
@@ -209,6 +218,41 @@ class Trouble:
     def _rejoin(self) -> None:
         if self._cluster.brokers is not None:
             self._cluster.brokers.rejoin()
+
+    def _compact(self, node: Node) -> None:
+        self._brokers.compact()
+
+    def _set_aside(self, node: Node) -> None:
+        self._compact(node)
+        self._crash(node)
+        node.set_aside()
+
+    def _set_clock(self, node: Node) -> None:
+        node.clock_ahead_ms = self._world.chance.choice(_CLOCKS_MS)
+
+        def heal() -> None:
+            node.clock_ahead_ms = 0
+
+        self._later(5.0, heal)
+
+    def _fill_disk(self, node: Node) -> None:
+        node.store.full = True
+
+        def heal() -> None:
+            node.store.full = False
+
+        self._later(3.0, heal)
+
+    def _crash_at_commit(self, node: Node) -> None:
+        """Kill the node in its next commit, before or after that took effect."""
+        when = self._world.chance.choice(("before", "after"))
+
+        def at_commit(moment: str) -> None:
+            if moment == when:
+                node.store.at_commit = None
+                self._crash(node)
+
+        node.store.at_commit = at_commit
 
     def _another_producer(self, node: Node) -> None:
         self._cluster.partition.init(another_producer=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 from registry.domain.history.entries import Slice
@@ -10,6 +10,7 @@ from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import Change
+from registry.store.layout import StoreError
 
 
 class MemoryView(DictView):
@@ -34,12 +35,20 @@ class MemoryView(DictView):
 class MemoryStore:
     """A store that outlives the process that uses it; commits are atomic."""
 
-    def __init__(self, witness: dict[int, int]) -> None:
-        """``witness``: offsets and digests of all stores so far; a different digest is detected at once."""
+    def __init__(self, witness: dict[int, int], compacted_upto: Callable[[], int]) -> None:
+        """``witness``: offsets and digests of all stores so far; a different digest is detected at once.
+
+        Before the offset ``compacted_upto`` a store may lack rows whose records were replaced later.
+        """
+        self._compacted_upto = compacted_upto
         self._rows = MemoryView((), 0)
         self._witness = witness
         self.digest = digest.EMPTY
         self.lineage = NOTHING
+        # True if nothing can be written.
+        self.full = False
+        # Called in each commit with its moment, "before" and "after" it took effect.
+        self.at_commit: Callable[[str], None] | None = None
 
     @property
     def applied(self) -> int:
@@ -56,6 +65,9 @@ class MemoryStore:
         lineage: Lineage = NOTHING,
         history: Slice | None = None,
     ) -> None:
+        if self.full:
+            raise StoreError("no space is left")
+        self._reach("before")
         assert applied >= self.applied, f"the applied offset went back from {self.applied} to {applied}"
         changes: dict[bytes, bytes | None] = dict([*new, *changed])
         for key, value in changes.items():
@@ -65,5 +77,12 @@ class MemoryStore:
         self._rows.commit(changes.items())
         self._rows.moment = applied
         self.lineage = lineage
-        known = self._witness.setdefault(applied, self.digest)
+        known = self.digest
+        if applied >= self._compacted_upto():
+            known = self._witness.setdefault(applied, self.digest)
         assert known == self.digest, f"two stores differ at offset {applied}"
+        self._reach("after")
+
+    def _reach(self, moment: str) -> None:
+        if self.at_commit is not None:
+            self.at_commit(moment)

