@@ -68,8 +68,8 @@ NAMELESS = {
     "body": """
         aliasForDeks associationType associationTypes cascadeLifecycle compatibility compatibilityGroup
         compatibilityPolicy enabled from frozen id kinds lifecycle mode name newVersion normalize offset
-        opType propagateSchemaTags resourceType schema schemaType to url validateFields validateNewSchemas
-        validateRules version
+        opType propagateSchemaTags resourceType schema schemaType targets to url validateFields
+        validateNewSchemas validateRules version
     """,
 }
 # Members of bodies that hold no names at any depth.
