@@ -68,5 +68,3 @@ EVENTS: Final = NodeQuery(
     7, EventsFrom, Page, timeout_s=15.0,
     unanswered=_always(UNAVAILABLE, "The node did not return its changes in time; try again"),
 )  # fmt: skip
-
-QUERIES: Final = (STATUS, CLUSTER, METRICS, PAST, SNAPSHOTS, DELETE_SNAPSHOT, EVENTS)

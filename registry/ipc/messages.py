@@ -52,7 +52,7 @@ class Query(msgspec.Struct, tag=True, frozen=True):
     """A query; answered by :class:`Reply`."""
 
     number: int
-    # Of its row in :data:`registry.api.node_queries.QUERIES`.
+    # Of its row in :mod:`registry.api.node_queries`.
     query: int
     # The request of the row, packed.
     request: msgspec.Raw
