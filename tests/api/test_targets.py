@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -169,3 +171,48 @@ def test_a_version_is_shown_as_the_table_that_it_describes(api: Api) -> None:
         42201,
         "Stored schema cannot be represented as a logical type: Standalone NULL type is not supported",
     )
+
+
+def versions(schema_type: str, fields: int = 40) -> tuple[str, str]:
+    """Return a schema with many fields, and one with an optional field more."""
+    types = ("int", "long", "string", "boolean")
+    if schema_type == "AVRO":
+        columns = [{"name": f"f{each}", "type": ["null", types[each % 4]]} for each in range(fields)]
+        added = {"name": "z", "type": ["null", "int"], "default": None}
+        old, new = (
+            json.dumps({"type": "record", "name": "R", "fields": each})
+            for each in (columns, [*columns, added])
+        )
+        return old, new
+    if schema_type == "JSON":
+        properties = {f"f{each}": {"type": "string"} for each in range(fields)}
+        old, new = (
+            json.dumps({"type": "object", "additionalProperties": False, "properties": each})
+            for each in (properties, properties | {"z": {"type": "integer"}})
+        )
+        return old, new
+    text = 'syntax = "proto3"; message M { %s }'
+    numbered = " ".join(f"optional string f{each} = {each + 1};" for each in range(fields))
+    return text % numbered, text % f"{numbered} optional int32 z = {fields + 1};"
+
+
+@pytest.mark.parametrize("schema_type", ["AVRO", "JSON", "PROTOBUF"])
+def test_a_registration_under_logical_takes_at_most_twice_the_calls(schema_type: str) -> None:
+    taken: dict[str, int] = {}
+    for policy in ("STRICT", "STRICT", "LOGICAL", "LOGICAL"):  # the first time, modules are loaded
+        with Api() as api:
+            api.put("/config", {"compatibility": "BACKWARD", "compatibilityPolicy": policy})
+            first, second = ({"schema": each, "schemaType": schema_type} for each in versions(schema_type))
+            assert api.post("/subjects/s/versions", first).status == 200
+            taken[policy] = 0
+
+            def note(frame: Any, event: str, argument: Any, policy: str = policy) -> None:
+                taken[policy] += event in ("call", "c_call")
+
+            before = sys.getprofile()
+            sys.setprofile(note)
+            try:
+                assert api.post("/subjects/s/versions", second).status == 200
+            finally:
+                sys.setprofile(before)
+    assert 0 < taken["STRICT"] < taken["LOGICAL"] <= 2 * taken["STRICT"]

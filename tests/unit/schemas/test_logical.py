@@ -438,3 +438,41 @@ def test_clickhouse_does_not_write_defaults_inside_columns() -> None:
 def test_symbols_of_json_enums_are_read() -> None:
     old, new = (read("JSON", json.dumps({"properties": {"x": {"enum": each}}})) for each in (["a", 1], ["a"]))
     assert target_rules("clickhouse", new, old) == UNSUPPORTED
+
+
+MANY = 1000
+REFERRING = {f"p{each}": {"$ref": "#/definitions/d"} for each in range(MANY)}
+
+
+@pytest.mark.parametrize(
+    ("schema_type", "text"),
+    [
+        (
+            "JSON",
+            json.dumps({
+                "properties": REFERRING,
+                "definitions": {"d": {key: [{"properties": {f"q{each}": {}}} for each in range(MANY)]}},
+            }),
+        )
+        for key in ("allOf", "oneOf")
+    ] + [
+        (
+            "PROTOBUF",
+            f"syntax = \"proto3\"; package {'.'.join(['p' * 10] * MANY)}; message M {{ "
+            + " ".join(f"N f{each} = {each};" for each in range(1, MANY))
+            + " } message N { int32 a = 1; }",
+        ),
+    ],
+)  # fmt: skip
+def test_what_many_parts_refer_to_is_paid_for_each_time(schema_type: str, text: str) -> None:
+    schema = FORMATS[schema_type].parse(text)
+    with pytest.raises(Exhausted):
+        schema.logical(Budget(100 * MANY))
+
+
+def test_an_enum_that_many_fields_have_is_read_once() -> None:
+    constants = " ".join(f"C{each} = {each};" for each in range(MANY))
+    fields = " ".join(f"E f{each} = {each};" for each in range(1, MANY))
+    found = read("PROTOBUF", f'syntax = "proto3"; enum E {{ {constants} }} message M {{ {fields} }}').shape
+    assert isinstance(found, Struct)
+    assert len({id(each.type.shape) for each in found.fields}) == 1

@@ -42,6 +42,9 @@ _LEAVES: Final[Mapping[str, Leaf]] = {
     "string": STRING,
     "bytes": BYTES,
 }
+_REQUIRED: Final = {kind: Type(leaf) for kind, leaf in _LEAVES.items()}
+_NULLABLE: Final = {kind: Type(leaf, nullable=True) for kind, leaf in _LEAVES.items()}
+_PAIR: Final = 2
 # Integers of fewer bits, by ``connect.type``.
 _SMALL: Final[Mapping[Json, Leaf]] = {"int8": Leaf(Kind.TINYINT), "int16": Leaf(Kind.SMALLINT)}
 # By base type and logical type; the size is the greatest precision. Others are ignored, as Avro asks for.
@@ -140,15 +143,37 @@ class _Reader:
         if (known := self._structs.get(id(node))) is not None:
             return known
         struct = self._structs[id(node)] = Struct(_full_name(node), node.doc or "")
+        if node.fields:
+            check_depth(depth + 1)
         for each in node.fields:
-            struct.fields.append((yield self._field(each, depth)))
+            # Most fields have no parts.
+            found = _plain(each.type)
+            if found is None:
+                names = (each.props or {}).get("confluent:union")
+                found = yield self.type(each.type, depth + 1, names)
+            struct.fields.append(_column(each, found))
+        self._budget.spend(len(node.fields))
         return struct
 
-    def _field(self, field: Field, depth: int) -> Walk[LogicalField]:
-        names = (field.props or {}).get("confluent:union")
-        found: Type = yield self.type(field.type, depth + 1, names)
-        default = MISSING if field.default is NO_DEFAULT else _default(field.type, found.shape, field.default)
-        return LogicalField(field.name, found, default, field.aliases, comment=field.doc or "")
+
+def _plain(node: Node) -> Type | None:
+    """Return the type of a primitive without properties, or of one with null; None for all else."""
+    if isinstance(node, Union):
+        if len(node.branches) == _PAIR:
+            for null, other in (node.branches, reversed(node.branches)):
+                if null.kind == "null" and isinstance(other, Primitive) and other.props is None:
+                    return _NULLABLE.get(other.kind)
+        return None
+    return _REQUIRED.get(node.kind) if isinstance(node, Primitive) and node.props is None else None
+
+
+def _column(field: Field, found: Type) -> LogicalField:
+    default = field.default
+    if default is NO_DEFAULT:
+        default = MISSING
+    elif default is not None:
+        default = _default(field.type, found.shape, default)
+    return LogicalField(field.name, found, default, field.aliases, comment=field.doc or "")
 
 
 def _default(node: Node, leaf: Shape, value: Json) -> Any:

@@ -24,7 +24,7 @@ from registry.domain.schemas.logical.types import Map as LogicalMap
 from registry.domain.schemas.trampoline import Walk, run
 
 from .model import MISSING as NO_DEFAULT
-from .model import Array, Combined, Node, Number, Object, Reference, Values
+from .model import Array, Combined, Node, Number, Object, Reference, String, Values
 
 _CONNECT: Final = "org.apache.kafka.connect.data."
 # The numbers of Kafka Connect, by ``connect.type``.
@@ -99,6 +99,8 @@ class _Reader:
 
     def _combination(self, node: Combined, depth: int, name: str) -> Walk[Type]:
         found: Type
+        # A combination may be referred to from many places.
+        self._budget.spend(len(node.branches))
         if node.criterion == "allOf":
             found = yield self._all_of(node, depth, name)
             return found
@@ -120,6 +122,7 @@ class _Reader:
     def _all_of(self, node: Combined, depth: int, name: str) -> Walk[Type]:
         """Return the type of an ``allOf``: its objects as one, else the part that says most."""
         parts = [*_parts(node)]
+        self._budget.spend(len(parts))
         for each in parts:
             if each.kind in ("conditional", "not"):
                 raise NotLogical(_UNSUPPORTED["conditional"])
@@ -144,18 +147,21 @@ class _Reader:
         struct = self._structs[id(node)] = Struct(name, _description(node))
         required = frozenset(each for part in parts for each in part.required)
         properties = {named: each for part in parts for named, each in part.properties.items()}
+        if properties:
+            check_depth(depth + 1)
         for named in sorted(properties, key=lambda named: (_index(properties[named]), named)):
-            found: Type = yield self.type(properties[named], depth + 1)
+            part = properties[named]
+            found: Type
+            # Most properties have no parts.
+            if isinstance(part, String | Number):
+                self._budget.spend()
+                found = Type(_number(part) if isinstance(part, Number) else _leaf(part))
+            else:
+                found = yield self.type(part, depth + 1)
             nullable = found.nullable or named not in required
-            default = properties[named].default
-            struct.fields.append(
-                Field(
-                    named,
-                    found._replace(nullable=nullable),
-                    MISSING if default is NO_DEFAULT else default,
-                    comment=_description(properties[named]),
-                )
-            )
+            default = MISSING if part.default is NO_DEFAULT else part.default
+            comment = _description(part)
+            struct.fields.append(Field(named, Type(found.shape, nullable), default, comment=comment))
         return struct
 
     def _map(self, node: Object, depth: int) -> Walk[Shape]:

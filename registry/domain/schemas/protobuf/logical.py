@@ -59,6 +59,8 @@ _VALUES: Final[Mapping[str, Leaf]] = {
     **{f"google.protobuf.{name}": _SCALARS[scalar] for name, scalar in _WRAPPED.items()},
 }
 _WITH_PRECISION: Final = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
+# Characters of a scope that cost a step.
+_SCOPE_PER_STEP: Final = 20
 # The fields through which the messages of any JSON lead back to themselves.
 _CYCLES: Final[Mapping[str, str]] = {
     "google.protobuf.Struct": "fields.value.struct_value",
@@ -98,7 +100,9 @@ class _Reader:
         message = declared.type
         assert isinstance(message, Message)
         for field in message.fields:
-            struct.fields.append((yield self._field(field, declared.full_name, depth)))
+            plain = _plain_field(field)
+            struct.fields.append(plain or (yield self._field(field, declared.full_name, depth)))
+        self._budget.spend(len(message.fields))
         for group in message.groups:
             struct.fields.append((yield self._group(group, declared.full_name, depth)))
         for oneof in message.oneofs:
@@ -169,6 +173,8 @@ class _Reader:
     ) -> Walk[Shape]:
         if name in _SCALARS:
             return _scalar(name, params)
+        # A name is looked up in every scope around it.
+        self._budget.spend(1 + len(scope) // _SCOPE_PER_STEP)
         declared = self._names.type(name, scope)
         if declared is None:
             raise NotLogical(f"Could not resolve type: {name}")
@@ -190,6 +196,16 @@ class _Reader:
             symbols = tuple(each.name for each in declared.constants)
             found = self._enums[full_name] = Leaf(Kind.ENUM, symbols=symbols, name=full_name)
         return found
+
+
+def _plain_field(field: Field) -> LogicalField | None:
+    """Return a scalar without options, as most fields are; else None."""
+    if field.options or field.label == "repeated" or not isinstance(field.type, str):
+        return None
+    leaf = _SCALARS.get(field.type)
+    if leaf is None:
+        return None
+    return LogicalField(field.name, Type(leaf, field.label == "optional"), number=field.tag)
 
 
 def _branch(field: LogicalField) -> LogicalField:
