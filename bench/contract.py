@@ -311,8 +311,9 @@ def _page(given: argparse.Namespace, way: str, measured: Sequence[Measured], her
             f"Written by `make bench-contract` on {time.strftime('%Y-%m-%d')}, commit {commit}, Python "
             f"{platform.python_version()}, {os.cpu_count()} cores, which the registry and its load share. "
             "[How it is measured](../docs/proof.md#the-open-contract-for-speed). Limit of the registry: "
-            f"{way}. {SCHEMAS} Avro schemas in a log on disk, TLS, passwords, {given.clients} connections, {given.runs} "
-            f"shuffled runs of {given.seconds} s each. Latencies are in ms, from the intended moment on.",
+            f"{way}. {SCHEMAS} Avro schemas in a log on disk, TLS, passwords, {given.clients} connections, "
+            f"{given.runs} shuffled runs of {given.seconds} s each. Latencies are in ms, from the intended "
+            "moment on.",
             _COLUMNS,
         ),
         "",
