@@ -80,7 +80,7 @@ class Histogram:
         shift = max(0, value.bit_length() - self.BITS - 1)
         self.counts[value >> shift << shift] += 1
 
-    def merged(self, other: Histogram) -> Histogram:
+    def plus(self, other: Histogram) -> Histogram:
         """Return a histogram of the values of both."""
         return Histogram((self.counts + other.counts).items())
 
@@ -183,7 +183,7 @@ def _requests(login: Login, seed: int) -> dict[str, Iterator[bytes]]:
 
 
 @contextmanager
-def limited() -> Iterator[tuple[str, Callable[[int], None]]]:
+def resource_limits() -> Iterator[tuple[str, Callable[[int], None]]]:
     """Yield what limits a process to the contract's resources, in words, and the function that does it."""
     own = Path("/proc/self/cgroup").read_text().partition("0::/")[2].strip()
     group = Path("/sys/fs/cgroup") / own / f"contract-{os.getpid()}"
@@ -249,7 +249,7 @@ def main() -> None:
 def run(given: argparse.Namespace, folder: Path) -> None:
     measured: list[Measured] = []
     combinations = [(name, rate) for name, rates in RATES.items() for rate in rates]
-    with limited() as (way, limit), registry(folder, limit) as (port, login), HISTOGRAMS.open("w") as file:
+    with resource_limits() as (way, limit), registry(folder, limit) as (port, login), HISTOGRAMS.open("w") as file:
         for number in range(given.runs):
             order = random.Random(given.seed + number).sample(combinations, len(combinations))
             requests = _requests(login, given.seed * 1000 + number)
@@ -275,12 +275,12 @@ def _herd(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return found
 
 
-def _merged(measured: Sequence[Measured], name: str, rate: int) -> tuple[Histogram, list[int], int]:
+def _sum_up(measured: Sequence[Measured], name: str, rate: int) -> tuple[Histogram, list[int], int]:
     """Return all latencies of a combination, the p99 of each run, and the number of errors."""
     runs = [each for each in measured if (each.request, each.rate) == (name, rate)]
     all_of_them = Histogram()
     for each in runs:
-        all_of_them = all_of_them.merged(each.histogram)
+        all_of_them = all_of_them.plus(each.histogram)
     return all_of_them, [each.histogram.percentile(99) for each in runs], sum(each.errors for each in runs)
 
 
@@ -288,7 +288,7 @@ def _chart(measured: Sequence[Measured]) -> str:
     series = []
     for name, rates in RATES.items():
         for part, dashed in ((50.0, True), (99.0, False)):
-            points = [(rate, _merged(measured, name, rate)[0].percentile(part) / 1e3) for rate in rates]
+            points = [(rate, _sum_up(measured, name, rate)[0].percentile(part) / 1e3) for rate in rates]
             series.append(Series(f"{name}, p{part:g}", points, _COLORS[name], dashed))
     return draw("Latency in ms by requests per second", series)
 
@@ -324,7 +324,7 @@ def _page(given: argparse.Namespace, way: str, measured: Sequence[Measured], her
     ]
     for name, rates in RATES.items():
         for rate in rates:
-            histogram, runs, errors = _merged(measured, name, rate)
+            histogram, runs, errors = _sum_up(measured, name, rate)
             shown = " | ".join(f"{histogram.percentile(each) / 1e3:.1f}" for each in _PERCENTILES)
             middle = statistics.median(runs) / 1e3
             spread = f"{min(runs) / 1e3:.1f} to {max(runs) / 1e3:.1f}, median {middle:.1f}"
