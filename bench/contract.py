@@ -249,7 +249,11 @@ def main() -> None:
 def run(given: argparse.Namespace, folder: Path) -> None:
     measured: list[Measured] = []
     combinations = [(name, rate) for name, rates in RATES.items() for rate in rates]
-    with resource_limits() as (way, limit), registry(folder, limit) as (port, login), HISTOGRAMS.open("w") as file:
+    with (
+        resource_limits() as (way, limit),
+        registry(folder, limit) as (port, login),
+        HISTOGRAMS.open("w") as file,
+    ):
         for number in range(given.runs):
             order = random.Random(given.seed + number).sample(combinations, len(combinations))
             requests = _requests(login, given.seed * 1000 + number)
