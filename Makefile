@@ -53,7 +53,8 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 .DELETE_ON_ERROR:
 .PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff prepared unit
 .PHONY: docs site
-.PHONY: bench bench-ab bench-contract bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: bench bench-ab bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
+.PHONY: bench-contract
 .PHONY: kerberos kerberos-client node-and-npm
 .PHONY: coverage sabotage workflows release release-login system-packages
 
@@ -71,7 +72,7 @@ help:
 	@echo 'make release DRY_RUN=1                                   build all files of a release into dist/'
 	@echo 'make bench                                               measure (needs wrk and nginx)'
 	@echo 'make bench-ab [REV=v1.0] [ARGS="--rounds 7"]             compare what requests cost with another revision'
-	@echo 'make bench-contract [ARGS="--runs 5"]                     measure what the field measures, and a herd of clients'
+	@echo 'make bench-contract [ARGS="--runs 5"]                     measure what others measure, and a herd'
 	@echo 'make bench-report [ARGS="--only load,cluster"]           measure, and write the figures into bench/RESULTS.md'
 	@echo 'make bench-start [ARGS="--spark"]                        measure start times, with and without snapshots'
 	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]      measure how cost grows with the number of schemas'
