@@ -1,4 +1,4 @@
-"""What the field measures of registries, under its conditions and with corrected latencies; writes one page.
+"""The open contract for speed: loads that the field measures, with corrected latencies; writes one page.
 
     python bench/contract.py [--seconds 3] [--runs 5] [--clients 100] [--herd 10000] [--folder /tmp]
 
