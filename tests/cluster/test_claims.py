@@ -169,6 +169,28 @@ def test_a_claim_that_came_in_between_by_another_producer_is_ended_too(node: Mad
     assert isinstance(second.ask(register("t")), Done)
 
 
+def test_the_next_claim_ends_what_a_node_that_failed_amid_its_own_left_unfenced(node: Made) -> None:
+    """A barrier names up to where its node had fenced others; the model in tests/proof/ showed the need."""
+
+    class Killed(Exception):
+        pass
+
+    def fail() -> None:
+        raise Killed
+
+    first, second = node("first"), node("second", transactional_id="another")
+    steps = iter((lambda: None, first.claim, fail))
+    second.before_following = lambda _: next(steps)()
+    with pytest.raises(Killed):
+        second.claim()
+    assert [record.key for record in first.records()].count(BARRIER_KEY) == 2
+    third = node("third", transactional_id="another")
+    third.claim()
+    with pytest.raises(Fenced):
+        first.log.append([Entry(NOOP_KEY, None)])
+    assert isinstance(third.ask(register("t")), Done)
+
+
 def test_an_idle_primary_renews_its_fence(node: Made) -> None:
     first = node("first")
     first.claim()

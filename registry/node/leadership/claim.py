@@ -8,7 +8,9 @@ The first record of a claim, the barrier, ends earlier claims of the same produc
 A claim of a different producer (if Kafka has expired the former one) ends no other claim by itself. The
 producer of the newest barrier is therefore fenced first, and then every other producer whose barrier turns
 out to precede this claim's. This guarantees that no record before this claim's barrier is missing, and that
-no earlier claim appends after it.
+no earlier claim appends after it. A node may fail before it has fenced all of them. Its barrier therefore
+names the offset up to which it had read the log before, and the next claim fences what lies in between.
+tests/proof/model/Registrar.tla is a model of this protocol.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from registry.domain.rows.view import Rows, View
 from registry.log.contract import Claim, Fenced, Log, Unreachable
 
 _ANSWER_S = 10.0
+# Read at once, when barriers before the newest one are looked for.
+_READ_RECORDS, _READ_BYTES = 1000, 1 << 20
 _log = logging.getLogger(__name__)
 
 # Raises the counter to at least a value and returns its value before; ``None`` if there is no counter.
@@ -97,6 +101,8 @@ class Barrier(msgspec.Struct, frozen=True):
     node: str = ""
     url: str = ""
     offset: int = -1
+    # The offset up to which other claims had been fenced when it was appended; -1 from earlier versions.
+    since: int = -1
 
     @property
     def claim(self) -> Claim:
@@ -151,22 +157,22 @@ def claim_log(
         return 0
     with watching() as applied:
         follow(log.query_end(ASK_S))
+        since = store.applied
         known = _newest(store)
-        others = [] if known is None else [known]
-        seen = -1 if known is None else known.offset
+        others = [] if known is None else [*_barriers_in_gap(log, known), known]
         while True:
             for other in others:
                 if other.producer != claim.producer:
                     log.fence(other.claim)
-            offset = log.append([_barrier(claim, node, url)])
+            offset = log.append([_barrier(claim, node, url, since)])
             follow(offset + 1)
             newest = _newest(store)
             if newest is None or newest.offset != offset or newest.claim != claim:
                 raise Fenced("the barrier at the end of the log belongs to another node")
-            others = [each for each in applied if seen < each.offset < offset and each.claim != claim]
+            others = [each for each in applied if since <= each.offset < offset and each.claim != claim]
             if not any(each.producer != claim.producer for each in others):
                 return offset
-            seen = offset
+            since = offset
 
 
 def _newest(store: Rows) -> Barrier | None:
@@ -174,6 +180,20 @@ def _newest(store: Rows) -> Barrier | None:
         return newest_barrier(view)
 
 
-def _barrier(claim: Claim, node: str, url: str) -> Entry:
-    value = {"producer": claim.producer, "epoch": claim.epoch, "node": node, "url": url}
+def _barriers_in_gap(log: Log, known: Barrier) -> list[Barrier]:
+    """Return the barriers shortly before ``known`` whose claims its node may not have fenced any more."""
+    found: list[Barrier] = []
+    if not 0 <= known.since < known.offset:
+        return found
+    at = max(known.since, log.query_start())
+    while at < known.offset:
+        fetched = log.read_again(at, _READ_RECORDS, _READ_BYTES)
+        barriers = (read_barrier(record) for record in fetched.records if record.offset < known.offset)
+        found += [barrier for barrier in barriers if barrier is not None]
+        at = max(fetched.next, at + 1)
+    return found
+
+
+def _barrier(claim: Claim, node: str, url: str, since: int) -> Entry:
+    value = {"producer": claim.producer, "epoch": claim.epoch, "node": node, "url": url, "since": since}
     return Entry(BARRIER_KEY, msgspec.json.encode(value))
