@@ -216,10 +216,12 @@ class Meter:
         if step != self._step:
             self.end()
             self._step = step
+        if done == total:
+            self.end()  # Processes that end from now on may take what they have used with them.
 
     def end(self) -> None:
         """End the current step."""
-        now = Spent(time.monotonic(), cpu_s(), serial_s())
+        now = Spent(*map(max, (time.monotonic(), cpu_s(), serial_s()), self._began))
         self.steps[self._step] = self.steps.get(self._step, NOTHING).plus(now.since(self._began))
         self._began = now
 

@@ -91,9 +91,12 @@ class StepCosts:
             self._end_step()
             self._step = step
         self._progress(step, done, total)
+        if done == total:
+            # Processes that end from now on may take what they have used with them.
+            self._end_step()
 
     def _end_step(self) -> None:
-        now = _now()
+        now = Cost(*map(max, _now(), self._began))
         self._steps[self._step] = self._steps.get(self._step, Cost(0.0, 0.0)) + (now - self._began)
         self._began = now
 

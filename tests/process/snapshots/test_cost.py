@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from contextlib import closing
@@ -63,6 +65,29 @@ def test_each_step_has_its_own_cost() -> None:
         costs(step, 0, 1)
     assert list(costs.steps) == [cost.PREPARING, "one", "two"]
     assert told == ["one", "two", "one"]
+
+
+PAUSED = f"import os, signal\n{BUSY}\nprint(os.getpid(), flush=True)\nsignal.pause()"
+
+
+def test_what_processes_used_stays_counted_when_they_are_lost() -> None:
+    """As workers of Spark are, if the process that has forked them ends before them."""
+    costs = cost.StepCosts(silent)
+    costs("one", 0, 1)
+    command = ["sh", "-c", '"$0" -c "$1" & wait', sys.executable, PAUSED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        lost = int(parent.stdout.readline())
+        costs("one", 1, 1)
+        parent.kill()
+        parent.wait()
+        try:
+            costs("two", 1, 1)
+        finally:
+            os.kill(lost, signal.SIGKILL)
+    assert costs.steps["one"].cpu_s >= 0.28
+    assert all(each.cpu_s >= 0 for each in costs.steps.values())
+    assert costs.total.cpu_s >= 0.28
 
 
 @pytest.mark.parametrize("every", [1, 50])
