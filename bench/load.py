@@ -123,21 +123,22 @@ def fill(folder: Path, count: int) -> None:
 
 
 @contextmanager
-def nginx(folder: Path, body: bytes) -> Iterator[str]:
-    """Run nginx, one process, answering ``body`` to everything."""
+def nginx(folder: Path, body: bytes, tls: tuple[Path, Path] | None = None) -> Iterator[str]:
+    """Run nginx, one process, answering ``body`` to everything; ``tls``: with a certificate and its key."""
     port = free_port()
     (folder / "body").write_bytes(body)
     config = folder / "nginx.conf"
     text = body.decode().replace("\\", "\\\\").replace('"', '\\"').replace("$", "")
+    secured = "" if tls is None else f"ssl_certificate {tls[0]}; ssl_certificate_key {tls[1]};"
     config.write_text(
         f"worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;\n"
         "events { worker_connections 1024; }\n"
         "http { access_log off; keepalive_requests 1000000000;\n"
-        f"  server {{ listen 127.0.0.1:{port}; location / {{\n"
+        f"  server {{ listen 127.0.0.1:{port}{' ssl' * bool(tls)}; {secured} location / {{\n"
         f'    default_type application/json; return 200 "{text}"; }} }} }}\n'
     )
     with subprocess.Popen(["nginx", "-c", str(config)]) as process:
-        yield up(f"http://127.0.0.1:{port}")
+        yield up(f"http{'s' * bool(tls)}://127.0.0.1:{port}")
         process.send_signal(signal.SIGTERM)
 
 
@@ -158,7 +159,7 @@ def up(url: str) -> str:
     deadline = time.monotonic() + 20
     while True:
         try:
-            httpx.get(url)
+            httpx.get(url, verify=False)
         except httpx.TransportError:
             if time.monotonic() > deadline:
                 raise
