@@ -86,6 +86,12 @@ def test_what_was_appended_is_read_back_with_its_offset_and_time(log: Log) -> No
     ]
 
 
+def test_an_acknowledged_append_is_within_the_end_that_is_queried_next(log: Log) -> None:
+    for number in range(20):
+        assert log.append([Entry(b"k", b"%d" % number)]) == number
+        assert log.query_end(30) == number + 1
+
+
 def test_keys_and_values_are_any_bytes(log: Log) -> None:
     odd = [
         Entry(b"", b""),

@@ -1,0 +1,4 @@
+---- MODULE Check ----
+EXTENDS Registrar, TLC
+Symmetric == Permutations(Nodes)
+====
