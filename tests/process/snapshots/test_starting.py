@@ -458,6 +458,10 @@ def test_a_node_of_a_cluster_starts_from_a_snapshot_and_follows_the_topic(
             other.stop()
 
 
+# The topic keeps deletions for 8 s: on a busy machine, a node may not have read for as long.
+@pytest.mark.logs_errors(
+    "the store must be rebuilt: it was last at the log's end", r"the node ended \(exit code 1\)"
+)
 def test_a_snapshot_from_before_deletions_that_were_forgotten_is_refused(own: Broker, tmp_path: Path) -> None:
     topic = make_topic(own.address, FORGETFUL)
     flags = on_topic(own, topic, tmp_path / "snapshots")
