@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from starlette.datastructures import Headers
+
 from registry.domain.errors import BAD_REQUEST, JSON_NEEDED, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE
 
 from .request_target import cache_by_bytes
@@ -23,6 +25,33 @@ CONSUMED = frozenset({*PRODUCED, b"application/octet-stream"})
 PLAIN = b"text/plain"
 
 _TAKEN = CONSUMED | {b""}
+
+
+def negotiate_all(
+    headers: Headers, *, plain: bool = False, needs_json: bool = False, own: bool = False
+) -> tuple[bytes, bool]:
+    """Return the media type of answers and errors, and true if plain text is preferred. Raises 400, 406, 415.
+
+    The rest is said by the operation: ``plain``: :data:`PLAIN` is available too. ``needs_json``: see
+    :func:`check_json`. ``own``: Confluent does not have it, so nothing is negotiated.
+    """
+    content_type = _bytes(headers.get("content-type"))
+    if needs_json:
+        check_json(content_type, has_body=_has_body(headers))
+    if own:
+        return PRODUCED[0], False
+    check_consumed(content_type)
+    kind = negotiate(b",".join(value.encode("latin-1") for value in headers.getlist("accept")), plain=plain)
+    is_plain = kind == PLAIN
+    return (PRODUCED[0] if is_plain else kind), is_plain  # errors are JSON
+
+
+def _has_body(headers: Headers) -> bool:
+    return headers.get("content-length", "0").strip("0") != "" or "transfer-encoding" in headers
+
+
+def _bytes(value: str | None) -> bytes | None:
+    return None if value is None else value.encode("latin-1")
 
 
 def negotiate(accept: bytes, *, plain: bool = False) -> bytes:

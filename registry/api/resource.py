@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import orjson
 from msgspec.structs import replace
-from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from registry.domain.commands import Deferred, Done, Forgotten, NotPrimary, Refused, Submitted, Unknown
 from registry.domain.errors import (
-    BAD_REQUEST,
     INCOMPATIBLE,
     METHOD_NOT_ALLOWED,
     NO_PRIMARY,
     OUTCOME_UNKNOWN,
     TIMED_OUT,
-    UNAVAILABLE,
     RegistryError,
     outcome_unknown,
 )
@@ -41,7 +38,6 @@ from .request_context import RequestContext
 from .row_handlers import RowHandlers
 from .worker_queries import WorkerQueries
 
-MIN_OFFSET = "x-registry-min-offset"
 MULTI_STATUS = 207  # of batches, whose parts succeed or fail on their own
 FORWARD = "x-forward"  # set by a Confluent node that takes this one for the primary (Confluent 8.x)
 # Seconds that a step, such as that of the backend, may take longer than a request: it ends by itself first.
@@ -173,7 +169,7 @@ class Resource:
         try:
             async with limit:
                 if not context.plain:
-                    await self._await_offset(context.headers)
+                    await self._handlers.await_offset(context.headers)
                 if (moment := moment_of(args)) is not None:
                     context.past = PastRows(self._backend, moment, call.path, _asker(call))
                     call = replace(call, past=context.past)
@@ -243,21 +239,6 @@ class Resource:
             case NotPrimary() | Forgotten() | Deferred():
                 raise NO_PRIMARY()
 
-    async def _await_offset(self, headers: Headers) -> None:
-        wanted = headers.get(MIN_OFFSET)
-        if wanted is None:
-            return
-        if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 20):
-            raise BAD_REQUEST("X-Registry-Min-Offset is not an offset")
-        if int(wanted) <= self._backend.applied():
-            return
-        confirmed = await self._backend.confirm()
-        if int(wanted) <= self._backend.applied():
-            return
-        if confirmed and (self._settings.cluster or int(wanted) > (await self._backend.status()).end):
-            raise BAD_REQUEST("X-Registry-Min-Offset lies beyond the end of the log")
-        raise UNAVAILABLE("This server has not reached X-Registry-Min-Offset yet; try again")
-
 
 def _asker(call: Call) -> str:
     """Return by whom requests that take long have their turns: a principal, or a network of clients."""
@@ -274,19 +255,10 @@ def _origin(context: RequestContext, sender: Admission, checked: CheckedNames | 
 
 
 def _negotiate(operation: Operation, context: RequestContext) -> tuple[bytes, bool]:
-    """Return the media type of answers and errors, and true if plain text is preferred. Raises 406, 415."""
     if context.media_type is not None and not operation.plain:
         return context.media_type, False
-    headers = context.headers
-    content_type = _bytes(headers.get("content-type"))
-    if operation.needs_json:
-        media_types.check_json(content_type, has_body=_has_body(headers))
-    if operation.own:
-        return media_types.PRODUCED[0], False
-    media_types.check_consumed(content_type)
-    kind = media_types.negotiate(b",".join(_all(headers, "accept")), plain=operation.plain)
-    plain = kind == media_types.PLAIN
-    return (media_types.PRODUCED[0] if plain else kind), plain  # errors are JSON
+    plain, needs_json, own = operation.plain, operation.needs_json, operation.own
+    return media_types.negotiate_all(context.headers, plain=plain, needs_json=needs_json, own=own)
 
 
 async def _read(receive: Receive) -> bytes:
@@ -301,23 +273,11 @@ async def _read(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-def _has_body(headers: Headers) -> bool:
-    return headers.get("content-length", "0").strip("0") != "" or "transfer-encoding" in headers
-
-
 def _with_location(answer: Answer, location: str, context: RequestContext) -> Answer:
     """Add ``Location``; Confluent's answers never have it."""
     context.made = made = orjson.loads(answer.body)["id"]
     headers = (*answer.headers, (b"location", f"{location}{made}".encode()))
     return answer._replace(headers=headers)
-
-
-def _all(headers: Headers, name: str) -> Iterator[bytes]:
-    return (value.encode("latin-1") for value in headers.getlist(name))
-
-
-def _bytes(value: str | None) -> bytes | None:
-    return None if value is None else value.encode("latin-1")
 
 
 def _matches(wanted: str | None, etag: str) -> bool:

@@ -10,9 +10,11 @@ from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
+from starlette.datastructures import Headers
 
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.errors import (
+    BAD_REQUEST,
     HISTORY_OFF,
     INVALID_SCHEMA,
     NOT_FOUND,
@@ -38,6 +40,7 @@ from .past import PastRows
 from .permissions import check_subject, readable
 from .worker_queries import WorkerQueries
 
+MIN_OFFSET = "x-registry-min-offset"
 STALE = (b"warning", b'110 - "Response is Stale"')  # on answers from rows that may be older than the log
 
 _NO_ROWS = DictView()
@@ -62,6 +65,22 @@ class RowHandlers:
         self._worker_queries = worker_queries
         self._lists = lists
         self._aliased = "/subjects/{subject}" in path
+
+    async def await_offset(self, headers: Headers) -> None:
+        """Wait until the rows include the log up to the offset that a request names. Raises 400, 503."""
+        wanted = headers.get(MIN_OFFSET)
+        if wanted is None:
+            return
+        if not (wanted.isascii() and wanted.isdigit() and len(wanted) < 20):
+            raise BAD_REQUEST("X-Registry-Min-Offset is not an offset")
+        if int(wanted) <= self._backend.applied():
+            return
+        confirmed = await self._backend.confirm()
+        if int(wanted) <= self._backend.applied():
+            return
+        if confirmed and (self._settings.cluster or int(wanted) > (await self._backend.status()).end):
+            raise BAD_REQUEST("X-Registry-Min-Offset lies beyond the end of the log")
+        raise UNAVAILABLE("This server has not reached X-Registry-Min-Offset yet; try again")
 
     async def run(self, operation: Operation, call: Call) -> Result:
         """Call the handler with rows that are as new as the operation requires.
