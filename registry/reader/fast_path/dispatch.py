@@ -10,14 +10,12 @@ known of it, past ASGI: registrations of new schemas, lookups and checks of comp
 
 from __future__ import annotations
 
-import itertools
 import logging
-import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from registry.api.answers import STANDARD_HEADERS, with_standard
+from registry.api.answers import with_standard
 from registry.api.app import Gateway
 from registry.api.browsers import Cors, PageGuard, ResponseHeaders
 from registry.api.request_context import RequestContext
@@ -39,7 +37,7 @@ from registry.security.gate import (
 )
 from registry.store.views import AppliedView
 
-from .preferences import Preferences, RequestHeaders
+from .preferences import GZIP_BYTES_MIN, AnswerHeaders, Preferences, RequestHeaders
 from .reads import RecentSchemas, Schema, is_latest, latest_version, schema_by_id
 from .register import Bodies, Keys, Query, keys_of, repeated_registration
 
@@ -51,7 +49,6 @@ _REGISTRATIONS = "/subjects/{subject}/versions"
 _PATH_BYTES_MAX = 1024
 _ROUTE_BYTES = 3072  # memory of one path's route, with keys none of which is longer than LMDB allows
 _ROUTES_BYTES_MAX = 32 * 1024 * 1024
-_GZIP_BYTES_MIN = 16 * 1024  # larger bodies are worth compressing, which the application does
 _STALE = lines([STALE])
 _new = tuple.__new__
 _log = logging.getLogger(__name__)
@@ -125,11 +122,7 @@ class FastPaths:
         self._registrations = registrations
         self._extra = extra or ResponseHeaders()
         self._bodies = Bodies()
-        self._heads: dict[tuple[bytes, bool], bytes] = {}
-        self._lasting = [(b"cache-control", b"max-age=%d" % cache_max_age_s)] if cache_max_age_s else []
-        # The random part of a UUID; completing it by a counter is much cheaper than another UUID.
-        self._identity = str(uuid.uuid4())[:-12].encode()
-        self._numbers = itertools.count()
+        self._answers = AnswerHeaders(self._extra, cache_max_age_s)
 
     def __call__(self, request: Request, client: Client) -> Found:
         """Answer a request if it is a plain one."""
@@ -154,11 +147,11 @@ class FastPaths:
             return None
         moment = self._moment()
         found = self._recent.get(moment, request.target) or self._find(moment, request.target)
-        if found is None or (preferences.gzip and len(found[1]) >= _GZIP_BYTES_MIN):
+        if found is None or (preferences.gzip and len(found[1]) >= GZIP_BYTES_MIN):
             return None
         known, body = found
-        request_id = preferences.request_id or self._next_id()
-        head = self._head(preferences.media_type, lasting=True)
+        request_id = preferences.request_id or self._answers.next_id()
+        head = self._answers.head(preferences.media_type, lasting=True)
         headers = b"%s%sx-request-id: %s\r\n" % (head, known, request_id)
         # The named tuple's own constructor takes three times as long.
         return _new(Answer, (200, headers, body, "/schemas/ids/{id}", request_id, preferences.principal))
@@ -194,7 +187,7 @@ class FastPaths:
         except RegistryError:
             return None
         route = "/subjects/{subject}/versions/{version}"
-        return self._plain(body, applied, preferences, route, b"" if fresh else _STALE)
+        return self._answers.plain(body, applied, preferences, route, b"" if fresh else _STALE)
 
     def _post(self, request: Request, client: Client) -> Found:
         preferences = self._headers.preferences(request, client)
@@ -243,18 +236,21 @@ class FastPaths:
                 applied = view.applied()
         except RegistryError:
             return None
-        return self._plain(found, applied, preferences, _REGISTRATIONS)
+        return self._answers.plain(found, applied, preferences, _REGISTRATIONS)
 
     def _hand_over(self, post: _Post) -> Running:
         """Return the application's answer, which begins where the fast path ends."""
         request, client, preferences, route, query = post
-        parsed = self._bodies.take_parsed(request.body)
+        parsed = self._bodies.newest
+        if parsed is not None and parsed.body is not request.body:
+            parsed = None
         if parsed is not None and parsed.schema is not None and self._app.parser is not None:
             self._app.parser.put(*parsed.schema)  # so that it is not parsed again
+        self._bodies.newest = None
         path, _, raw_query = request.target.partition(b"?")
         context = RequestContext(
             "POST", path, raw_query, request.headers,
-            request_id=preferences.request_id or self._next_id(),
+            request_id=preferences.request_id or self._answers.next_id(),
             peer=Credentials(preferences.authorization, client.certificate, client.host),
             proxies=self._proxies, target=route.target._replace(query=query), path=route.path,
             subject=route.subject, admission=preferences.admission, media_type=preferences.media_type,
@@ -273,32 +269,9 @@ class FastPaths:
             printed = lines(self._extra.apply([*whole, *self._cors]))
         else:
             printed = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
-                self._head(media_type, lasting=False), context.request_id, applied,
+                self._answers.head(media_type, lasting=False), context.request_id, applied,
             )  # fmt: skip
         return Answer(answer.status, printed, body, context.route, context.request_id, context.principal)
-
-    def _plain(
-        self, body: bytes | None, applied: int, preferences: Preferences, route: str, more: bytes = b""
-    ) -> Answer | None:
-        if body is None or (preferences.gzip and len(body) >= _GZIP_BYTES_MIN):
-            return None
-        request_id = preferences.request_id or self._next_id()
-        headers = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n%s" % (
-            self._head(preferences.media_type, lasting=False), request_id, applied, more,
-        )  # fmt: skip
-        return _new(Answer, (200, headers, body, route, request_id, preferences.principal))
-
-    def _next_id(self) -> bytes:
-        return b"%b%012x" % (self._identity, next(self._numbers))
-
-    def _head(self, media_type: bytes, *, lasting: bool) -> bytes:
-        head = self._heads.get((media_type, lasting))
-        if head is None:
-            own = self._lasting if lasting else []
-            standard = [each for each in STANDARD_HEADERS if not (own and each[0] == b"cache-control")]
-            headers = self._extra.apply([(b"content-type", media_type), *standard, *own])
-            head = self._heads[media_type, lasting] = lines(headers)
-        return head
 
 
 @cache_by_bytes(bytes_max=1024 * 1024, key_bytes_max=128, value_bytes=8192)

@@ -1,16 +1,21 @@
-"""The properties of an answer that the headers of a request ask for, and the principal that they name."""
+"""The properties of an answer that a request's headers ask for, the principal, and the answer's headers."""
 
 from __future__ import annotations
 
+import itertools
+import uuid
 from typing import NamedTuple
 
-from registry.api.browsers import FROM_PAGES, HOST, PageGuard
+from registry.api.answers import STANDARD_HEADERS
+from registry.api.browsers import FROM_PAGES, HOST, PageGuard, ResponseHeaders
 from registry.api.media_types import PRODUCED, check_consumed, negotiate
 from registry.domain.errors import RegistryError
-from registry.http1.messages import Client, Header, Request
+from registry.http1.messages import Answer, Client, Header, Request, lines
 from registry.security.gate import EVERYONE, FULL_ACCESS, OPEN_GATE, Access, Admission, Credentials, Gate
 
 STANDARD_KIND = PRODUCED[0]
+GZIP_BYTES_MIN = 16 * 1024  # larger bodies are worth compressing, which the application does
+_new = tuple.__new__
 # Headers that only the application understands.
 _LEFT = frozenset({b"if-none-match", b"x-registry-min-offset", b"x-forward"}) | FROM_PAGES
 _READ = (
@@ -117,3 +122,46 @@ class RequestHeaders:
             except RegistryError:
                 return None
         return Preferences(media_type, request_id or b"", gzip, authorization or b"")
+
+
+class AnswerHeaders:
+    """Prints the headers of answers, and their request ids."""
+
+    def __init__(self, extra: ResponseHeaders, cache_max_age_s: int) -> None:
+        """``extra``: headers of every answer. ``cache_max_age_s``: of lasting ones; 0 if they are none."""
+        self._extra = extra
+        self._heads: dict[tuple[bytes, bool], bytes] = {}
+        self._lasting = [(b"cache-control", b"max-age=%d" % cache_max_age_s)] if cache_max_age_s else []
+        # The random part of a UUID; completing it by a counter is much cheaper than another UUID.
+        self._identity = str(uuid.uuid4())[:-12].encode()
+        self._numbers = itertools.count()
+
+    def next_id(self) -> bytes:
+        """Return a new request id."""
+        return b"%b%012x" % (self._identity, next(self._numbers))
+
+    def head(self, media_type: bytes, *, lasting: bool) -> bytes:
+        """Return the lines that all answers of a kind have; ``lasting``: its data never changes."""
+        head = self._heads.get((media_type, lasting))
+        if head is None:
+            own = self._lasting if lasting else []
+            standard = [each for each in STANDARD_HEADERS if not (own and each[0] == b"cache-control")]
+            headers = self._extra.apply([(b"content-type", media_type), *standard, *own])
+            head = self._heads[media_type, lasting] = lines(headers)
+        return head
+
+    def plain(
+        self, body: bytes | None, applied: int, preferences: Preferences, route: str, more: bytes = b""
+    ) -> Answer | None:
+        """Return the answer with a body from the rows at ``applied``, or ``None`` to leave it to others.
+
+        ``more``: further lines of the header.
+        """
+        if body is None or (preferences.gzip and len(body) >= GZIP_BYTES_MIN):
+            return None
+        request_id = preferences.request_id or self.next_id()
+        headers = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n%s" % (
+            self.head(preferences.media_type, lasting=False), request_id, applied, more,
+        )  # fmt: skip
+        # The named tuple's own constructor takes three times as long.
+        return _new(Answer, (200, headers, body, route, request_id, preferences.principal))

@@ -58,7 +58,8 @@ class Bodies:
 
     def __init__(self, bytes_max: int = 32 * 1024 * 1024) -> None:
         self._contents = Lru[bytes, _Content](max(1, bytes_max // _CACHED_BYTES))
-        self._newest: Parsed | None = None
+        # Of the body that was parsed last.
+        self.newest: Parsed | None = None
 
     def content(self, body: bytes) -> _Content:
         """Return the content of a plain body; ``_NOT_PLAIN`` for any other."""
@@ -69,15 +70,10 @@ class Bodies:
             self._contents.put(digest, found)
         return found
 
-    def take_parsed(self, body: bytes) -> Parsed | None:
-        """Return the facts about this very body, unless they were taken or it was not parsed."""
-        newest, self._newest = self._newest, None
-        return newest if newest is not None and newest.body is body else None
-
     def _read(self, body: bytes) -> _Content:
         try:
             request = schema_request(body, "")
-            self._newest = Parsed(body, request)
+            self.newest = Parsed(body, request)
             parsed = _parse(request)
             if parsed is None:
                 return _NOT_PLAIN
@@ -85,7 +81,7 @@ class Bodies:
             content = _Content(identity(schema.canonical), b'"%b"' % source.schema_type.encode())
         except (RegistryError, InvalidSchema):
             return _NOT_PLAIN
-        self._newest = Parsed(body, request, parsed)
+        self.newest = Parsed(body, request, parsed)
         return content
 
 
