@@ -14,11 +14,9 @@ from collections.abc import Callable
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.log.contract import LogError
 from registry.log.kafka import requests
-from registry.log.kafka.broker_connection import login_with
 from registry.log.kafka.connection import Connections, NoAnswer
 from registry.log.kafka.log_end import query_offset
 from registry.log.kafka.partition import Partition
-from registry.log.kafka.security import Security
 from registry.log.kafka.topic import read_min_in_sync
 from registry.store.layout import StoreError
 
@@ -28,7 +26,7 @@ PAUSE_S = 1.0  # Seconds after a failed query; the node is asked meanwhile.
 
 
 class LogEndClient:
-    """Queries the partition leader for the log's end; used on one event loop.
+    """Queries the partition leader for the log's end, over connections of its own; used on one event loop.
 
     ``applied`` returns the lineage of the store: what it remembers of the last records that it has applied.
     If the log has lost some of them, queries fail, wherever the log ends.
@@ -36,13 +34,15 @@ class LogEndClient:
 
     def __init__(
         self,
-        security: Security,
+        connections: Connections,
         servers: str,
         topic: str,
         *,
         applied: Callable[[], Lineage] = lambda: NOTHING,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._connections = Connections(login_with(security))
+        self._connections = connections
+        self._clock = clock
         self._applied = applied
         self._servers = servers
         self._topic = topic
@@ -61,22 +61,22 @@ class LogEndClient:
             self.resume()
 
     def _new_partition(self) -> Partition:
-        partition = Partition(self._connections, self._servers, self._topic)
+        partition = Partition(self._connections, self._servers, self._topic, clock=self._clock)
         partition.lineage = self._applied
         return partition
 
     async def ask(self) -> int | None:
         """Return the offset of the next record at some moment after the call; ``None``: ask the node."""
-        if not self._identity or time.monotonic() < self._paused_until:
+        if not self._identity or self._clock() < self._paused_until:
             return None
         partition = self._partition
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                if time.monotonic() - self._checked_at >= CHECK_EVERY_S:
+                if self._clock() - self._checked_at >= CHECK_EVERY_S:
                     await self._check(partition)
                 return await query_offset(partition, requests.LATEST, TIMEOUT_S)
         except (LogError, NoAnswer, StoreError, TimeoutError):
-            self._paused_until = time.monotonic() + PAUSE_S
+            self._paused_until = self._clock() + PAUSE_S
             return None
 
     def resume(self) -> None:
@@ -85,7 +85,7 @@ class LogEndClient:
 
     async def _check(self, partition: Partition) -> None:
         async with self._checking:
-            if time.monotonic() - self._checked_at < CHECK_EVERY_S:
+            if self._clock() - self._checked_at < CHECK_EVERY_S:
                 return
             cluster = await partition.refresh(TIMEOUT_S)
             if not partition.topic_id and cluster.partition is not None:
@@ -93,7 +93,7 @@ class LogEndClient:
             if partition.identity != self._identity:
                 raise NoAnswer(f"the log is {self._identity}, not {partition.identity}", sent=True)
             await read_min_in_sync(partition)
-            self._checked_at = time.monotonic()
+            self._checked_at = self._clock()
 
     async def close(self) -> None:
         """Close the connections."""

@@ -176,13 +176,14 @@ def _backend(settings: Settings, endpoint: Path) -> ReaderBackend:
     store = StoreReader(settings.data / "store", settings.store_map_bytes)
     backend = ReaderBackend(store, cluster=cluster, cipher=reader_cipher(settings))
     if cluster:
-        from registry.log.kafka.security import Security  # noqa: PLC0415 (a client for clusters only)
+        from registry.log.kafka.broker_connection import login_with  # noqa: PLC0415 (for clusters only)
+        from registry.log.kafka.connection import Connections  # noqa: PLC0415
+        from registry.log.kafka.security import Security  # noqa: PLC0415
 
         from .log_end_client import LogEndClient  # noqa: PLC0415
 
-        backend.log_end = LogEndClient(
-            Security(**settings.security), settings.kafka, settings.topic, applied=store.lineage
-        )
+        connections = Connections(login_with(Security(**settings.security)))
+        backend.log_end = LogEndClient(connections, settings.kafka, settings.topic, applied=store.lineage)
     backend.node = NodeClient(
         endpoint,
         timeout_s=settings.request_timeout_s,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 
 from election.contract import Identity
 from registry.domain.commands import (
@@ -29,6 +30,7 @@ from registry.node.leadership.claim import claim_log
 from registry.node.leadership.role import Role, RoleHolder, Stage
 from registry.node.replication.dedup import DedupCache
 from registry.node.replication.follower import Follower
+from registry.node.replication.read_barrier import ReadBarrier
 from registry.node.write.loop import WriteLoop
 from registry.node.write.writer import Writer, Writing
 from registry.store.layout import StoreError
@@ -36,11 +38,16 @@ from registry.store.layout import StoreError
 from .authority import Authority, Elector
 from .brokers import Brokers
 from .connections import Line
+from .event_loop import SimulatedCondition, SimulatedLoopHost
 from .kafka_log import SimulatedLog
 from .memory_store import MemoryStore, MemoryView
 from .node_log import NodeLog
 from .partition import Partition
+from .readers import CONFIRM_S, Reader
 from .world import Process, World
+
+if TYPE_CHECKING:
+    from registry.store.lmdb import Store
 
 REQUEST_S = 12.0
 RENEW_S = 15.0
@@ -98,6 +105,8 @@ class Running:
     def _start(self) -> None:
         world, cluster, node = self._world, self._cluster, self._node
         self.log = self._opened()
+        self._loop_host = SimulatedLoopHost(world, self.process)
+        self.read_barrier = self._loop_host.run(self._open_barrier(), None)
         self.memory = DedupCache(self.store.applied, count_max=cluster.remembers)
         self.follower = Follower(
             self.log,
@@ -106,6 +115,7 @@ class Running:
             clock=lambda: world.now,
             barrier=lambda barrier: self.role_holder.apply_barrier(barrier.offset),
             memory=self.memory,
+            on_applied=lambda _, __: self.read_barrier.notify_advanced(),
         )
         self.writer = PausingWriter(
             self.log,
@@ -136,9 +146,34 @@ class Running:
             fencing=lambda: self.log.fencing,
             renew_s=RENEW_S,
         )
-        for run in (self._follow_for_ever, self.write_loop.run, self._elector.run):
+        runs = (self._follow_for_ever, self.write_loop.run, self._elector.run, self.read_barrier.run)
+        for run in runs:
             world.spawn(self.process, run)
         self.started = True
+        if node.reader is not None:
+            node.reader.on_node_start(self.log.identity)
+
+    async def _open_barrier(self) -> ReadBarrier:
+        return ReadBarrier(
+            self.log,
+            cast("Store", self.store),
+            ask_s=_ASK_S,
+            nudge=lambda: None,
+            on_reply=lambda _: None,
+            stuck=lambda: self.store.full,
+            condition=lambda: cast("threading.Condition", SimulatedCondition(self._world)),
+        )
+
+    def begin_confirm(self, offset: int, reply: Callable[[bool], None]) -> None:
+        """Call ``reply`` with true once the store has reached ``offset``; -1: the log's end as of now."""
+        barrier = self.read_barrier
+
+        async def confirm() -> None:
+            fresh = barrier.confirm(CONFIRM_S) if offset < 0 else barrier.reach(offset, CONFIRM_S)
+            reply(await fresh)
+
+        loop = self._loop_host.loop
+        loop.call_soon_threadsafe(lambda: loop.create_task(confirm()))
 
     def _opened(self) -> NodeLog | SimulatedLog:
         world, brokers, line = self._world, self._cluster.brokers, self._node.line
@@ -231,17 +266,14 @@ class Node:
         self.identity = Identity(
             "http", self.name, 8081, eligible=True, peer=f"{self.name}:1", node=self.name
         )
-        self._new_store = new_store
+        self.new_store = new_store
         self.store = new_store()
         self.line = Line()
         self.running: Running | None = None
         # True if the other nodes and the clients cannot reach it.
         self.cut_off = False
         self.clock_ahead_ms = 0
-
-    def set_aside(self) -> None:
-        """Give its next life an empty store, as a release with another format of rows does."""
-        self.store = self._new_store()
+        self.reader: Reader | None = None
 
     def wall_ms(self) -> int:
         """Return what its host's clock shows."""
@@ -277,7 +309,19 @@ class Cluster:
         self.nodes = [Node(world, number, new_store) for number in range(size)]
         world.applied = lambda: {node.name: node.store.applied for node in self.nodes}
         for node in self.nodes:
+            self._start_reader(node)
             self.start(node)
+
+    def _start_reader(self, node: Node) -> None:
+        if self.brokers is not None:
+            node.reader = Reader(self._world, self.brokers, node)
+
+    def set_aside(self, node: Node) -> None:
+        """Give a killed node an empty store, as a release with another format of rows does."""
+        if node.reader is not None:
+            node.reader.end()
+        node.store = node.new_store()
+        self._start_reader(node)
 
     def start(self, node: Node) -> None:
         """Start a new process for the node."""
@@ -370,10 +414,16 @@ class Cluster:
                 yield view
 
     def _fresh(self, node: Node) -> MemoryStore | None:
-        life = node.running
-        if life is None or life.process.frozen or not life.started:
-            return None
+        """Return a node's store once it is as new as the log: by its reader, its barrier, or a query."""
+        store, life, reader = node.store, node.running, node.reader
         confirmed: list[bool] = []
-        self._world.spawn(life.process, lambda: confirmed.append(life.confirm()))
-        self._world.until(lambda: confirmed or life.process.dead, REQUEST_S)
-        return node.store if confirmed and confirmed[0] else None
+        if reader is not None and self._world.likely(0.5):
+            reader.confirm(confirmed.append)
+        elif life is None or life.process.frozen or not life.started:
+            return None
+        elif self._world.likely(0.5):
+            life.begin_confirm(-1, confirmed.append)
+        else:
+            self._world.spawn(life.process, lambda: confirmed.append(life.confirm()))
+        self._world.until(lambda: confirmed, REQUEST_S)
+        return store if confirmed and confirmed[0] else None

@@ -225,7 +225,7 @@ class Trouble:
     def _set_aside(self, node: Node) -> None:
         self._compact(node)
         self._crash(node)
-        node.set_aside()
+        self._cluster.set_aside(node)
 
     def _set_clock(self, node: Node) -> None:
         node.clock_ahead_ms = self._world.chance.choice(_CLOCKS_MS)

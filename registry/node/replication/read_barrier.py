@@ -102,7 +102,7 @@ class ReadBarrier:
 
     ``nudge`` is called when a request waits for records that the store does not hold yet. ``on_reply`` is
     called after each query, with the error if it failed. ``stuck`` returns true if the store cannot be
-    written: no request waits for it then.
+    written: no request waits for it then. The thread in :meth:`run` waits on a ``condition``.
     """
 
     def __init__(
@@ -114,6 +114,7 @@ class ReadBarrier:
         nudge: Callable[[], None],
         on_reply: Callable[[LogError | None], None],
         stuck: Callable[[], bool] = lambda: False,
+        condition: Callable[[], threading.Condition] = threading.Condition,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._log = log
@@ -128,7 +129,7 @@ class ReadBarrier:
         self._least: float = math.inf
         self._releasing = False
         self._collecting: asyncio.Future[bool] | None = None
-        self._wanted = threading.Condition()
+        self._wanted = condition()
         self._stopping = False
 
     async def reach(self, offset: int, timeout_s: float) -> bool:

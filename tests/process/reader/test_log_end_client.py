@@ -10,12 +10,18 @@ import pytest
 from deploy.local.broker import Broker
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Entry, Record
+from registry.log.kafka.broker_connection import login_with
+from registry.log.kafka.connection import Connections
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from registry.reader.log_end_client import LogEndClient
 
 TOPIC = "log-end"
+
+
+def connections() -> Connections:
+    return Connections(login_with(Security()))
 
 
 @pytest.fixture
@@ -34,7 +40,7 @@ def log(kafka: Broker) -> Iterator[KafkaLog]:
 
 
 async def _asked(address: str, log: KafkaLog) -> None:
-    end = LogEndClient(Security(), address, TOPIC)
+    end = LogEndClient(connections(), address, TOPIC)
     try:
         assert await end.ask() is None  # The node has not reported which log it is.
         end.set_identity(log.identity)
@@ -60,7 +66,7 @@ def test_it_knows_where_the_own_log_ends_and_no_other(kafka: Broker, log: KafkaL
 
 
 async def _unanswered(kafka: Broker, log: KafkaLog) -> None:
-    end = LogEndClient(Security(), kafka.address, TOPIC)
+    end = LogEndClient(connections(), kafka.address, TOPIC)
     try:
         end.set_identity(log.identity)
         await _once(end)
@@ -79,7 +85,7 @@ def test_without_an_answer_the_node_is_to_be_asked(kafka: Broker, log: KafkaLog)
 
 async def _compared(address: str, log: KafkaLog, held: Lineage, other: Lineage) -> None:
     for lineage, wanted in ((held, log.end()), (other, None)):
-        end = LogEndClient(Security(), address, TOPIC, applied=lambda lineage=lineage: lineage)
+        end = LogEndClient(connections(), address, TOPIC, applied=lambda lineage=lineage: lineage)
         try:
             end.set_identity(log.identity)
             found = await (_once(end) if wanted else end.ask())
