@@ -1,9 +1,10 @@
 """Break each guarantee on purpose, and see which test notices: ``python -m tests.sabotage``.
 
 Each patch of this folder breaks one guarantee of the code. They are applied one after another to a copy of
-the committed tree, and the tests that guarantees.toml names for it run until one fails that passes without
-the patch. A patch that none of them notices survives, and needs a test. With names as arguments, only those
-are tried. The outcomes are written into the table of docs/sabotage.md.
+the committed tree, and the checks that guarantees.toml names for it run until one fails that passes without
+the patch: tests, or simulated histories by the arguments of ``python -m``. A patch that none of them notices
+survives, and needs a test. With names as arguments, only those are tried. The outcomes are written into the
+table of docs/sabotage.md.
 """
 
 from __future__ import annotations
@@ -19,13 +20,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from .outcomes import ROOT, Outcome, Sabotage, record, sabotages, stamp
+from .outcomes import ROOT, SIMULATION, Outcome, Sabotage, record, sabotages, stamp
 
 # A broken program may wait forever. The tests take a fraction of it, also on a busy machine.
 CHECK_S = 1800
-# The test without its parameters, which may hold spaces, and what was wrong.
-FAILURE = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)(.*)", re.MULTILINE)
-SEED = re.compile(r"\bseed \d+")
+# A test without its parameters, which may hold spaces, or the arguments that repeat a simulated history.
+FAILURE = re.compile(r"^(?:(?:FAILED|ERROR) ([^\s\[]+)|wrong with (--seed .*))", re.MULTILINE)
 
 
 class Run(NamedTuple):
@@ -52,19 +52,20 @@ class Trial:
                     return self._survived(f"does not apply, make it again: {refused}")
                 ended = run(self._copy, check)
             cpu_s += ended.cpu_s
-            if ended.status not in {0, 1}:
+            found = FAILURE.search(ended.output)
+            if ended.status and not found:
                 return self._survived(f"no verdict of {check}, status {ended.status}", ended.output)
-            if found := FAILURE.search(ended.output):
-                seed = SEED.search(found[2])
-                return Outcome(found[1], f"{cpu_s:.1f} s{f', {seed[0]}' if seed else ''}", self._at)
+            if found:
+                return Outcome(found[1] or f"{SIMULATION} {found[2]}", f"{cpu_s:.1f} s", self._at)
         return self._survived(f"{cpu_s:.1f} s of {' and '.join(sabotage.checks)}")
 
     def without_patches(self, outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
         """Return outcomes in which only tests count that pass without a patch."""
-        tests = sorted({each.test for each in outcomes.values() if each.test})
-        failing: set[str] = set()
-        if tests and run(self._copy, *tests).status:
-            failing = {test for test in tests if run(self._copy, test).status}
+        checks = sorted({each.test for each in outcomes.values() if each.test})
+        tests = [each for each in checks if not each.startswith(SIMULATION)]
+        if tests and not run(self._copy, *tests).status:
+            checks = [each for each in checks if each not in tests]
+        failing = {check for check in checks if run(self._copy, check).status}
         return {
             name: self._survived(f"{each.test} fails without the patch") if each.test in failing else each
             for name, each in outcomes.items()
@@ -86,7 +87,9 @@ class Trial:
 
 def run(copy: Path, *checks: str) -> Run:
     """Run tests until the first failure. Takes seconds, so compiled code of an earlier run is never newer."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *checks]
+    pytest = ["pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", *checks]
+    simulated = checks[0].startswith(SIMULATION)
+    command = [sys.executable, "-m", *(checks[0].split() if simulated else pytest)]
     env = {**os.environ, "COLUMNS": "500"}
     before = children_s()
     try:
@@ -126,10 +129,11 @@ def main(names: list[str]) -> int:
                 outcome = outcomes[each.name] = trial.outcome(each)
                 word = "caught  " if outcome.test else "SURVIVED"
                 print(f"{word} {each.name}: {outcome.test} {outcome.after}", flush=True)
+                record({each.name: outcome})
             outcomes = trial.without_patches(outcomes)
+            record(outcomes)
         finally:
             git(ROOT, "worktree", "remove", "--force", str(copy))
-    record(outcomes)
     survivors = [name for name, each in outcomes.items() if not each.test]
     print(
         f"{len(chosen) - len(survivors)} of {len(chosen)} caught; survivors: {', '.join(survivors) or 'none'}"

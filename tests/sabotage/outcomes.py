@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,8 +13,11 @@ FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 PAGE = ROOT / "docs" / "sabotage.md"
 OVERVIEW = ROOT / "docs" / "proof.md"
-# Tests that start no process, and the seconds of CPU within which nine in ten patches are to be noticed.
-QUICK = ("tests/unit/", "tests/simulation/")
+# The checks that are arguments of ``python -m``, and what begins the names of those that start no process.
+SIMULATION = "tests.simulation"
+UNITS = ("tests/unit/", "tests/simulation/", SIMULATION)
+QUICK = (*UNITS, "tests/api/")
+# Seconds of CPU within which nine in ten patches are to be noticed by those.
 QUICK_S = 60
 _HEAD = "| patch | guarantee that it breaks | noticed by | after | at |\n| --- | --- | --- | --- | --- |"
 
@@ -34,9 +38,9 @@ class Sabotage(NamedTuple):
 class Outcome(NamedTuple):
     """The outcome of one patch, as in its row of the table."""
 
-    # The first test that failed; empty if none did.
+    # The first test that failed, or the history that did; empty if none.
     test: str
-    # Seconds of CPU until then, with the seed of the simulated history; or why no test noticed.
+    # Seconds of CPU until then; or why no test noticed.
     after: str
     # The commit that was tried, and the day.
     at: str
@@ -73,12 +77,15 @@ def record(new: dict[str, Outcome]) -> None:
 
 
 def summary(outcomes: Iterable[Outcome]) -> str:
-    """Return a sentence with the number of patches and how many were noticed."""
+    """Return a paragraph with the number of patches, and how many which kinds of tests noticed."""
     known = list(outcomes)
-    caught, quick = sum(bool(each.test) for each in known), sum(each.quick for each in known)
-    return (
-        f"Of {len(known)} patches, tests notice {caught}; unit tests or the simulation alone notice {quick} "
-        f"of them within {QUICK_S} seconds of CPU."
+    caught, quick = sum(bool(each.test) for each in known), [each for each in known if each.quick]
+    units = sum(each.test.startswith(UNITS) for each in quick)
+    return textwrap.fill(
+        f"Of {len(known)} patches, tests notice {caught}: {units} are noticed by unit tests or the simulation"
+        f" within {QUICK_S} s of CPU, {len(quick) - units} by tests that call the API in their own process, "
+        f"{caught - len(quick)} by tests with real stores, processes or brokers.",
+        118,
     )
 
 

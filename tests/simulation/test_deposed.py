@@ -21,6 +21,8 @@ class Deposed:
         self.world = World(1)
         self.cluster = Cluster(self.world, 2)
         self.answers: list[Outcome] = []
+        # The offset up to which the node that was asked had applied the log at each answer.
+        self.applied: list[int] = []
         self.world.spawn(Process("outside"), self._run)
         assert self.world.run(lambda: len(self.answers) == 3, 60.0), self.answers
 
@@ -56,9 +58,15 @@ class Deposed:
         return found
 
     def _ask(self, node: Node, command: Command) -> None:
-        assert node.running is not None
+        running = node.running
+        assert running is not None
         answers: list[Outcome] = []
-        node.running.writer.submit(pending(command, answers.append))
+
+        def answered(outcome: Outcome) -> None:
+            self.applied.append(running.store.applied)
+            answers.append(outcome)
+
+        running.writer.submit(pending(command, answered))
         self.world.until(lambda: answers, 30.0)
         self.answers += answers
 
@@ -68,3 +76,10 @@ def test_it_answers_nothing_from_old_rows_though_nothing_need_be_written() -> No
     assert isinstance(registered, Done)
     assert isinstance(deleted, Done)
     assert again == NotPrimary()
+
+
+def test_a_write_has_been_applied_where_it_was_decided_when_it_is_answered() -> None:
+    deposed = Deposed()
+    for answer, applied in zip(deposed.answers[:2], deposed.applied, strict=False):
+        assert isinstance(answer, Done)
+        assert applied >= answer.offset
