@@ -166,8 +166,9 @@ _decode_alone = msgspec.json.Decoder(tuple[SchemaValue]).decode_lines
 def decode_schemas(raws: Sequence[bytes]) -> list[SchemaValue | None]:
     """Return what :func:`decode_schema` reads from each value; ``None`` where it raises.
 
-    All at once takes three quarters of the time. In brackets, each is one line: within a value, no JSON has a
-    bracket that ends before one that begins.
+    Reading all at once takes three quarters of the time. Each value stands in brackets on a line of its own.
+    JSON has no "]" right before "[" within a value, so each line ends an item, and there are as many items as
+    values only if each value is one.
     """
     try:
         found = _decode_alone(b"[%b]" % b"]\n[".join(raws)) if raws else []
