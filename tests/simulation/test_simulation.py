@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,12 @@ def told() -> list[Told]:
 
 def test_no_acknowledged_write_is_lost_and_no_id_is_given_twice(told: list[Told]) -> None:
     assert all(each.acknowledged > 0 for each in told)
+
+
+def test_histories_that_found_a_fault_are_as_they_should_be() -> None:
+    kept = tomllib.loads((Path(__file__).parent / "seeds.toml").read_text(encoding="utf-8"))["seed"]
+    assert kept
+    assert all(history(each["seed"], model=False).acknowledged > 0 for each in kept)
 
 
 def test_the_model_of_the_log_obeys_the_same_laws() -> None:
