@@ -22,7 +22,7 @@ from registry.base.processes.sockets import (
     listen_on_all,
     runtime_folder,
 )
-from registry.host.tracing.configured import is_wanted, obstacle
+from registry.host.tracing.export import is_wanted, obstacle
 from registry.security.exposure import warnings
 from registry.security.setting_files import file_errors
 from registry.security.watched_file import FileError

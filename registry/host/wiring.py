@@ -14,8 +14,8 @@ from registry.domain.queries.scope import Defaults
 from registry.security.setting_files import FileChecks, names_files
 from registry.webhooks.destinations import Destinations
 
-from .tracing.configured import is_wanted, obstacle
 from .tracing.contract import NO_TRACING, Tracing
+from .tracing.export import is_wanted, obstacle, open_tracing
 
 if TYPE_CHECKING:
     from registry.security.tls.expiry import ExpiryGauges
@@ -68,8 +68,6 @@ def tracing(settings: Settings, process: str) -> Tracing:
     # The parent has logged an obstacle.
     if not is_wanted(settings.traces, os.environ) or obstacle(os.environ):
         return NO_TRACING
-    from .tracing.exporter import open_tracing  # noqa: PLC0415 (an extra, and its import costs time)
-
     try:
         return open_tracing(process)
     except ValueError as error:

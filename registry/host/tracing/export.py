@@ -1,15 +1,33 @@
-"""Decision if traces are exported, by the setting ``traces`` and OpenTelemetry's environment variables."""
+"""Export of spans to a collector, as protobuf over HTTP, and whether the settings want it.
+
+The setting ``traces`` and OpenTelemetry's environment variables decide. Its SDK also reads the collector,
+sizes, intervals and sampling from these variables. Spans wait in a bounded queue for a thread of their own,
+which drops the oldest if the collector does not keep up.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import socket
 from collections.abc import Mapping
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from registry import VERSION
+from registry.base.observe.logs import Throttled
+
+if TYPE_CHECKING:
+    from .contract import Tracing
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _EXPORTER = "OTEL_TRACES_EXPORTER"
 _PROTOCOL = "http/protobuf"
 _PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+# Interval between two log lines about a collector, at least.
+EVERY_S = 60.0
+_log = logging.getLogger(__name__)
 
 
 def is_wanted(setting: str, environment: Mapping[str, str]) -> bool:
@@ -52,3 +70,43 @@ def _is_installed() -> bool:
 def _first(names: tuple[str, ...], environment: Mapping[str, str]) -> str | None:
     """Return the first of the variables that is set; an empty one counts as not set."""
     return next((name for name in names if environment.get(name)), None)
+
+
+class _Problems(logging.Handler):
+    """Passes on what OpenTelemetry logs, but not for each batch of spans."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._throttled = Throttled(_log, every_s=EVERY_S)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log a record's message."""
+        self._throttled.error("traces may be lost, requests are served: %s", record.getMessage())
+
+
+def _take_over(name: str, handler: logging.Handler) -> None:
+    logger = logging.getLogger(name)
+    logger.handlers[:], logger.propagate = [handler], False
+
+
+def open_tracing(process: str) -> Tracing:
+    """Return tracing for this process, ``node`` or ``reader``. Raises :class:`ValueError`."""
+    # An extra, and its import costs time.
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
+
+    from .otel import exported_by  # noqa: PLC0415 (as above)
+
+    _take_over("opentelemetry", _Problems())
+    # What it says of clients' headers is no problem here, and must not hide those with the collector.
+    _take_over("opentelemetry.trace", logging.NullHandler())
+    host, pid = socket.gethostname(), os.getpid()
+    return exported_by(
+        OTLPSpanExporter(),
+        {
+            "service.version": VERSION,
+            "service.instance.id": f"{host}/{process}/{pid}",
+            "host.name": host,
+            "process.pid": pid,
+            "registrar.process": process,
+        },
+    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from registry.host.tracing.configured import is_wanted, obstacle
+from registry.host.tracing.export import is_wanted, obstacle
 
 ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
 TRACES_ENDPOINT = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://collector/v1/traces"}
