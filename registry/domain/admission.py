@@ -1,17 +1,20 @@
-"""Admission of what has to wait: commands by their size, and turns of those who ask.
+"""Admission: rates of writes, room for waiting commands by their size, and turns of those who ask.
 
 So large commands neither exhaust memory nor delay small ones, and nobody who asks a lot holds up the others.
 """
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from .commands import Submitted
+from .errors import TOO_MANY_REQUESTS
+from .lru import Lru
 from .principal import CheckedNames
 
 T = TypeVar("T")
@@ -21,6 +24,8 @@ LARGE_BYTES = 64 << 10
 _SHARE_OF_SMALL = 4
 # Memory that a value takes besides its text.
 _VALUE_BYTES = 64
+# Principals whose buckets are remembered; the one that wrote least recently is forgotten, with a full bucket.
+PRINCIPALS_MAX = 10_000
 
 
 def size_of(command: Submitted, checked: CheckedNames | None = None) -> int:
@@ -134,3 +139,47 @@ class FairQueue(Generic[T]):
         if not self._waiting[worst]:
             del self._waiting[worst]
         return item
+
+
+class _Bucket(NamedTuple):
+    """The writes that a principal had left at some moment."""
+
+    left: float
+    moment: float
+
+
+class WriteRates:
+    """Counts writes by principal, in token buckets that fill up within a minute. ``clock`` returns seconds.
+
+    Writes are counted for one batch at a time, and paid for only once that batch is in the log: a batch that
+    is decided again must not cost its principals twice.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._paid = Lru[str, _Bucket](PRINCIPALS_MAX)
+        # The buckets of the principals with writes in the current batch, once it is paid for.
+        self._batch: dict[str, _Bucket] = {}
+
+    def begin(self) -> None:
+        """Begin a batch; writes of the one before that were not paid for do not count."""
+        self._batch.clear()
+
+    def take(self, name: str, per_minute: int) -> None:
+        """Count one write. Raises 429 if the principal has made ``per_minute`` of them; 0 is no limit."""
+        if not per_minute:
+            return
+        now, rate = self._clock(), per_minute / 60
+        bucket = self._batch.get(name) or self._paid.get(name) or _Bucket(float(per_minute), now)
+        left = min(float(per_minute), bucket.left + (now - bucket.moment) * rate)
+        if left < 1:
+            seconds = math.ceil((1 - left) / rate)
+            message = f"More than {per_minute} writes a minute; try again in {seconds} s"
+            raise TOO_MANY_REQUESTS(message).with_retry_after(seconds)
+        self._batch[name] = _Bucket(left - 1, now)
+
+    def pay(self) -> None:
+        """Pay for the writes of the current batch, which is in the log."""
+        for name, bucket in self._batch.items():
+            self._paid.put(name, bucket)
+        self._batch.clear()

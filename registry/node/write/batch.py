@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from registry.domain.admission import WriteRates
 from registry.domain.commands import (
     Associate,
     ChangeAssociations,
@@ -43,8 +44,6 @@ from registry.domain.rows.view import View
 from registry.log.contract import RECORD_HEADER_BYTES
 from registry.node.replication.dedup import DedupCache
 from registry.workers.pool import STEPS_AT_ONCE_MAX, TEXT_AT_ONCE_MAX
-
-from .rates import WriteRates
 
 # Bytes of records after which a batch takes no further command; the last command may exceed it.
 BATCH_BYTES_MAX = 8 << 20

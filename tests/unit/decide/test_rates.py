@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from registry.domain.admission import PRINCIPALS_MAX, WriteRates
 from registry.domain.errors import RegistryError
-from registry.node.write.rates import PRINCIPALS_MAX, WriteRates
 
 
 class Clock:
