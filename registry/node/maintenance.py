@@ -19,7 +19,6 @@ from registry.store.lmdb import Store
 from .inventory import Inventory
 from .past.thread import HistoryFiller
 from .replication.loop import FollowLoop
-from .startup.digest_check import verify_digest
 
 _STEP_S = 0.05
 _READERS_EVERY_S = 60.0
@@ -93,7 +92,7 @@ class Maintenance:
             if not self._following.started:
                 continue
             if not proven:
-                verify_digest(self._store, self._stopping)
+                self._verify_snapshot()
                 proven = self._former_removed()
                 if self._filler is None:
                     self._clear_history()
@@ -119,6 +118,13 @@ class Maintenance:
                 verifying = True
             if verifying and self._verify():
                 verifying, verify_at = False, now + _VERIFY_EVERY_S
+
+    def _verify_snapshot(self) -> None:
+        """Verify the rows loaded from a snapshot, unless that was done. Raises :class:`DamagedStore`."""
+        if self._store.loaded_from:
+            from .startup.snapshot_loader import verify_digest  # noqa: PLC0415 (most starts load none)
+
+            verify_digest(self._store, self._stopping)
 
     @staticmethod
     def _counted_blocks(step: Callable[[], bool]) -> bool:

@@ -1,14 +1,20 @@
-"""Loading of a snapshot in a child process, which frees its libraries and memory when it ends.
+"""Loading of a snapshot in a child process, and verification of its rows in another while the node serves.
 
-Failures are reported, and the node reads the log instead.
+The first process frees the loader's libraries and memory when it ends. Failures are reported, and the node
+reads the log instead. It checks the hashes of the snapshot's parts against the manifest, but not the digest
+of the rows, which would double the time of a start: the second process computes that later. If it is wrong,
+the store is condemned, the snapshot is never loaded again, and the node starts over without it.
 """
 
 from __future__ import annotations
 
+import logging
 import pickle
 import shutil
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -21,12 +27,19 @@ from registry.base.processes.child_process import module_command
 from registry.domain.log_format.lineage import Lineage
 from registry.log.contract import Log, LogError
 from registry.log.embedded.log import EmbeddedLog, now_ms
+from registry.store.check import WRONG
+from registry.store.layout import DamagedStore
+from registry.store.lmdb import Store
 from snapshots.catalogue.open import manifest_keys
-from snapshots.loading.candidates import TargetLog, read_rejected, reason_lost_records
+from snapshots.loading.candidates import TargetLog, add_rejected, read_rejected, reason_lost_records
 from snapshots.loading.load_newest import LoadRequest
 
 from .load_process import LENGTH_BYTES, LoadInput
 from .progress import StartProgress
+
+_LOOK_S = 0.1
+_CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT}
+_log = logging.getLogger(__name__)
 
 
 def begin() -> subprocess.Popen[bytes]:
@@ -170,3 +183,41 @@ def _send(pipe: IO[bytes], load: LoadInput) -> None:
     message = pickle.dumps(load)
     pipe.write(len(message).to_bytes(LENGTH_BYTES, "big") + message)
     pipe.flush()
+
+
+def verify_digest(store: Store, stopping: threading.Event) -> None:
+    """Verify the digest of rows loaded from a snapshot; do nothing if that was done before.
+
+    Raises :class:`DamagedStore` if it is wrong. Returns early if ``stopping`` is set.
+    """
+    snapshot = store.loaded_from
+    if not snapshot:
+        return
+    began = time.monotonic()
+    command, environment = module_command("registry.store.check", str(store.path), "digest")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:  # noqa: S603 (ours)
+        while process.poll() is None:
+            if stopping.wait(_LOOK_S):
+                process.kill()
+                return
+        assert process.stdout is not None
+        found = process.stdout.read().decode(errors="replace")
+    code = process.returncode
+    if -code in _CRASHES:
+        found = f"its rows cannot be read ({signal.Signals(-code).name})"
+    elif code not in (0, WRONG):
+        _log.warning("cannot compute the digest of the snapshot %s (exit code %d)", snapshot, code)
+        return
+    if found:
+        add_rejected(
+            store.path.parent,
+            snapshot,
+            f"when loaded, {found.replace('its', 'the', 1)}",
+        )
+        store.condemn(found)
+        raise DamagedStore(
+            f"the store {store.path}, loaded from the snapshot {snapshot}, is damaged: {found}"
+        )
+    store.mark_verified()
+    _log.info("the rows of the snapshot %s give its digest, as added up in %.1f s",
+              snapshot, time.monotonic() - began)  # fmt: skip

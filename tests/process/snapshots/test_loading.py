@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from registry.domain.log_format.records import Record
 from registry.domain.rows import digest
-from registry.node.startup.digest_check import verify_digest
+from registry.node.startup.snapshot_loader import verify_digest
 from registry.store.layout import DamagedStore, StoreError
 from registry.store.open import open_store
 from snapshots.catalogue.catalogue import Catalogue, CatalogueError, Entry
