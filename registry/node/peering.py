@@ -13,8 +13,8 @@ from registry.forwarding.peers import Peers
 from registry.host.tracing.contract import Tracing
 from registry.security.watched_file import FileError, WatchedFile
 
-from .cluster_status import ClusterView
 from .node import Node
+from .status import ClusterView
 
 _log = logging.getLogger(__name__)
 

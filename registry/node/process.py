@@ -22,7 +22,6 @@ from registry.security.policies_file import PoliciesFile
 from registry.security.watched_file import FileError
 from registry.store.layout import StoreError
 
-from .cluster_status import ClusterView
 from .command_router import CommandRouter
 from .ipc_server import QUICK_S, IpcServer, starting_server, unless_ended
 from .metrics import metrics
@@ -30,7 +29,7 @@ from .node import Node
 from .node_service import NodeService
 from .startup.open import Opened, Opening
 from .startup.progress import Stopped
-from .status import status
+from .status import ClusterView, status
 
 if TYPE_CHECKING:
     from registry.forwarding.peers import Peers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from registry.api.backend import Primacy
-from registry.node.cluster_status import PRIMACIES_MAX, Primacies
+from registry.node.status import PRIMACIES_MAX, Primacies
 
 A, B = ("a", "http://a"), ("b", "http://b")
 
