@@ -26,7 +26,7 @@ from registry.host.tracing.export import is_wanted, obstacle
 from registry.security.exposure import warnings
 from registry.security.setting_files import file_errors
 from registry.security.watched_file import FileError
-from registry.ui import files
+from registry.ui.console import is_complete
 
 from .supervisor import Supervisor
 
@@ -138,7 +138,7 @@ def _endpoint(folder: Path) -> Path:
 def announce(settings: Settings) -> None:
     """Say where the registry serves: as a banner for people, or as a log line in JSON."""
     if settings.log_format != "json":
-        console = settings.console == "on" and files.is_complete()
+        console = settings.console == "on" and is_complete()
         print(banner(settings, console=console), flush=True)  # noqa: T201
         return
     urls = [str(each.local) for each in settings.addresses]

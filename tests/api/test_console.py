@@ -12,8 +12,7 @@ import pytest
 
 from registry.base.config.loading import load as load_settings
 from registry.host.public_server import console
-from registry.ui.console import Console
-from registry.ui.files import BUNDLES, STATIC, load
+from registry.ui.console import BUNDLES, STATIC, Console, load_files
 from tests.api.driver import Api, Reply
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "upgrade-insecure-requests": "1"}
@@ -99,7 +98,7 @@ def test_a_folder_of_another_version_is_served_but_not_kept(api: Api) -> None:
     "path",
     [
         *("/ui/nothing", "/ui/../console.py", "/ui/%2e%2e/console.py", "/ui/..%2fconsole.py"),
-        *("/ui/x/../../files.py", "/ui/%00", "/ui//etc/passwd", "/ui/components", "/ui/components/"),
+        *("/ui/x/../../console.py", "/ui/%00", "/ui//etc/passwd", "/ui/components", "/ui/components/"),
     ],
 )
 def test_nothing_else_is_served(api: Api, path: str) -> None:
@@ -155,7 +154,7 @@ def test_a_checkout_without_bundles_says_what_to_run(folder: Path, tmp_path: Pat
 
 
 def test_the_page_names_the_modules_that_it_needs_at_once(folder: Path, api: Api) -> None:
-    (static, _, _) = load(folder)
+    (static, _, _) = load_files(folder)
     named = re.findall(rb'rel="modulepreload" href="[0-9a-f]{16}/([^"]+)"', api.get("/ui/").body)
     assert {b"app.js", b"vendor.js", b"shell.js", b"components/dialog.js", b"subjects/view.js"} <= {*named}
     assert not {b"vendor-editor.js", b"components/code.js"} & {*named}, "lists would wait for the editor"
@@ -170,6 +169,6 @@ def test_a_setting_turns_it_off() -> None:
 def test_the_folder_is_named_by_all_files(folder: Path, tmp_path: Path) -> None:
     static = tmp_path / "static"
     shutil.copytree(folder, static)
-    assert load(static).folder == load(folder).folder
+    assert load_files(static).folder == load_files(folder).folder
     (static / "components" / "dialog.js").write_text("export {};")
-    assert load(static).folder != load(folder).folder
+    assert load_files(static).folder != load_files(folder).folder

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from registry.domain.log_format.records import Entry
-from registry.ui.files import BUNDLES, STATIC
+from registry.ui.console import BUNDLES, STATIC
 
 from .browsing import Watch, launched
 from .places import Place, Serving, alone, clustered

@@ -12,7 +12,7 @@ import pytest
 
 import registry.cli.decoding
 from registry.domain.schemas import FORMATS
-from registry.ui.files import is_complete
+from registry.ui.console import is_complete
 from tests.process.cli.running_verbs import Done, verb
 from tests.support.running import ROOT, Registry
 from tests.support.word_format import DECODERS, WordFormat

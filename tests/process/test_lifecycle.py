@@ -18,7 +18,7 @@ from deploy.local.process import freeze
 from registry.base.config.loading import Settings
 from registry.host.serve import banner
 from registry.store import layout
-from registry.ui import files
+from registry.ui.console import BUNDLES, is_complete
 from tests.process.raw import RawClient, get, post
 from tests.support.running import PATIENT, Registry, free_port, until
 
@@ -295,11 +295,11 @@ def test_the_examples_at_the_start_have_what_a_client_needs(
 
 def test_a_console_that_was_not_bundled_is_not_announced(shared: Registry, tmp_path: Path) -> None:
     until(lambda: "Register a first schema" in shared.output, 30, "the banner")
-    assert (f"\n  console   {shared.url}/ui\n" in shared.output) == files.is_complete()
-    for each in files.BUNDLES:
-        assert not files.is_complete(tmp_path)
+    assert (f"\n  console   {shared.url}/ui\n" in shared.output) == is_complete()
+    for each in BUNDLES:
+        assert not is_complete(tmp_path)
         (tmp_path / each).write_text("")
-    assert files.is_complete(tmp_path)
+    assert is_complete(tmp_path)
 
 
 def test_an_address_of_another_machine_refuses_the_start(tmp_path: Path) -> None:
