@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from registry.domain.schemas.contract import Budget
-from registry.domain.schemas.logical.literals import decimal_text, moment_text
 from registry.domain.schemas.logical.reading import (
     NotLogical,
     check_depth,
+    decimal_text,
     integer,
     leaf_of_lengths,
+    moment_text,
     unique_names,
 )
 from registry.domain.schemas.logical.types import (

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from registry.domain.schemas.contract import Budget
 from registry.domain.schemas.json_text import print_json
 from registry.domain.schemas.trampoline import Walk, run
 
-from .literals import comment, literal, quote
 from .reading import NotLogical
 from .types import MISSING, UNBOUNDED, Array, Field, Kind, Leaf, Map, Struct, Type
 
@@ -34,6 +33,13 @@ _STEP: Final = 20
 # Fields that a declaration has in one line.
 _LINE_FIELDS: Final = 2
 _NAME_MAX: Final = 128
+_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_NUMBERS: Final = frozenset(
+    {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL}
+)
+_TEXTS: Final = frozenset(
+    {Kind.CHAR, Kind.VARCHAR, Kind.ENUM, Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ}
+)
 
 
 def ddl(root: Type, subject: str, budget: Budget) -> str:
@@ -102,12 +108,12 @@ class _Script:
         return name
 
     def _enum(self, name: str, leaf: Leaf) -> str:
-        return f"ENUM {_quote_name(name)} ({', '.join(map(quote, leaf.symbols))});\n"
+        return f"ENUM {_quote_name(name)} ({', '.join(map(_quote, leaf.symbols))});\n"
 
     def _struct(self, name: str, struct: Struct) -> str:
         self._notes_numbers = not _counts(struct)
         columns = [run(self._column(each)) for each in struct.fields]
-        about = f" COMMENT {quote(struct.comment)}" if struct.comment else ""
+        about = f" COMMENT {_quote(struct.comment)}" if struct.comment else ""
         if len(columns) <= _LINE_FIELDS:
             return f"STRUCT {_quote_name(name)} ({', '.join(columns)}){about};\n"
         return f"STRUCT {_quote_name(name)} (\n  " + ",\n  ".join(columns) + f"\n){about};\n"
@@ -115,15 +121,15 @@ class _Script:
     def _column(self, field: Field, *, is_branch: bool = False) -> Walk[str]:
         text = f"{identifier(field.name)} {(yield self._type(field.type, is_branch=is_branch))}"
         if field.default is not MISSING and not is_branch:
-            written = literal(field.type.shape, field.default)
+            written = _literal(field.type.shape, field.default)
             text += f" DEFAULT {written}" if written is not None else _other_default(field)
         if field.comment:
-            text += f" COMMENT {quote(field.comment)}"
+            text += f" COMMENT {_quote(field.comment)}"
         options = {
             "avro.aliases": ",".join(field.aliases),
             "protobuf.field.number": str(field.number) if field.number and self._notes_numbers else "",
         }
-        given = [f"{quote(name)} = {quote(value)}" for name, value in options.items() if value]
+        given = [f"{_quote(name)} = {_quote(value)}" for name, value in options.items() if value]
         return f"{text} WITH ({', '.join(given)})" if given else text
 
     def _type(self, type: Type, *, is_branch: bool = False) -> Walk[str]:
@@ -224,4 +230,30 @@ def _numbers(field: Field) -> Iterable[int]:
 def _other_default(field: Field) -> str:
     """Return a default without a literal as a comment; "" for the empty collection that Protobuf implies."""
     is_implied = field.number and isinstance(field.type.shape, Array | Map)
-    return "" if is_implied else " " + comment(f"DEFAULT {print_json(field.default)}")
+    return "" if is_implied else " " + _comment(f"DEFAULT {print_json(field.default)}")
+
+
+def _quote(text: str) -> str:
+    """Return a text as a literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _comment(text: str) -> str:
+    """Return a text as a comment that ends where the text ends."""
+    return f"/* {text.replace('*/', '* /')} */"
+
+
+def _literal(type: object, value: Any) -> str | None:
+    """Return a default as SQL; None if there is no literal for it, as for all types with parts."""
+    if value is None:
+        return "NULL"
+    if not isinstance(type, Leaf):
+        return None
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    text = value if isinstance(value, str) else print_json(value)
+    if type.kind is Kind.BOOLEAN:
+        return text.upper() if text in ("true", "false") else None
+    if type.kind in _NUMBERS:
+        return text if _NUMBER.fullmatch(text) else None
+    return _quote(value) if type.kind in _TEXTS and isinstance(value, str) else None
