@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from registry.domain.log_format import subject_values, values, webhook_values
+from registry.domain.log_format import subject_values, values, webhooks
 from registry.domain.log_format.headers import unpack_principal
 from registry.domain.log_format.records import (
     BARRIER,
@@ -234,7 +234,7 @@ def _noop(key: NoopKey, record: Record) -> _Members:
     if key.context is not None:
         values.read_reservation(_value(record))
     if key.name is not None:
-        webhook_values.check(key, _value(record))
+        webhooks.check(key, _value(record))
     kind = _MARKERS.get(key.registrar or "")
     if kind is None:
         return {}

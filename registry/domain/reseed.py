@@ -45,15 +45,14 @@ from registry.domain.log_format.records import (
     ModeKey,
     SchemaKey,
 )
-from registry.domain.log_format.webhook_values import position_value, read_webhook, webhook_value
+from registry.domain.log_format.webhooks import position_value, read_webhook, webhook_value
 from registry.domain.model import Subject
-from registry.domain.queries import webhooks
 from registry.domain.queries.versions import subject_at
 from registry.domain.rows import layout, version_row
 from registry.domain.rows.version_row import VersionRow
 from registry.domain.rows.view import View, scan
 
-from .log_format import records, subject_values, values
+from .log_format import records, subject_values, values, webhooks
 
 _OFFSET = 8
 _NO_ORDER = (layout.CONTEXT, layout.RESERVATION, layout.CONFIG, layout.MODE)

@@ -19,7 +19,7 @@ import msgspec
 import orjson
 
 from registry.domain.events import Event
-from registry.domain.log_format.webhook_values import Webhook
+from registry.domain.log_format.webhooks import Webhook
 
 # For this long after a rotation, deliveries carry signatures by both secrets.
 OVERLAP_MS = 24 * 3_600_000

@@ -40,13 +40,13 @@ from registry.domain.events import encode_event, event_of
 from registry.domain.fold.fold import apply
 from registry.domain.history.entries import slice_of
 from registry.domain.history.moment import CONTEXTS, Moment, OwnerRows, plain_owners, rows_of
+from registry.domain.log_format import webhooks as stored
 from registry.domain.log_format.headers import requested_by
 from registry.domain.log_format.lineage import Mismatch
 from registry.domain.log_format.records import Record
 from registry.domain.lookup.duplicates import find_groups
 from registry.domain.parsing.parser import Parser
 from registry.domain.pending_command import NO_ORIGIN, Origin
-from registry.domain.queries import webhooks as stored
 from registry.domain.queries.sensitive_metadata import Cipher, encrypt_entries, plain_view
 from registry.domain.queries.walks import run_search
 from registry.domain.rows import digest

@@ -21,10 +21,9 @@ from registry.domain.commands import (
     WebhookCommand,
 )
 from registry.domain.events import Kind
-from registry.domain.log_format import records
+from registry.domain.log_format import records, webhooks
 from registry.domain.log_format.records import SNAPSHOT, SNAPSHOT_KEY, Entry
-from registry.domain.log_format.webhook_values import Webhook, position_value, webhook_value
-from registry.domain.queries import webhooks
+from registry.domain.log_format.webhooks import Webhook, position_value, webhook_value
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 

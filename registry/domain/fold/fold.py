@@ -32,7 +32,7 @@ from typing import Any
 
 import orjson
 
-from registry.domain.log_format import subject_values, values, webhook_values
+from registry.domain.log_format import subject_values, values, webhooks
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import (
     BARRIER,
@@ -267,10 +267,10 @@ def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
         return _single(view, record, row_key, lambda value: number(values.read_reservation(value)))
     if key.registrar == WEBHOOK and key.name is not None:
         row_key, name = layout.webhook_key(layout.WEBHOOK, key.name), key.name
-        return _single(view, record, row_key, lambda value: webhook_values.webhook_row(name, value, record))
+        return _single(view, record, row_key, lambda value: webhooks.webhook_row(name, value, record))
     if key.registrar == POSITION and key.name is not None:
         row_key = layout.webhook_key(layout.POSITION, key.name)
-        return _single(view, record, row_key, lambda value: webhook_values.position_row(value, record))
+        return _single(view, record, row_key, lambda value: webhooks.position_row(value, record))
     if key.registrar in (BARRIER, SNAPSHOT, RESEED):
         return _single(view, record, layout.cluster_key(key.registrar), cluster_row)
     return []  # no-ops of other writers have no effect, whatever their value

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from registry.base.observe.metrics import Sample
 from registry.domain.commands import AdvanceWebhook, Command, DisableWebhook, Done, Outcome
 from registry.domain.events import Event, Filter, Kind
-from registry.domain.log_format.webhook_values import Webhook
+from registry.domain.log_format.webhooks import Webhook
 from registry.domain.queries.subject_order import Prefix
 from registry.webhooks.message import Undelivered, pause_s
 

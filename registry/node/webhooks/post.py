@@ -22,9 +22,9 @@ from registry.domain.errors import (
     RegistryError,
 )
 from registry.domain.events import Event
-from registry.domain.log_format.webhook_values import Webhook
+from registry.domain.log_format import webhooks as stored
+from registry.domain.log_format.webhooks import Webhook
 from registry.domain.pending_command import PendingCommand
-from registry.domain.queries import webhooks as stored
 from registry.domain.rows.view import Rows
 from registry.webhooks.destinations import Destinations
 from registry.webhooks.message import Message, Messages, Signer, Undelivered, headers

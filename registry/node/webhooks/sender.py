@@ -18,6 +18,7 @@ from registry.base.config.settings import Settings
 from registry.base.observe.metrics import Sample
 from registry.domain.commands import Command, NotPrimary, Outcome
 from registry.domain.events import Event
+from registry.domain.log_format import webhooks as stored
 from registry.domain.log_format.records import (
     POSITION,
     WEBHOOK,
@@ -26,9 +27,8 @@ from registry.domain.log_format.records import (
     UnreadableKey,
     decode_key,
 )
-from registry.domain.log_format.webhook_values import Webhook
+from registry.domain.log_format.webhooks import Webhook
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
-from registry.domain.queries import webhooks as stored
 from registry.domain.rows.view import Rows
 from registry.webhooks.destinations import Destinations
 

@@ -18,8 +18,7 @@ from registry.domain.commands import (
 )
 from registry.domain.decide.own_records import WEBHOOKS_MAX
 from registry.domain.log_format import records
-from registry.domain.log_format.webhook_values import Webhook
-from registry.domain.queries.webhooks import position, webhook, webhooks
+from registry.domain.log_format.webhooks import Webhook, position, webhook, webhooks
 from tests.unit.small_registry import SmallRegistry
 
 URL = "https://receiver.example/events"

@@ -14,7 +14,7 @@ from registry.domain.history import entries
 from registry.domain.history.entries import OFFSET_BYTES, event_for, packed_owner, slice_of, unpack
 from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Record, position_key, schema_key
 from registry.domain.log_format.values import schema_value
-from registry.domain.log_format.webhook_values import position_value
+from registry.domain.log_format.webhooks import position_value
 from registry.domain.model import Subject
 from registry.domain.rows.memory_views import DictView, OverlayView
 from registry.domain.rows.view import Span

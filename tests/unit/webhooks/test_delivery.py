@@ -16,7 +16,7 @@ from registry.domain.commands import (
     Outcome,
 )
 from registry.domain.events import Event, Kind
-from registry.domain.log_format.webhook_values import Webhook
+from registry.domain.log_format.webhooks import Webhook
 from registry.node.webhooks.delivery import SKIPPED_MAX, Delivery, Outside, Progress, filter_of
 from registry.node.webhooks.pages import Page
 from registry.webhooks.message import Undelivered

@@ -6,7 +6,7 @@ import msgspec
 import orjson
 
 from registry.domain.events import Event, Kind
-from registry.domain.log_format.webhook_values import Webhook
+from registry.domain.log_format.webhooks import Webhook
 from registry.webhooks.message import Messages, Signer, headers
 
 EVENT = Event(

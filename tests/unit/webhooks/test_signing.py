@@ -6,7 +6,7 @@ from base64 import b64decode
 
 from msgspec.structs import replace
 
-from registry.domain.log_format.webhook_values import Webhook
+from registry.domain.log_format.webhooks import Webhook
 from registry.webhooks.message import OVERLAP_MS, Signer, signature
 
 SIGNER = Signer("a secret of the cluster")

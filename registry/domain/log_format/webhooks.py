@@ -1,4 +1,4 @@
-"""Values of webhooks and of their positions, and the rows made of them.
+"""Webhooks and their positions: values in the log, the rows made of them, and what clients see of them.
 
 A row holds the members of its record's value, and the record's offset and time. No secret is in the log:
 a receiver's secret follows from the node's setting and from what is here (:mod:`registry.webhooks.message`).
@@ -7,9 +7,13 @@ a receiver's secret follows from the node's setting and from what is here (:mod:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+import orjson
+
+from registry.domain.rows import layout
+from registry.domain.rows.view import View, scan
 
 from .records import WEBHOOK, NoopKey, Record
 from .values import BadValue
@@ -99,3 +103,41 @@ def read_webhook(row: bytes) -> Webhook:
 def read_position(row: bytes) -> int:
     """Return the offset of a position's row."""
     return _decode_position(row).next or 0
+
+
+def webhooks(view: View) -> list[Webhook]:
+    """Return all webhooks in the order of their names."""
+    return [read_webhook(row) for _, row in scan(view, layout.WEBHOOK)]
+
+
+def webhook(view: View, name: str) -> Webhook | None:
+    """Return a webhook; ``None`` if there is none of this name."""
+    row = view.get(layout.webhook_key(layout.WEBHOOK, name))
+    return None if row is None else read_webhook(row)
+
+
+def position(view: View, webhook: Webhook) -> int:
+    """Return the offset before which everything is delivered; without one, that after the webhook itself."""
+    row = view.get(layout.webhook_key(layout.POSITION, webhook.name))
+    return webhook.offset + 1 if row is None else read_position(row)
+
+
+def webhook_members(webhook: Webhook) -> dict[str, Any]:
+    """Return the members that clients see of a webhook."""
+    members: dict[str, Any] = {
+        "name": webhook.name,
+        "url": webhook.url,
+        "kinds": webhook.kinds,
+        "subjectPrefix": webhook.subject_prefix,
+        "enabled": webhook.enabled,
+        "id": webhook.id,
+        "rotations": webhook.rotations,
+    }
+    if webhook.rotated:
+        members["rotated"] = webhook.rotated
+    return members | ({"reason": webhook.reason} if webhook.reason else {})
+
+
+def webhook_entity(webhook: Webhook) -> bytes:
+    """Return the JSON of :func:`webhook_members`."""
+    return orjson.dumps(webhook_members(webhook))
