@@ -1,7 +1,11 @@
-"""Sets of jars from Maven Central, fetched once by Ivy, which PySpark's wheel contains.
+"""Sets of jars from Maven Central, such as Spark's Kafka connector, which PySpark does not bring.
+
+Ivy, which PySpark's wheel contains, fetches them once.
 
 ``NAME.ivy.xml`` and ``NAME.sha256`` describe a set; every jar is checked against its checksum. Once the jars
 are in the cache folder (``$XDG_CACHE_HOME/registrar``, else ``~/.cache/registrar``), no network is needed.
+
+``python -m snapshots.spark.jars`` fetches the connector and prints its jars, for images.
 """
 
 from __future__ import annotations
@@ -9,9 +13,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.util
+import logging
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +25,10 @@ from pathlib import Path
 
 _TIMEOUT_S = 900.0
 _SHOWN = 2_000
+# Of each Spark, the newest connector with all its jars in Maven Central; it works with every patch of it.
+_PINNED = {"4.0": "4.0.0", "4.1": "4.1.1", "4.2": "4.2.0"}
+_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_log = logging.getLogger(__name__)
 
 
 class NotAvailable(RuntimeError):
@@ -126,3 +136,55 @@ def cache() -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "registrar"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def connector_conf(packages: str) -> dict[str, str]:
+    """Return Spark's settings for its Kafka connector; ``packages``: what the user has chosen, if anything.
+
+    Raises :class:`NotAvailable`.
+    Of a Spark whose connector is not known, Spark itself fetches that of the same version, for each build.
+    """
+    if packages:
+        return {"spark.jars.packages": packages}
+    spark = _installed_spark()
+    if connector_for(spark) is None:
+        return {"spark.jars.packages": f"{_CONNECTOR}:{spark}"}
+    return {"spark.jars": ",".join(map(str, connector_jars()))}
+
+
+def connector_jars() -> list[Path]:
+    """Return the connector of the installed Spark, fetched if it is not in the cache.
+
+    Raises :class:`NotAvailable`.
+    """
+    spark = _installed_spark()
+    connector = connector_for(spark)
+    if connector is None:
+        raise NotAvailable(f"the Kafka connector of Spark {spark} is not known")
+    try:
+        return connector.here()
+    except NotAvailable as error:
+        raise NotAvailable(f"Spark's Kafka connector: {error}") from error
+
+
+def connector_for(spark: str) -> Jars | None:
+    """Return the connector of a Spark; ``None`` if its checksums are not known."""
+    version = _PINNED.get(".".join(spark.split(".")[:2]))
+    return Jars(Path(__file__).parent, f"connector-{version}", _java, _log.info) if version else None
+
+
+def _installed_spark() -> str:
+    import pyspark  # noqa: PLC0415 (other sets of jars need no Spark)
+
+    return pyspark.__version__
+
+
+def _java() -> str:
+    program = find_java()
+    if program is None:
+        raise NotAvailable("it is not cached, and there is no Java to fetch it with")
+    return program
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{jar}\n" for jar in connector_jars())

@@ -25,9 +25,9 @@ from registry.base.config.settings import Settings
 from registry.base.processes.time_limit import time_limit
 from snapshots.building.task import BuildFailed, EngineUnavailable
 
-from . import connector, shipping
+from . import shipping
 from .failures import reason
-from .jars import find_java
+from .jars import NotAvailable, connector_conf, find_java
 
 HERE = Path(__file__).parent
 _TRIES = 3
@@ -215,7 +215,10 @@ def session_conf(settings: Settings) -> dict[str, str]:
     if runs_here(where):
         conf |= _on_this_machine(where)
     elif settings.kafka and not {"spark.jars", "spark.jars.packages"} & given.keys():
-        conf |= connector.conf(settings)
+        try:
+            conf |= connector_conf(settings.snapshots_spark_packages)
+        except NotAvailable as error:
+            raise EngineUnavailable(str(error)) from error
     return conf | given
 
 

@@ -14,8 +14,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from deploy.local.broker import Broker
-from snapshots.spark.connector import jars
-from snapshots.spark.jars import pyspark_jars
+from snapshots.spark.jars import connector_jars, pyspark_jars
 from tests.clients.integrations import BROKER, REGISTRY, tool_jars, write
 from tests.clients.samples import ADA, USER_TEXT, USER_WITH_EMAIL_TEXT
 from tests.support.running import Served
@@ -36,7 +35,7 @@ def test_messages_of_two_versions_are_read_as_the_latest(
     assert producer.flush(60) == 0
     own = {BROKER: kafka.address, REGISTRY: registry.url, '"clicks"\n': f'"{topic}"\n'}
     script = write(tmp_path, "spark/clicks.py", own)
-    packages = ",".join(map(str, [*tool_jars("spark-avro"), *jars()]))
+    packages = ",".join(map(str, [*tool_jars("spark-avro"), *connector_jars()]))
     small = [
         "--master",
         "local[1]",

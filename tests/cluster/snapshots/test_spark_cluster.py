@@ -23,7 +23,8 @@ from snapshots.building.task import silent
 from snapshots.format import stored
 from snapshots.format.location import Location
 from snapshots.format.verify import verify
-from snapshots.spark import connector, engine
+from snapshots.spark import engine
+from snapshots.spark.jars import connector_jars
 from tests.cluster.snapshots.conftest import running
 from tests.process.snapshots.test_spark import COMPACTS, compacted, entry, numbered, produced
 from tests.support.kafka_topics import make_topic
@@ -44,7 +45,7 @@ def test_a_cluster_builds_what_the_plain_fold_builds(tmp_path: Path, kafka: Brok
     command = [
         str(HOME / "bin" / "spark-submit"),
         *("--master", cluster, "--executor-memory", "512m"),
-        *("--jars", ",".join(map(str, connector.jars()))),
+        *("--jars", ",".join(map(str, connector_jars()))),
         *("--conf", "spark.ui.enabled=false"),
         str(ROOT / "snapshots" / "spark" / "submit.py"),
         *("--kafka", kafka.address, "--topic", topic, "--data", str(tmp_path / "data")),

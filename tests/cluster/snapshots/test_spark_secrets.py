@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from snapshots.spark import connector
+from snapshots.spark.jars import connector_jars
 from tests.cluster.snapshots.conftest import HOME
 from tests.process.snapshots.test_spark import entry, numbered, produced
 from tests.support.certificates import Authority
@@ -53,7 +53,7 @@ def command(starter: str, cluster: str, conf: dict[str, str]) -> list[str]:
         return [*words, "--snapshots-spark-master", cluster, "--snapshots-spark-conf", more]
     return [
         *(str(HOME / "bin" / "spark-submit"), "--master", cluster),
-        *("--jars", ",".join(map(str, connector.jars()))),
+        *("--jars", ",".join(map(str, connector_jars()))),
         *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
         str(ROOT / "snapshots" / "spark" / "submit.py"),
     ]

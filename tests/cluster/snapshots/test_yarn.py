@@ -18,8 +18,7 @@ from deploy.local import jars
 from deploy.local.broker import Broker
 from deploy.local.process import Process, free_port
 from registry.base.config.settings import Settings
-from snapshots.spark import connector
-from snapshots.spark.jars import Jars, pyspark_jars
+from snapshots.spark.jars import Jars, connector_jars, pyspark_jars
 from tests.cluster.snapshots.conftest import HOME, JVM
 from tests.cluster.snapshots.test_spark_cluster import is_that_of_the_plain_fold
 from tests.process.snapshots.test_spark import entry, numbered, produced
@@ -169,7 +168,7 @@ def test_the_driver_can_run_in_the_cluster(tmp_path: Path, yarn: Path, built: Se
     }
     command = [
         *(str(HOME / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "cluster"),
-        *("--jars", ",".join(map(str, connector.jars()))),
+        *("--jars", ",".join(map(str, connector_jars()))),
         *(word for name, value in conf.items() for word in ("--conf", f"{name}={value}")),
         str(ROOT / "snapshots" / "spark" / "submit.py"),
         *("--kafka", built.kafka, "--topic", built.topic, "--data", "work"),

@@ -11,7 +11,7 @@ import pytest
 from registry.base.config.settings import Settings
 from snapshots.building.sources import LogSize
 from snapshots.building.task import BuildFailed, EngineUnavailable
-from snapshots.spark import connector
+from snapshots.spark import jars
 from snapshots.spark.jars import NotAvailable
 from snapshots.spark.reading import kafka_options, tasks_for
 from snapshots.spark.session import given_conf, open_session, session_conf
@@ -129,7 +129,7 @@ def test_what_is_no_pair_is_refused(text: str) -> None:
 
 
 def test_the_connector_is_held_to_its_checksums(tmp_path: Path) -> None:
-    found = connector.jars()
+    found = jars.connector_jars()
     assert [jar.name for jar in found] == [
         "commons-pool2-2.12.0.jar",
         "kafka-clients-3.9.0.jar",
@@ -138,7 +138,7 @@ def test_the_connector_is_held_to_its_checksums(tmp_path: Path) -> None:
     ]
     for jar in found:
         (tmp_path / jar.name).write_bytes(jar.read_bytes())
-    known = connector.connector_for("4.0.1")
+    known = jars.connector_for("4.0.1")
     assert known is not None
     known.check(tmp_path)
     (tmp_path / found[0].name).write_bytes(b"other")
@@ -151,10 +151,10 @@ def test_each_spark_has_its_connector_with_checksums(
     spark: str, known: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = connector.connector_for(spark)
+    found = jars.connector_for(spark)
     assert found is not None
     assert not found.is_cached
-    home = Path(connector.__file__).parent
+    home = Path(jars.__file__).parent
     sums = (home / f"connector-{known}.sha256").read_text().split()[1::2]
     wanted = re.findall(r'name="([^"]+)" rev="([^"]+)"', (home / f"connector-{known}.ivy.xml").read_text())
     assert sums == sorted(f"{name}-{version}.jar" for name, version in wanted)
