@@ -3,6 +3,8 @@
 Changes lead from old to new, in Confluent's order (Confluent 8.4). A pair that recurs inside itself is
 assumed to be compatible. If it turns out not to be, everything is compared again until nothing changes, and
 the pair's changes of the last pass are repeated where it recurs. In a pass each pair is compared only once.
+Since 2019-09, a schema in its place and as the target of a ``$ref`` count as two (json-sKema), so where a
+reference leads back to an enclosing schema, its changes are repeated once more.
 """
 
 from __future__ import annotations
@@ -81,8 +83,8 @@ class Comparison:
             if old is not new:
                 found.add("SCHEMA_ADDED" if old is None else "SCHEMA_REMOVED")
             return found
+        pair = (_identity(old), _identity(new))
         old, new = _target(old), _target(new)
-        pair = (id(old), id(new))
         if pair in self._found:
             known = self._found[pair]
             if known is not None:
@@ -200,6 +202,13 @@ def _likely(before: list[Node], after: list[Node]) -> dict[int, int]:
 
 def _label(node: Node) -> tuple[Any, ...]:
     return ("reference", node.name) if isinstance(node, Reference) else (node.kind, node.title)
+
+
+def _identity(node: Node) -> int:
+    """Return a number for each schema of Confluent's model; see :attr:`.model.Reference.copies`."""
+    if not isinstance(node, Reference):
+        return id(node)
+    return -id(node.target) if node.copies else id(node.target)
 
 
 def _target(node: Node) -> Node:

@@ -152,6 +152,7 @@ class _Loader:
         if type(reference) is not str:
             raise InvalidSchema("Invalid JSON Schema: #/$ref: a reference is a string")
         node.name = reference
+        node.copies = scope.draft.modern and "$ref" in schema
         found, there = self._documents.find(reference, scope)
         node.target = self._node(found, there, entered=True)
         self._references.append(node)

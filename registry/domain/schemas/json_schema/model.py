@@ -97,12 +97,14 @@ class Combined(Node):
 class Reference(Node):
     """A ``$ref``."""
 
-    __slots__ = ("name", "target")
+    __slots__ = ("copies", "name", "target")
 
     def __init__(self) -> None:
         super().__init__("reference")
         # The reference as written.
         self.name = ""
+        # True if Confluent's parser makes one more schema of the target, which all references to it share.
+        self.copies = False
         self.target: Node
 
 
