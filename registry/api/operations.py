@@ -58,6 +58,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         """The access of the principal that sent the request."""
         return self.sender.access if self.recorder is None else self.recorder
 
+    @property
+    def strict_references(self) -> bool:
+        """True if a schema may not use two versions of one reference's name."""
+        return self.settings.defaults.strict_references
+
 
 class Freshness(Enum):
     """Requirement on how recent the rows are."""

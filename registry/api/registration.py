@@ -21,7 +21,7 @@ from registry.domain.model import LATEST, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
-from registry.domain.parsing.stored import source_of, subjects_used
+from registry.domain.parsing.stored import require_source, source_of, subjects_used
 from registry.domain.principal import ANONYMOUS
 from registry.domain.queries import by_subject, entities, versions
 from registry.domain.queries.versions import Registered
@@ -101,7 +101,7 @@ def tail_of(call: Call, view: View, found: Registered) -> Querying[bytes]:
     if not wanted:
         return b""
     try:
-        tagged = yield from querying.tags(source_of(view, found))
+        tagged = yield from querying.tags(require_source(view, found, strict=call.strict_references))
     except InvalidSchema as error:
         raise INVALID_SCHEMA(str(error)) from None
     listed = [

@@ -48,7 +48,7 @@ def get_by_id(call: Call, view: View) -> PendingSearch[Registered]:
 
 
 def _schema_string(call: Call, view: View, found: Registered) -> Querying[Answer | Listing[str]]:
-    row = yield from format_version(view, found, call.args["format"])
+    row = yield from format_version(view, found, call.args["format"], strict=call.strict_references)
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
     tail = yield from registration.tail_of(call, view, found)
@@ -68,7 +68,7 @@ def get_text_by_id(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /schemas/ids/{id}/schema``: the bare text. An unknown id is 404, where Confluent answers 500."""
 
     def text(view: View, found: Registered) -> Querying[Answer]:
-        row = yield from format_version(view, found, call.args["format"])
+        row = yield from format_version(view, found, call.args["format"], strict=call.strict_references)
         return _lasting(call, entities.text(row).encode())
 
     return PendingSearch(_by_id(call, view), text)
@@ -93,7 +93,7 @@ def get_by_guid(call: Call, view: View) -> PendingSearch[Registered | None]:
     def answer(view: View, found: Registered | None) -> Querying[Answer]:
         if found is None:
             raise SCHEMA_ID_NOT_FOUND(call.path["guid"])
-        row = yield from format_version(view, found, call.args["format"])
+        row = yield from format_version(view, found, call.args["format"], strict=call.strict_references)
         return _lasting(call, entities.schema_string(row, named=False))
 
     return PendingSearch(partial(versions.by_guid, md5=md5), answer)

@@ -67,7 +67,7 @@ def get_version(call: Call, view: View) -> PendingSearch[Registered]:
 
 
 def _version_entity(call: Call, view: View, found: Registered) -> Querying[Answer]:
-    row = yield from describe_version(view, found, call.args["format"])
+    row = yield from describe_version(view, found, call.args["format"], strict=call.strict_references)
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
     tail = yield from registration.tail_of(call, view, found)
@@ -78,7 +78,7 @@ def get_version_text(call: Call, view: View) -> PendingSearch[Registered]:
     """``GET /subjects/{subject}/versions/{version}/schema``: the bare text."""
 
     def text(view: View, found: Registered) -> Querying[Answer]:
-        row = yield from describe_version(view, found, call.args["format"])
+        row = yield from describe_version(view, found, call.args["format"], strict=call.strict_references)
         return Answer(entities.text(row).encode())
 
     return PendingSearch(_version(call), text)
@@ -95,7 +95,7 @@ def find_by_metadata(call: Call, view: View) -> PendingSearch[Registered]:
     wanted, deleted = zip(call.args["key"], call.args["value"], strict=False), call.args["deleted"]
 
     def entity(view: View, found: Registered) -> Querying[Answer]:
-        row = yield from format_version(view, found, call.args["format"])
+        row = yield from format_version(view, found, call.args["format"], strict=call.strict_references)
         return Answer(entities.schema_entity(row))
 
     return PendingSearch(

@@ -7,6 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
+from registry.api.backend import ApiSettings
+from registry.domain.queries.scope import Defaults
 from tests.api.driver import Api
 from tests.api.permitting import PermittingApi, rule
 
@@ -90,3 +92,33 @@ def test_subjects_that_may_not_be_read_are_no_nodes_but_missing_references() -> 
         assert [(each["subject"], each.get("missing", False)) for each in found["nodes"]] == [
             ("middle", False), ("base", True),
         ]  # fmt: skip
+
+
+def test_strict_references_refuse_a_format_of_a_stored_graph_with_two_versions_of_a_name(api: Api) -> None:
+    def register(subject: str, schema: str, **used: int) -> None:
+        listed = [{"name": f"{each}.proto", "subject": each, "version": used[each]} for each in used]
+        body = {"schemaType": "PROTOBUF", "schema": schema, "references": listed}
+        assert api.post(f"/subjects/{subject}/versions", body).status == 200
+
+    register("base", "message Base { optional string a = 1; }")
+    register("base", "message Base { optional string a = 1; optional string b = 2; }")
+    register("mid", 'import "base.proto"; message Mid { optional Base b = 1; }', base=1)
+    top = 'import "base.proto"; import "mid.proto"; message Top { optional Base b = 1; optional Mid m = 2; }'
+    register("top", top, base=2, mid=1)
+    schema_id = api.get("/subjects/top/versions/1").json["id"]
+    shown = (
+        "/subjects/top/versions/1?format=serialized",
+        "/subjects/top/versions/1/schema?format=serialized",
+        "/subjects/top/versions/1?format=logical",
+        "/subjects/top/versions/1?findTags=*",
+        f"/schemas/ids/{schema_id}?format=serialized",
+        f"/schemas/ids/{schema_id}/schema?format=serialized",
+    )
+    assert [api.get(each).status for each in shown] == [200] * len(shown)
+    front = "Invalid schema of type PROTOBUF, details: "
+    text = 'Conflicting reference versions for "base.proto": version 2 and version 1'
+    strict = ApiSettings(defaults=Defaults(strict_references=True))
+    with Api(api.backend, strict) as later:
+        assert {later.get(each).error for each in shown} == {(422, 42201, front + front + text)}
+        assert later.get("/subjects/top/versions/1").status == 200
+        assert later.get("/subjects/mid/versions/1?format=serialized").status == 200

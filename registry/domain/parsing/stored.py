@@ -35,25 +35,45 @@ def source_of(view: View, registered: Registered, *, strict: bool = False) -> So
     return source
 
 
-def format_version(view: View, registered: Registered, wanted: str) -> Querying[VersionRow]:
-    """Return the version's row with its text in a ``format`` of the API. Raises 42201."""
+def require_source(view: View, registered: Registered, *, strict: bool) -> Source:
+    """Return the source as :func:`source_of` does, for an answer about the version itself.
+
+    Raises 42201 for references that cannot be used, in the words for a request with them (Confluent 8.4).
+    """
+    try:
+        return source_of(view, registered, strict=strict)
+    except Unreadable as error:
+        front = f"Invalid schema of type {entities.schema_type(registered.row)}, details: "
+        raise errors.INVALID_SCHEMA(f"{front}{front}{error}") from None
+
+
+def format_version(
+    view: View, registered: Registered, wanted: str, *, strict: bool = False
+) -> Querying[VersionRow]:
+    """Return the version's row with its text in a ``format`` of the API. Raises 42201.
+
+    ``strict`` as for :func:`resolve`.
+    """
     row = registered.row
     if wanted.lower() in ("", "default") or entities.schema_type(row) not in FORMATS:
         return row
     try:
-        text = yield from querying.format_text(source_of(view, registered), wanted)
+        text = yield from querying.format_text(require_source(view, registered, strict=strict), wanted)
     except InvalidSchema as error:
         raise errors.INVALID_SCHEMA(str(error)) from None
     return entities.with_text(row, text)
 
 
-def describe_version(view: View, registered: Registered, wanted: str) -> Querying[VersionRow]:
+def describe_version(
+    view: View, registered: Registered, wanted: str, *, strict: bool = False
+) -> Querying[VersionRow]:
     """Return the version's row as :func:`format_version` does; for ``logical`` with DDL (Confluent 8.4)."""
     row = registered.row
     if wanted.lower() != "logical" or entities.schema_type(row) not in FORMATS:
-        return (yield from format_version(view, registered, wanted))
+        return (yield from format_version(view, registered, wanted, strict=strict))
     try:
-        text = yield from querying.ddl(source_of(view, registered), registered.subject.qualified)
+        source = require_source(view, registered, strict=strict)
+        text = yield from querying.ddl(source, registered.subject.qualified)
     except (InvalidSchema, Exhausted) as error:
         reason = error if isinstance(error, InvalidSchema) else "It combines too many types"
         raise errors.INVALID_SCHEMA(
