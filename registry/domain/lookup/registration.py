@@ -81,9 +81,10 @@ def read(
             yield from querying.check_fields(source)
         text = yield from (querying.normalized if normalize else querying.canonical)(source)
     except InvalidSchema as error:
-        # Only where ids are brought, a missing one is shown as a number (Confluent 8.4).
-        no_id = "0" if mode_in_scope(view, subject) in TAKES_IDS else "null"
-        raise invalid(request, error, no_id) from None
+        # Only where ids are brought, one is shown, and a missing one as a number (Confluent 8.4).
+        if mode_in_scope(view, subject) in TAKES_IDS:
+            raise invalid(request, error, no_id="0") from None
+        raise invalid(msgspec.structs.replace(request, schema_id=-1), error) from None
     if normalize:
         listed = sorted(set(listed), key=lambda each: (each.name, each.subject, each.version))
     return Content(schema_type, text, listed, dependencies, request.metadata, request.rule_set)
