@@ -216,10 +216,11 @@ _WITHOUT = (
     *(without(name, _JETTY) for name in (
         "thread.pool.min", "thread.pool.max", "request.queue.capacity*", "max.request.header.size",
         "max.response.header.size", "websocket.path.prefix", "shutdown.graceful.ms",
-        "request.timeout.interrupt.enable", "jetty.legacy.uri.compliance", "http2.enabled",
+        "jetty.legacy.uri.compliance", "http2.enabled",
         "network.forwarded.request.customizer.enable", "percentile.max.latency.ms",
         "return.429.instead.of.500.for.jetty.response.errors", "disable.response.size.metrics.collection",
     )),
+    without("request.timeout.interrupt.enable", "no thread waits for a request; see `request_timeout_s`"),
     *(without(name, "`allowed_hosts` checks the Host header") for name in (
         "sni.*", "prefix.sni.*", "expected.sni.headers", "reject.invalid.sni.headers")),
     without("proxy.protocol.accepted.ip.range", "the PROXY protocol is not understood"),
