@@ -177,7 +177,7 @@ bench-ab: $(VENV)/dev.stamp
 	  { echo 'make bench-ab needs wrk: install the package wrk (apt-get install wrk)'; exit 1; }
 	@$(BIN)/python bench/ab.py $(if $(REV),--revision "$(REV)") $(ARGS)
 
-# All benchmarks, in a calm hour: some 40 minutes. Writes their output with machine, date and commit into
+# All benchmarks, in a calm hour: some 25 minutes. Writes their output with machine, date and commit into
 # bench/RESULTS.md.
 bench-report: $(VENV)/dev.stamp java
 	$(BIN)/python bench/report.py $(ARGS)

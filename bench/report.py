@@ -53,7 +53,7 @@ class Section(NamedTuple):
     verdict: str = ""
 
 
-# Sizes and rounds are such that all of them take about 40 minutes on two cores. What two benchmarks measure
+# Sizes and rounds are such that all of them take about 25 minutes on two cores. What two benchmarks measure
 # is left to one of them: builds by Spark to "builds", the start over a long topic to "start".
 SECTIONS = {
     "load": Section(("load.py --seconds 3",), ("load.py --schemas 500 --seconds 1 --rounds 1",)),

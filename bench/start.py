@@ -305,7 +305,7 @@ def main() -> None:
             broker.stop()
         shutil.rmtree(folder)
     chart(rows, options.chart)
-    print(f"drawn in {options.chart}; published figures to compare with:")
+    print("Published figures to compare with:")
     for name, points in PUBLISHED.items():
         print(f"  {name}: " + ", ".join(f"{schemas:,} in {seconds:.0f} s" for schemas, seconds in points))
 

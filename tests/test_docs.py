@@ -133,7 +133,7 @@ def test_the_readme_begins_with_the_commands_for_those_with_and_without_a_checko
 
 def test_the_figures_of_the_readme_are_those_of_the_measurements() -> None:
     readme = README.read_text(encoding="utf-8")
-    assert len(readme_figures(readme)) == 7
+    assert len(readme_figures(readme)) == 4
     assert outdated_figures(readme, MEASUREMENTS.read_text(encoding="utf-8")) == []
 
 
