@@ -73,7 +73,7 @@ help:
 	@echo 'make bench                                               measure (needs wrk and nginx)'
 	@echo 'make bench-ab [REV=v1.0] [ARGS="--rounds 7"]             compare what requests cost with another revision'
 	@echo 'make bench-contract [ARGS="--runs 5"]                     measure what others measure, and a herd'
-	@echo 'make bench-report [ARGS="--only load,cluster"]           measure, and write the figures into bench/RESULTS.md'
+	@echo 'make bench-report [ARGS="--only load,cluster"]           measure, and write the figures into bench/*.md'
 	@echo 'make bench-start [ARGS="--spark"]                        measure start times, with and without snapshots'
 	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]      measure how cost grows with the number of schemas'
 	@echo 'make bench-hostile [ARGS="--seconds 5"]                  measure memory and latency under hostile clients'
@@ -178,7 +178,7 @@ bench-ab: $(VENV)/dev.stamp
 	@$(BIN)/python bench/ab.py $(if $(REV),--revision "$(REV)") $(ARGS)
 
 # All benchmarks, in a calm hour: some 25 minutes. Writes their output with machine, date and commit into
-# bench/RESULTS.md.
+# bench/RESULTS.md and bench/GROWTH.md.
 bench-report: $(VENV)/dev.stamp java
 	$(BIN)/python bench/report.py $(ARGS)
 

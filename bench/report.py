@@ -1,16 +1,16 @@
-"""Run the benchmarks and write their output into bench/RESULTS.md, with machine, date and commit.
+"""Run the benchmarks and write their output into RESULTS.md and GROWTH.md, with machine, date and commit.
 
-    python bench/report.py [--only load,cluster] [--revision REV] [--brief] [--page bench/RESULTS.md]
+    python bench/report.py [--only load,cluster] [--revision REV] [--brief] [--folder bench]
 
-Each benchmark replaces the section of the page between ``<!-- report: NAME -->`` and ``<!-- end -->`` as soon
+Each benchmark replaces the section of its page between ``<!-- report: NAME -->`` and ``<!-- end -->`` as soon
 as it has ended, so an interrupted run keeps what it measured. A benchmark that fails, or takes longer than
 ``SECTION_S``, leaves its section unchanged, and the exit code is 1; one that ends with a verdict, that
 something became dearer or grows too fast, has not failed. Each section starts from a clean state: an empty
 temporary folder, no process of another section, nothing left to write to disk.
 
 ``--revision`` is what the section "revisions" compares with (bench/ab.py). ``--brief`` runs each with the
-smallest numbers, to try the command out: give it another ``--page``, because such figures mean nothing. At
-the end it names the figures of the README that are to be replaced.
+smallest numbers, to try the command out: give it another ``--folder`` with copies of the pages, because such
+figures mean nothing. At the end it names the figures of the README that are to be replaced.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ sys.path.insert(0, str(ROOT))
 from bench.process_costs import Processes  # noqa: E402
 
 README = ROOT / "README.md"
+PAGES = ("RESULTS.md", "GROWTH.md")
 # A section that takes longer hangs.
 SECTION_S = 900.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Section(NamedTuple):
-    """A section of the page: the benchmarks that fill it, as scripts with arguments."""
+    """A section of a page: the benchmarks that fill it, as scripts with arguments."""
 
     runs: tuple[str, ...]
     # The same with the smallest numbers.
     brief: tuple[str, ...]
     # What a benchmark prints that gives a verdict: its exit code then says no more than that.
     verdict: str = ""
+    # True if the page has only the verdict, because the rest is drawn.
+    drawn: bool = False
 
 
 # Sizes and rounds are such that all of them take about 25 minutes on two cores. What two benchmarks measure
@@ -88,6 +91,7 @@ SECTIONS = {
         ("growth.py --schemas 100000,1000000 --subjects 1,100000 --versions= --seconds 20",),
         ("growth.py --schemas 200 --subjects 1 --versions 1 --requests 2 --seconds 1 --charts {folder}",),
         verdict=r"^(Grows|Nothing grows) faster than its work",
+        drawn=True,
     ),
     "lists": Section(("lists.py --sizes 300000",), ("lists.py --sizes 30000",)),
     "past": Section(("past.py",), ("past.py --records 2000",)),
@@ -111,7 +115,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
     parser.add_argument("--brief", action="store_true", help="try the command out")
-    parser.add_argument("--page", type=Path, default=ROOT / "bench" / "RESULTS.md")
+    parser.add_argument("--folder", type=Path, default=ROOT / "bench", help="of the pages and pictures")
     parser.add_argument("--revision", default="", help="what this one is compared with")
     given = parser.parse_args()
     names = given.only.split(",")
@@ -129,9 +133,9 @@ def main() -> int:
     print(f"all: {_minutes(began)}")
     if failed:
         print(f"failed, and left as before: {', '.join(failed)}")
-    outdated = outdated_figures(README.read_text(encoding="utf-8"), given.page.read_text(encoding="utf-8"))
-    if outdated:
-        print(f"README.md has figures that the page no longer has: {'; '.join(outdated)}")
+    measured = (given.folder / PAGES[0]).read_text(encoding="utf-8")
+    if outdated := outdated_figures(README.read_text(encoding="utf-8"), measured):
+        print(f"README.md has figures that {PAGES[0]} no longer has: {'; '.join(outdated)}")
     return 1 if failed else 0
 
 
@@ -153,22 +157,30 @@ def outdated_figures(readme: str, page: str) -> list[str]:
 
 
 def _fill(name: str, given: argparse.Namespace) -> bool:
-    section, page = SECTIONS[name], given.page
+    section = SECTIONS[name]
     provenance = _provenance()
     output = []
     for run in section.brief if given.brief else section.runs:
-        command = run.format(folder=page.resolve().parent, revision=given.revision)
+        command = run.format(folder=given.folder.resolve(), revision=given.revision)
         print(command, flush=True)
         with _clean_state() as environment:
             status, said = _run(command, environment)
-        if status and not (section.verdict and re.search(section.verdict, said, re.MULTILINE)):
+        verdict = section.verdict and re.search(section.verdict, said, re.MULTILINE)
+        if status and not verdict:
             return False
-        output.append(as_markdown(said))
+        output.append(as_markdown(said[verdict.start() :] if section.drawn and verdict else said))
+    page = page_of(name, given.folder)
     page.write_text(
         replace_section(page.read_text(encoding="utf-8"), name, "\n\n".join([provenance, *output])),
         encoding="utf-8",
     )
     return True
+
+
+def page_of(section: str, folder: Path) -> Path:
+    """Return the page in ``folder`` that has a section. Raises ``StopIteration`` if none has."""
+    pages = (folder / name for name in PAGES)
+    return next(page for page in pages if f"<!-- report: {section} -->" in page.read_text(encoding="utf-8"))
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.report import SECTIONS, as_markdown, outdated_figures, readme_figures, replace_section
+from bench.report import PAGES as REPORT_PAGES
+from bench.report import SECTIONS, as_markdown, outdated_figures, page_of, readme_figures, replace_section
 from deploy.monitoring.dashboard import dashboard
 from registry import VERSION
 from registry.__main__ import main
@@ -138,8 +139,11 @@ def test_the_figures_of_the_readme_are_those_of_the_measurements() -> None:
 
 
 def test_the_report_fills_every_section_of_the_measurements() -> None:
-    page = MEASUREMENTS.read_text(encoding="utf-8")
-    assert sorted(re.findall(r"<!-- report: ([\w-]+) -->", page)) == sorted(SECTIONS)
+    pages = {name: (MEASUREMENTS.parent / name).read_text(encoding="utf-8") for name in REPORT_PAGES}
+    found = [each for text in pages.values() for each in re.findall(r"<!-- report: ([\w-]+) -->", text)]
+    assert sorted(found) == sorted(SECTIONS)
+    assert page_of("growth", MEASUREMENTS.parent).name == "GROWTH.md"
+    page = pages[MEASUREMENTS.name]
     filled = replace_section(page, "fold", as_markdown("1 record/s\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"))
     section = filled.partition("<!-- report: fold -->\n")[2].partition("<!-- end -->")[0]
     assert section == "```\n1 record/s\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n"
