@@ -55,7 +55,8 @@ def test_a_reader_is_offered_nothing_that_would_be_refused(opened: Callable[...,
         expect(each).to_have_accessible_description("alice lacks permission: this requires delete here.")
     page.get_by_role("link", name="Try a new version").click()
     expect(page.get_by_text("alice lacks permission: this requires write here.")).to_be_visible()
-    expect(page.get_by_role("table").get_by_role("row")).to_have_count(8)
+    for name, rows in (("Verdict at each level", 8), ("Verdict of each table", 10)):
+        expect(page.get_by_role("table", name=name).get_by_role("row")).to_have_count(rows)
     expect(page.get_by_role("button", name="Register")).to_be_disabled()
 
 
