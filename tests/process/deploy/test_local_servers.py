@@ -63,6 +63,7 @@ def test_a_process_that_ended_by_itself_leaves_no_watcher_behind_when_it_is_star
     until(lambda: not process.running, 30, "the process to end")
     process.start()
     assert former.returncode is not None
+    until(lambda: not process.running, 30, "the process to end again")
     assert process.stop() == 0
 
 
