@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -30,9 +31,23 @@ if TYPE_CHECKING:
     from registry.cli.torture.laws import Violation
     from registry.cli.torture.run import Plan, Verdict
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _LAW = "What counts as a violation"
 _FAULTS = "Faults"
 _SEED_MAX = 1 << 31
+
+
+def _seconds(name: str, section: str, least: float, default: float, text: str) -> Callable[[_F], _F]:
+    """Return a decorator that adds an option of so many seconds, at most an hour."""
+    return click.option(
+        name,
+        cls=SectionOption,
+        section=section,
+        type=click.FloatRange(least, 3600),
+        default=default,
+        metavar="SECONDS",
+        help=f"{text} [default: {default:g}].",
+    )
 
 
 @click.command(
@@ -57,23 +72,9 @@ _SEED_MAX = 1 << 31
 @click.option("--history", "file", metavar="FILE", help="Write all operations to FILE, as JSON lines.")
 @click.option("--yes", is_flag=True, help="Do not ask before a run on a registry that has subjects.")
 @json_option
-@click.option(
-    "--staleness",
-    cls=SectionOption,
-    section=_LAW,
-    type=click.FloatRange(0, 3600),
-    default=0.0,
-    metavar="SECONDS",
-    help="How long an address may miss what was acknowledged [default: 0].",
-)
-@click.option(
-    "--max-unavailable",
-    cls=SectionOption,
-    section=_LAW,
-    type=click.FloatRange(0, 3600),
-    default=30.0,
-    metavar="SECONDS",
-    help="How long an operation may be answered by no address, or with 5xx [default: 30].",
+@_seconds("--staleness", _LAW, 0, 0.0, "How long an address may miss what was acknowledged")
+@_seconds(
+    "--max-unavailable", _LAW, 0, 30.0, "How long an operation may be answered by no address, or with 5xx"
 )
 @click.option(
     "--ignore",
@@ -91,24 +92,8 @@ _SEED_MAX = 1 << 31
     metavar="CMD",
     help="Run CMD ADDRESS at random moments: it injects a fault there, and heals it before it ends.",
 )
-@click.option(
-    "--every",
-    cls=SectionOption,
-    section=_FAULTS,
-    type=click.FloatRange(0.1, 3600),
-    default=10.0,
-    metavar="SECONDS",
-    help="Mean pause between runs of the hook [default: 10].",
-)
-@click.option(
-    "--settle",
-    cls=SectionOption,
-    section=_FAULTS,
-    type=click.FloatRange(0, 3600),
-    default=60.0,
-    metavar="SECONDS",
-    help="How long an address may take to answer after the load [default: 60].",
-)
+@_seconds("--every", _FAULTS, 0.1, 10.0, "Mean pause between runs of the hook")
+@_seconds("--settle", _FAULTS, 0, 60.0, "How long an address may take to answer after the load")
 @with_connection(url=False)
 def torture(connection: Connection, **given: Any) -> int:
     """Test whether a registry keeps its promises under load and faults.
