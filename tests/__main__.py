@@ -50,6 +50,8 @@ SLOW_S = 60.0
 EXPENSIVE = 10
 RESULT = re.compile(r"((\S+\.py)::.+) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*")
 FAILURES = {"FAILED", "ERROR", "XPASS"}
+# A line of pytest's summary at the end.
+SUMMARY = re.compile(r"(FAILED|ERROR) \S+\.py::")
 # What pytest exits with if tests failed, rather than pytest itself.
 TESTS_FAILED = 1
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -123,6 +125,11 @@ class Group:
         self._test_began = time.monotonic()
         return bool(printed)
 
+    @property
+    def failures_are_known(self) -> bool:
+        """True if each failure of pytest's summary was seen as a result, so that none is forgotten."""
+        return sum(bool(SUMMARY.match(line)) for line in self.rest) == len(self.failed)
+
     def say(self, text: str) -> None:
         print(f"{self.name:10} {text}", flush=True)
 
@@ -187,7 +194,8 @@ def run(groups: Mapping[str, Sequence[str]], slow_s: float = SLOW_S, again: int 
         print(f"\n{group.name}: exit status {code}", *group.rest, sep="\n", flush=True)
     _print_costs(running, time.monotonic() - began)
     failed = list(dict.fromkeys(test for group in running for test in group.failed))
-    if {*codes} <= {0, TESTS_FAILED} and 0 < len(failed) <= again:
+    all_known = {*codes} <= {0, TESTS_FAILED} and all(group.failures_are_known for group in running)
+    if all_known and 0 < len(failed) <= again:
         return int(not _pass_again(failed))
     return int(any(codes))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +23,9 @@ from registry.domain.pending_command import PendingCommand
 from registry.ipc.messages import State
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.command_router import CommandRouter
+from registry.node.ipc_server import QUICK_S
 from registry.reader.backend import ReaderBackend
+from registry.reader.main import NODE_FIRST_WAIT_S
 from registry.store.open import open_store
 from registry.store.reader import StoreReader
 from tests.support.pending import pending
@@ -29,6 +33,7 @@ from tests.support.running import PATIENT, Registry, until, until_async
 
 RECORDS = 1_000
 STARTS = 8
+OPENED = re.compile(r"log and store opened in ([\d.]+) s")
 WAIT_S, SHORT_S = 30.0, 0.01
 COMMAND = DeleteSubject("s")
 DONE = Done(b"[]", 1)
@@ -56,7 +61,7 @@ def written_log(data: Path) -> None:
 def test_the_first_answer_of_a_node_that_reads_its_log_is_no_refusal(
     tmp_path: Path, method: str, path: str, body: object
 ) -> None:
-    """A node that needs longer than ``QUICK_S`` answers with 503; on a busy machine, try others."""
+    """One that is slow, as on a busy machine, may answer with 503; then others are started."""
 
     def answer(url: str) -> httpx.Response | None:
         try:
@@ -64,16 +69,21 @@ def test_the_first_answer_of_a_node_that_reads_its_log_is_no_refusal(
         except httpx.TransportError:
             return None
 
-    def first_answer(data: Path) -> httpx.Response:
+    def answers_at_once(data: Path) -> bool:
         written_log(data)
+        began = time.monotonic()
         registry = Registry(data, "--readers", "1")
         try:
-            return cast("httpx.Response", until(lambda: answer(registry.url), WAIT_S, "an answer"))
+            first: httpx.Response = until(lambda: answer(registry.url), WAIT_S, "an answer")
+            took_s = time.monotonic() - began
+            opened = until(lambda: OPENED.search(registry.output), WAIT_S, "the log and store to be opened")
+            is_slow = took_s > NODE_FIRST_WAIT_S or float(opened[1]) > QUICK_S
+            assert first.status_code == 200 or is_slow, first.text
         finally:
             registry.stop()
+        return first.status_code == 200
 
-    starts = (first_answer(tmp_path / str(start)) for start in range(STARTS))
-    assert any(answered.status_code == 200 for answered in starts)
+    assert any(answers_at_once(tmp_path / str(start)) for start in range(STARTS))
 
 
 @pytest.mark.parametrize("state", [State(False, readable=True), State(False, opening=True), State(True)])

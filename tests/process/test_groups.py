@@ -24,6 +24,14 @@ WAITING = "test_one.py::test_waiting"
 PASSING = "def test_passing(): pass\n"
 
 
+def lucky(ran: Path) -> str:
+    """Return the code of a test that fails when it runs for the first time."""
+    return (
+        f"from pathlib import Path\nRAN = Path({str(ran)!r})\n"
+        "def test_lucky():\n    before = RAN.exists()\n    RAN.touch()\n    assert before\n"
+    )
+
+
 def start(one: Path, two: Path, output: Path) -> subprocess.Popen[bytes]:
     with output.open("wb") as file:
         return subprocess.Popen(
@@ -52,14 +60,23 @@ def test_both_groups_run_and_failures_stand_at_the_end(tmp_path: Path) -> None:
 def test_a_test_that_passes_when_run_again_alone_is_named(tmp_path: Path, allowed: bool) -> None:
     """As many as may be run again: one in ``SCRIPT``."""
     one, two, ran, output = (tmp_path / name for name in ("test_one.py", "test_two.py", "ran", "output"))
-    one.write_text(
-        f"from pathlib import Path\nRAN = Path({str(ran)!r})\n"
-        "def test_lucky():\n    before = RAN.exists()\n    RAN.touch()\n    assert before\n"
-    )
+    one.write_text(lucky(ran))
     two.write_text(PASSING if allowed else PASSING + "def test_failing(): assert False\n")
     assert start(one, two, output).wait() == (not allowed)
     named = "Passed only when run again, and so rest on luck:\n"
     assert ("test_one.py::test_lucky" in output.read_text().partition(named)[2]) == allowed
+
+
+def test_nothing_is_run_again_if_a_failure_has_no_result(tmp_path: Path) -> None:
+    """As when a test has printed into the line of its result: that one would be forgotten."""
+    one, two, ran, output = (tmp_path / name for name in ("test_one.py", "test_two.py", "ran", "output"))
+    one.write_text(lucky(ran))
+    two.write_text(
+        "import os\ndef test_failing(capfd):\n"
+        "    with capfd.disabled():\n        os.write(1, b'printed\\n')\n    assert False\n"
+    )
+    assert start(one, two, output).wait() == 1
+    assert "Once more, alone:" not in output.read_text()
 
 
 def test_the_cost_of_a_file_includes_what_its_processes_computed(tmp_path: Path) -> None:
