@@ -109,14 +109,13 @@ class SimulatedConnection:
             return answer
         self._used_at = world.now
         self._waiting[answer] = None
-        self._loop.call_later(self._timeout_s, self._time_out, answer)
+        timer = self._loop.call_later(self._timeout_s, self._time_out, answer)
+        answer.add_done_callback(lambda _: timer.cancel())
         fate = network.fate()
         delay_s = network.hop_s() + (world.chance.random() * LATE_S_MAX if fate == "late" else 0.0)
         self._arrives_at = max(self._arrives_at, world.now + delay_s)
         sent = _Sent(request.prepare(self.api_versions), answer, fate)
-        network.brokers.loop.call_soon(
-            network.brokers.loop.call_at, self._arrives_at, self._arrive, sent, LATE_S_MAX
-        )
+        network.brokers.loop.call_at(self._arrives_at, self._arrive, sent, LATE_S_MAX)
         return answer
 
     def _time_out(self, answer: asyncio.Future[Any]) -> None:

@@ -31,14 +31,15 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._timer_count = 0
         self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
         process.when_killed.append(self._close)
-        world.spawn(process, self._run)
+        self._task = world.spawn(process, self._run)
 
     def _run(self) -> None:
         while True:
-            now = self._world.now
-            wait_s = self._timers[0][0] - now if self._timers else math.inf
+            while self._timers and self._timers[0][2].cancelled():
+                heapq.heappop(self._timers)
+            wait_s = self._timers[0][0] - self._world.now if self._timers else math.inf
             if not self._ready and wait_s > 0:
-                self._world.until(self._is_ready, wait_s)
+                self._world.sleep(wait_s)
             elif not self._world.likely(_GO_ON):
                 self._world.pause()
             self.run_once()
@@ -51,9 +52,6 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             coroutine: Any = task.get_coro()
             if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 coroutine.close()
-
-    def _is_ready(self) -> bool:
-        return bool(self._ready)
 
     def run_once(self) -> None:
         """Run what is due now."""
@@ -79,6 +77,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         handle = asyncio.Handle(callback, args, self, context)
         if not self._process.dead:
             self._ready.append(handle)
+            self._task.wakes_at = 0.0
         return handle
 
     call_soon_threadsafe = call_soon
@@ -94,6 +93,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         self._timer_count += 1
         heapq.heappush(self._timers, (when, self._timer_count, handle))
+        self._task.wakes_at = min(self._task.wakes_at, when)
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:

@@ -1,0 +1,230 @@
+"""Moments that chance seldom hits: idle claims, records of others right before ours, replaced primaries.
+
+Each test makes one history of the simulated world by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+import pytest
+
+from registry.domain.commands import Command, DeleteSubject, Done, Outcome, Register
+from registry.domain.log_format import records, values
+from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
+from registry.domain.model import Subject
+from registry.domain.pending_command import PendingCommand
+from registry.domain.queries.scope import Defaults
+from registry.log.contract import Claim, Fenced
+from registry.node.leadership.claim import claim_log
+from registry.node.replication.follower import Follower
+from registry.node.replication.read_barrier import ReadBarrier
+from registry.node.write.writer import Writer, Writing
+from tests.support.pending import pending
+
+from .brokers import Brokers
+from .cluster import FORGET_S
+from .connections import Line
+from .event_loop import SimulatedCondition, SimulatedLoopHost
+from .kafka_log import SimulatedLog
+from .memory_store import MemoryStore
+from .node_log import NodeLog
+from .partition import Partition
+from .world import Process, World
+
+if TYPE_CHECKING:
+    import threading
+
+    from registry.store.lmdb import Store
+
+LONG_S = 30.0
+ONE = [Entry(NOOP_KEY, None)]
+
+
+class Stage:
+    """A world with one partition; :meth:`play` runs a test as one of its tasks."""
+
+    def __init__(self) -> None:
+        self.world = World(1)
+        self.partition = Partition(
+            lambda: self.world.now, self.world.wall_ms, forget_s=FORGET_S, epochs_max=1000
+        )
+
+    def play(self, scene: Callable[[], None]) -> None:
+        """Run a test to its end; what it raises is raised."""
+        ended: list[bool] = []
+
+        def run() -> None:
+            scene()
+            ended.append(True)
+
+        with closing(self.world):
+            self.world.spawn(Process("test"), run)
+            assert self.world.run(lambda: ended, 100 * LONG_S)
+
+
+class Station:
+    """A writer over the model of the log, without a role: nobody tells it that it was replaced."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        self.log = NodeLog(stage.world, stage.partition, Process(name), Line())
+        self.store = MemoryStore({}, lambda: 0)
+        self.follower = Follower(self.log, cast("Store", self.store))
+        self.before_following: list[Callable[[], object]] = []
+        self._name = name
+        self.writer = Writer(
+            self.log, self.store, Writing(Defaults(), id_batch=3, queue_max=9, timeout_s=LONG_S),
+            follow=self.follow, deliver=_deliver, now=stage.world.wall_ms, clock=lambda: stage.world.now,
+        )  # fmt: skip
+
+    def follow(self, offset: int) -> None:
+        if self.before_following:
+            self.before_following.pop()()
+        while self.store.applied < offset:
+            if not self.follower.step():
+                assert self.log.wait(self.store.applied, LONG_S)
+
+    def claim(self) -> None:
+        epoch = claim_log(
+            self.log, self.store, node=self._name, url="", follow=self.follow, watching=self.follower.watching
+        )
+        self.writer.open(epoch)
+
+    def ask(self, command: Command) -> Outcome:
+        outcomes: list[Outcome] = []
+        self.writer.submit(pending(command, outcomes.append))
+        while self.writer.stat().waiting:
+            self.writer.step()
+        return outcomes[0]
+
+
+def _deliver(replies: Sequence[tuple[PendingCommand, Outcome]]) -> None:
+    for each, outcome in replies:
+        each.reply(outcome)
+
+
+def kafka_log(stage: Stage) -> SimulatedLog:
+    """Return the log of production over simulated brokers, claimed with its first record."""
+    brokers = Brokers(stage.world, stage.partition, FORGET_S)
+    log = SimulatedLog(stage.world, brokers, Process("node"), Line(), stage.world.wall_ms)
+    log.claim()
+    log.append([Entry(BARRIER_KEY, b"{}")])
+    return log
+
+
+def test_a_claim_that_brokers_may_have_forgotten_appends_nothing() -> None:
+    stage = Stage()
+
+    def scene() -> None:
+        log = kafka_log(stage)
+        stage.world.sleep(FORGET_S / 2 - 1)
+        log.append(ONE)
+        stage.world.sleep(FORGET_S / 2 + 1)
+        with pytest.raises(Fenced, match="not used for 31 s"):
+            log.append(ONE)
+        assert stage.partition.end == 2
+
+    stage.play(scene)
+
+
+def test_a_claim_ages_from_the_request_of_its_last_append_however_late_the_answer_is_read() -> None:
+    stage = Stage()
+
+    def scene() -> None:
+        log = kafka_log(stage)
+        appended = log._appender._on_appended
+
+        def and_frozen(offset: int, batch: bytes) -> None:
+            stage.world.now += FORGET_S / 2
+            appended(offset, batch)
+
+        log._appender._on_appended = and_frozen
+        assert log.append(ONE) == 1
+        stage.world.sleep(1)
+        with pytest.raises(Fenced, match="not used for 31 s"):
+            log.append(ONE)
+
+    stage.play(scene)
+
+
+def test_an_id_that_another_program_took_right_before_a_write_is_not_given_out() -> None:
+    stage = Stage()
+    name = Subject.parse("theirs")
+    theirs = Entry(records.schema_key(name, 1), values.schema_value(name, 1, 1, '"bytes"'))
+
+    def scene() -> None:
+        ours = Station(stage, "ours")
+        ours.claim()
+        append = ours.log.append
+
+        def after_theirs(entries: Sequence[Entry], *rest: Any) -> int:
+            ours.log.append = append  # type: ignore[method-assign]
+            stage.partition.produce(Claim(9, 0), 0, [theirs], "another program", 0)
+            return append(entries, *rest)
+
+        ours.log.append = after_theirs  # type: ignore[method-assign]
+        outcome = ours.ask(Register("ours", '"string"'))
+        assert isinstance(outcome, Done)
+        assert orjson.loads(outcome.body)["id"] > 1
+        assert ours.writer.stat().clashes == 1
+
+    stage.play(scene)
+
+
+@pytest.mark.parametrize("command", [Register("s", '"string"'), Register("s", '"int"'), DeleteSubject("no")])
+def test_a_primary_that_was_replaced_decides_nothing_though_nothing_need_be_written(command: Command) -> None:
+    """It learns of the other one's claim only when it asks where the log ends, and decides again."""
+    stage = Stage()
+
+    def scene() -> None:
+        first, second = Station(stage, "first"), Station(stage, "second")
+        first.claim()
+        assert isinstance(first.ask(Register("s", '"string"')), Done)
+        first.before_following.append(second.claim)
+        with pytest.raises(Fenced):
+            first.ask(command)
+
+    stage.play(scene)
+
+
+def test_a_read_is_not_confirmed_by_a_query_that_was_sent_before_it_came() -> None:
+    stage = Stage()
+    world = stage.world
+
+    def scene() -> None:
+        process = Process("node")
+        log, store = NodeLog(world, stage.partition, process, Line(hops_s=1.0)), MemoryStore({}, lambda: 0)
+        host = SimulatedLoopHost(world, process)
+
+        async def make() -> ReadBarrier:
+            return ReadBarrier(
+                log, cast("Store", store), ask_s=LONG_S, nudge=lambda: None, on_reply=lambda _: None,
+                condition=lambda: cast("threading.Condition", SimulatedCondition(world)),
+            )  # fmt: skip
+
+        barrier = host.run(make(), None)
+        world.spawn(process, barrier.run)
+        answered: list[bool] = []
+        asked = log.query_end
+
+        def confirm() -> None:
+            world.spawn(process, lambda: answered.append(host.run(barrier.confirm(LONG_S), None)))
+
+        def and_a_write_is_acknowledged(timeout_s: float) -> int:
+            log.query_end = asked  # type: ignore[method-assign]
+            end = asked(timeout_s)
+            stage.partition.produce(Claim(9, 0), 0, ONE, "a primary", 0)
+            confirm()
+            world.sleep(1.0)
+            return end
+
+        log.query_end = and_a_write_is_acknowledged  # type: ignore[method-assign]
+        confirm()
+        world.until(lambda: answered, LONG_S)
+        world.sleep(5.0)
+        assert answered == [True], "the second read waits for the record"
+
+    stage.play(scene)
