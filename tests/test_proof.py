@@ -13,13 +13,14 @@ from tests.sabotage.outcomes import (
     QUICK_S,
     ROOT,
     SIMULATION,
+    UNITS,
     recorded,
     sabotages,
     summary,
 )
 
-# The goal is 0.9; it may only rise.
-QUICK_SHARE = 0.88
+# The goal; it may only rise.
+QUICK_SHARE = 0.9
 TRACK_RECORD = ROOT / "docs" / "track-record.md"
 _DEFINITIONS = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 TEST = re.compile(r"`(tests/[^`]+\.py::[^`]+)`")
@@ -53,9 +54,10 @@ def test_the_table_names_what_noticed_each_patch() -> None:
     assert [each.test for each in outcomes.values() if not _exists(each.test)] == []
 
 
-def test_most_patches_are_noticed_within_a_minute_by_tests_that_start_no_process() -> None:
+def test_most_patches_are_noticed_within_a_minute_by_unit_tests_or_the_simulation() -> None:
     outcomes = recorded().values()
-    assert sum(each.quick for each in outcomes) >= QUICK_SHARE * len(outcomes), f"within {QUICK_S} s"
+    units = [each for each in outcomes if each.quick and each.test.startswith(UNITS)]
+    assert len(units) >= QUICK_SHARE * len(outcomes), f"within {QUICK_S} s"
     assert summary(outcomes) in PAGE.read_text(encoding="utf-8")
     assert summary(outcomes) in OVERVIEW.read_text(encoding="utf-8")
 
