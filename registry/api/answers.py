@@ -16,7 +16,7 @@ from registry.domain.errors import RegistryError
 from registry.feed.contract import Stream
 
 from .media_types import PLAIN, PRODUCED
-from .request_context import request_id
+from .request_context import GZIP_TAG, request_id
 
 Header = tuple[bytes, bytes]
 
@@ -98,8 +98,14 @@ async def compress(answer: Answer, request: Iterable[Header]) -> Answer:
         return answer
     headers = (*answer.headers, (b"vary", b"accept-encoding"))
     if _takes_gzip(request):
+        headers = tuple((name, _gzip_tag(value) if name == b"etag" else value) for name, value in headers)
         body, headers = await _compress(body), (*headers, (b"content-encoding", b"gzip"))
     return answer._replace(body=body, headers=headers)
+
+
+def _gzip_tag(tag: bytes) -> bytes:
+    """Return the entity tag of the compressed body; weak ones are the same."""
+    return tag if tag.startswith(b"W/") else b'%s%s"' % (tag[:-1], GZIP_TAG.encode())
 
 
 async def send_answer(

@@ -131,6 +131,9 @@ class Operation:
     needs_json: bool = False
     streams: bool = False  # answers with server-sent events to clients that accept them
     tag: str = ""
+    tagged: bool = False  # answers with an ETag
+    # ``If-Match`` and ``If-None-Match`` are conditions of the write.
+    conditional: bool = False
     # The handler sees rows of all subjects, and shows only what it has checked; if false, it sees only what
     # the principal may read.
     sees_all: bool = False
@@ -140,6 +143,8 @@ class Operation:
         """Find out if it writes."""
         writes = self.method != "GET" and not READING.issuperset(self.permission.any_of)
         object.__setattr__(self, "writes", writes)
+        if self.conditional:
+            object.__setattr__(self, "errors", (errors.STATE_CHANGED, *self.errors))
 
 
 VERSION_MISSING = (errors.INVALID_VERSION, errors.SUBJECT_NOT_FOUND, errors.VERSION_NOT_FOUND)

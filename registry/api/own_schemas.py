@@ -293,6 +293,11 @@ SCHEMAS: dict[str, Json] = {
                     "scope",
                     scope={**TEXT, "description": "A subject, or a context as :.ctx:; empty: the top level"},
                     config=nullable(ref("Config")), mode=nullable(TEXT),
+                    etags={
+                        **object_of("config mode", config=nullable(TEXT), mode=nullable(TEXT)),
+                        "description": "What If-Match has to say to change the config or mode of the scope; "
+                        "null: there is none",
+                    },
                     hidden={**BOOL, "description": "True if the principal may not see the stored value"},
                 )
             ),

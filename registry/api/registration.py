@@ -116,6 +116,7 @@ TAG_OPERATIONS = (
     Operation(
         method="POST",
         path="/subjects/{subject}/versions/{version}/tags",
+        conditional=True,
         summary="Register a version again with other tags, metadata or rules",
         permission=on_subject(Permission.WRITE, also=(Permission.READ,)),
         sees_all=True,
@@ -175,7 +176,7 @@ def register(call: Call, view: View) -> Querying[Answer | Write]:
     if request.changes_tags:
         return Write(_as_requested(call, request), (), finished, call)
     request = yield from _parse_request(request)
-    if call.confirmed:
+    if call.confirmed and call.context.condition is None:  # a condition is for the primary to decide
         reply = yield from find.already_registered(view, call.memory, call.place, request, defaults)
         if reply is not None:
             return _readable(call.sender.access, call.subject, Answer(reply))
@@ -294,6 +295,7 @@ OPERATIONS = (
     Operation(
         method="POST",
         path="/subjects/{subject}/versions",
+        conditional=True,
         summary="Register a schema under a subject",
         permission=on_subject(Permission.WRITE, also=(Permission.READ,)),
         sees_all=True,

@@ -6,6 +6,7 @@ The application makes it for all others, and fills it in on the way.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
@@ -13,7 +14,8 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers
 
-from registry.domain.commands import Register
+from registry.domain.commands import Condition, Register
+from registry.domain.errors import BAD_REQUEST
 from registry.domain.model import Subject
 from registry.security.client_address import TrustedProxies
 from registry.security.gate import Admission, Credentials
@@ -31,13 +33,46 @@ def request_id(headers: Iterable[_Header]) -> bytes:
     return given[0] if len(given) == 1 and given[0] else str(uuid.uuid4()).encode()
 
 
+# Conditions travel with their command and wait in its queues.
+TAGS_MAX = 16
+# As a compressed answer has it, so that no two answers with different bytes share a tag (RFC 9110, 8.8.3.3).
+GZIP_TAG = "-gzip"
+_TAG = re.compile(r'[ \t]*(W/)?"([!#-~\x80-\xff]{0,256})"[ \t]*(?:,|$)')
+
+
+def condition_of(headers: Headers) -> Condition | None:
+    """Return the condition in ``If-Match`` and ``If-None-Match`` of a write. Raises 400.
+
+    ``If-Match`` compares strongly, so weak tags in it match nothing (RFC 9110, section 8.8.3.2).
+    """
+    match, none_match = _tags(headers, "If-Match", strong=True), _tags(headers, "If-None-Match", strong=False)
+    return None if match is None and none_match is None else Condition(match, none_match)
+
+
+def _tags(headers: Headers, name: str, *, strong: bool) -> list[str] | None:
+    text = ",".join(headers.getlist(name)).strip()
+    if name not in headers or text == "*":
+        return [text] if text else None
+    found: list[re.Match[str]] = []
+    at = 0
+    while at < len(text):
+        tag = _TAG.match(text, at)
+        if tag is None or len(found) == TAGS_MAX:
+            break
+        found.append(tag)
+        at = tag.end()
+    if at < len(text) or not found:
+        raise BAD_REQUEST(f'{name} must be * or up to {TAGS_MAX} entity tags such as "3-1042", with quotes')
+    return [each[2].removesuffix(GZIP_TAG) for each in found if not (strong and each[1])]
+
+
 class RequestContext:
     """One request: the facts about it, and its outcome."""
 
     __slots__ = (
-        "_headers", "_proxies", "admission", "args", "body", "error_code", "fields", "made", "media_type",
-        "method", "offset", "past", "path", "peer", "plain", "query", "raw_path", "request_id", "results",
-        "route", "schema_request", "subject", "target", "writes",
+        "_headers", "_proxies", "admission", "args", "body", "condition", "error_code", "fields", "made",
+        "media_type", "method", "offset", "past", "path", "peer", "plain", "query", "raw_path", "request_id",
+        "results", "route", "schema_request", "subject", "target", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +119,7 @@ class RequestContext:
         self.schema_request = schema_request
         self.plain = plain
         self._headers: Headers | None = None
+        self.condition: Condition | None = None  # of a write
         # What became of it, for the answer's headers, the audit log and metrics.
         self.route = ""  # the path's template
         self.writes = False  # a write, unless it was answered from rows and nothing was to be done

@@ -11,6 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from registry.domain.commands import Deferred, Done, Forgotten, NotPrimary, Refused, Submitted, Unknown
 from registry.domain.errors import (
+    BAD_REQUEST,
     INCOMPATIBLE,
     METHOD_NOT_ALLOWED,
     NO_PRIMARY,
@@ -34,7 +35,7 @@ from .operations import Call, Operation, PendingSearch, Write
 from .parameters import arguments
 from .past import AT_OFFSET_HEADER, PastRows, moment_of
 from .permissions import check_registry, without_hidden
-from .request_context import RequestContext
+from .request_context import GZIP_TAG, RequestContext, condition_of
 from .row_handlers import RowHandlers
 from .worker_queries import WorkerQueries
 
@@ -160,6 +161,10 @@ class Resource:
         )
         if operation.writes:
             context.args = args
+            if not context.plain:
+                context.condition = condition_of(context.headers)
+                if context.condition is not None and not operation.conditional:
+                    raise BAD_REQUEST("This request cannot be made conditional by If-Match or If-None-Match")
         if operation.node_handler is not None:
             return await operation.node_handler(call, self._backend)
         # Each step has a limit of its own and says more; this one counts if several take long.
@@ -251,7 +256,15 @@ def _asker(call: Call) -> str:
 def _origin(context: RequestContext, sender: Admission, checked: CheckedNames | None, until: float) -> Origin:
     forwarded = not context.plain and context.headers.get(FORWARD, "").lower() == "true"
     request_id = context.request_id.decode("latin-1")
-    return Origin(request_id, sender.principal, forwarded, checked=checked, kind=sender.kind, until=until)
+    return Origin(
+        request_id,
+        sender.principal,
+        forwarded,
+        checked=checked,
+        kind=sender.kind,
+        until=until,
+        condition=context.condition,
+    )
 
 
 def _negotiate(operation: Operation, context: RequestContext) -> tuple[bytes, bool]:
@@ -284,4 +297,5 @@ def _matches(wanted: str | None, etag: str) -> bool:
     if wanted is None:
         return False
     plain = etag.removeprefix("W/")
-    return any(each.strip() == "*" or each.strip().removeprefix("W/") == plain for each in wanted.split(","))
+    given = (each.strip().removeprefix("W/").replace(f'{GZIP_TAG}"', '"') for each in wanted.split(","))
+    return any(each in ("*", plain) for each in given)

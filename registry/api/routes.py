@@ -104,6 +104,22 @@ _IF_NONE_MATCH: Json = {
     "description": "The ETag of a response that the client already has",
     "schema": {"type": "string"},
 }
+_CONDITIONS: list[Json] = [
+    {
+        "name": name,
+        "in": "header",
+        "description": f"Write only if what it changes {what}; otherwise 412",
+        "schema": {"type": "string"},
+    }
+    for name, what in (
+        ("If-Match", "exists (*) or has one of these ETags"),
+        ("If-None-Match", "does not exist (*) or has none of these ETags"),
+    )
+]
+_ETAG: Json = {
+    "description": "The state of what was read, for If-Match",
+    "schema": {"type": "string"},
+}
 _LAST_EVENT_ID: Json = {
     "name": "Last-Event-ID",
     "in": "header",
@@ -159,6 +175,7 @@ def _responses(operation: Operation) -> Json:
     more = {"X-Registry-Equal-To": _EQUAL_TO} if operation.extra_headers is not None else {}
     more |= {"X-Registry-At-Offset": _AT_OFFSET} if AT_OFFSET in operation.parameters else {}
     more |= {"Link": _LINK} if CURSOR in operation.parameters else {}
+    more |= {"ETag": _ETAG} if operation.tagged else {}
     good: Json = {"description": "Done", "headers": _HEADER_REFERENCES | more}
     if operation.response_schema:
         kinds = ["application/json"] if operation.own else [kind.decode() for kind in PRODUCED]
@@ -176,7 +193,7 @@ def _responses(operation: Operation) -> Json:
         out[str(status)] = _error("\n\n".join(texts))
     if operation.response_schema == "Health" and operation.errors:
         out["503"] = {**good, "description": "Not yet, with the reasons"}
-    if operation.freshness is Freshness.ON_MISS:
+    if operation.freshness is Freshness.ON_MISS or operation.tagged:
         out["304"] = {"description": "Not modified", "headers": _HEADER_REFERENCES}
     out["default"] = _error("Any other error")
     return out
@@ -197,8 +214,10 @@ def _header_parameters(operation: Operation) -> Iterator[Json]:
         yield _MIN_OFFSET
     if operation.streams:
         yield _LAST_EVENT_ID
-    if operation.freshness is Freshness.ON_MISS:  # only immutable data has an ETag
+    if operation.freshness is Freshness.ON_MISS or operation.tagged:
         yield _IF_NONE_MATCH
+    if operation.conditional:
+        yield from _CONDITIONS
 
 
 def _query_parameter(parameter: Parameter) -> Json:

@@ -56,7 +56,18 @@ def _entity(call: Call, view: View, place: Subject) -> dict[str, Any]:
         return {**found, "hidden": True}
     config, mode = scope.stored_config(view, place), scope.stored_mode(view, place)
     shown = None if config is None else orjson.Fragment(entities.config_entity(config))
-    return {**found, "config": shown, "mode": mode}
+    return {**found, "config": shown, "mode": mode, "etags": _etags(call, view, place)}
+
+
+def _etags(call: Call, view: View, place: Subject) -> dict[str, str | None]:
+    """Return the ETags of a scope's own config and mode, as the reads of them have."""
+    config = scope.exact_config(view, place, call.settings.defaults)
+    mode = scope.exact_mode(view, place)
+    bodies = {
+        "config": None if config is None else entities.config_entity(config),
+        "mode": None if mode is None else entities.mode_entity(mode),
+    }
+    return {what: None if body is None else f'"{entities.body_tag(body)}"' for what, body in bodies.items()}
 
 
 def _label(place: Subject) -> str:

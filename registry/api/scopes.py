@@ -34,7 +34,12 @@ def get_config(call: Call, view: View) -> Answer:
     config = scope.exact_config(view, call.subject, call.settings.defaults)
     if config is None:
         raise NO_SUBJECT_COMPATIBILITY(call.subject.qualified)
-    return Answer(entities.config_entity(config))
+    return _tagged(entities.config_entity(config))
+
+
+def _tagged(body: bytes) -> Answer:
+    """Return an answer with the entity tag on which its scope can be changed."""
+    return Answer(body, headers=((b"etag", b'"%s"' % entities.body_tag(body).encode()),))
 
 
 def put_config(call: Call, view: View) -> Command:
@@ -57,7 +62,7 @@ def get_mode(call: Call, view: View) -> Answer:
     mode = scope.exact_mode(view, call.subject)
     if mode is None:
         raise NO_SUBJECT_MODE(call.subject.qualified)
-    return Answer(entities.mode_entity(mode))
+    return _tagged(entities.mode_entity(mode))
 
 
 def put_mode(call: Call, view: View) -> Command:
@@ -109,6 +114,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
         Operation(
             method="GET",
             path=config,
+            tagged=True,
             summary=f"The config of {whose}",
             permission=on_subject(Permission.READ, *_SEE_CONFIG, of_context=_SEE_CONFIG),
             handler=get_config,
@@ -119,6 +125,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
         Operation(
             method="PUT",
             path=config,
+            conditional=True,
             summary=f"Change the config of {whose}",
             permission=on_subject(Permission.CONFIG),
             handler=put_config,
@@ -136,6 +143,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
         Operation(
             method="DELETE",
             path=config,
+            conditional=True,
             summary=f"Remove the config of {whose}",
             permission=on_subject(Permission.CONFIG),
             handler=delete_config,
@@ -146,6 +154,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
         Operation(
             method="GET",
             path=mode,
+            tagged=True,
             summary=f"The mode of {whose}",
             permission=on_subject(Permission.READ, *_SEE_MODE, of_context=_SEE_MODE),
             handler=get_mode,
@@ -156,6 +165,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
         Operation(
             method="PUT",
             path=mode,
+            conditional=True,
             summary=f"Set the mode of {whose}",
             permission=on_subject(Permission.MODE),
             handler=put_mode,
@@ -175,6 +185,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
         Operation(
             method="DELETE",
             path=mode,
+            conditional=True,
             summary=f"Remove the mode of {whose}",
             permission=on_subject(Permission.MODE),
             handler=delete_mode,

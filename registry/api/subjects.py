@@ -71,7 +71,8 @@ def _version_entity(call: Call, view: View, found: Registered) -> Querying[Answe
     if call.args["referenceFormat"] == "qualified":
         row = entities.with_qualified_references(row, found.subject.context)
     tail = yield from registration.tail_of(call, view, found)
-    return Answer(entities.schema_entity(row, schema_tags=tail))
+    tag = b'"%s"' % entities.version_tag(found.version, found.row).encode()
+    return Answer(entities.schema_entity(row, schema_tags=tail), headers=((b"etag", tag),))
 
 
 def get_version_text(call: Call, view: View) -> PendingSearch[Registered]:
@@ -130,6 +131,7 @@ OPERATIONS = (
     Operation(
         method="DELETE",
         path="/subjects/{subject}",
+        conditional=True,
         summary="Delete all versions of a subject",
         permission=on_subject(Permission.DELETE),
         handler=delete_subject,
@@ -181,6 +183,7 @@ OPERATIONS = (
     Operation(
         method="GET",
         path="/subjects/{subject}/versions/{version}",
+        tagged=True,
         summary="A version of a subject",
         permission=on_subject(Permission.READ),
         handler=get_version,
@@ -191,6 +194,7 @@ OPERATIONS = (
     Operation(
         method="DELETE",
         path="/subjects/{subject}/versions/{version}",
+        conditional=True,
         summary="Delete a version",
         permission=on_subject(Permission.DELETE),
         handler=delete_version,

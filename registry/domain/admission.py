@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from .commands import Submitted
+from .commands import Condition, Submitted
 from .errors import TOO_MANY_REQUESTS
 from .lru import Lru
 from .principal import CheckedNames
@@ -28,10 +28,12 @@ _VALUE_BYTES = 64
 PRINCIPALS_MAX = 10_000
 
 
-def size_of(command: Submitted, checked: CheckedNames | None = None) -> int:
+def size_of(
+    command: Submitted, checked: CheckedNames | None = None, condition: Condition | None = None
+) -> int:
     """Return roughly how much memory a command takes; at least as much as its text has bytes in UTF-8."""
     size = 0
-    rest: list[Any] = [command, checked]
+    rest: list[Any] = [command, checked, condition]
     while rest:
         value = rest.pop()
         if value is None:

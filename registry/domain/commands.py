@@ -324,6 +324,18 @@ PrimaryQuery = AskWebhooks | PingWebhook
 Submitted = Command | PrimaryQuery
 
 
+class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What ``If-Match`` and ``If-None-Match`` require of what a command changes (RFC 9110, section 13.1).
+
+    Entity tags come without quotes; ``*`` stands for any. ``None``: the header was not sent.
+    """
+
+    # It exists and has one of these tags.
+    match: list[str] | None = None
+    # It does not exist, or has none of these tags.
+    none_match: list[str] | None = None
+
+
 class IdempotencyKey(msgspec.Struct, frozen=True):
     """The identity of a command, the same each time that the command is sent."""
 
@@ -390,8 +402,13 @@ def refusal(error: RegistryError) -> Refused:
     return Refused(error.code, error.message, error.retry_after_s, error.passages)
 
 
-def repeatable(command: Submitted) -> bool:
-    """Return true if the command is idempotent and can be retried without an idempotency key."""
+def repeatable(command: Submitted, condition: Condition | None = None) -> bool:
+    """Return true if the command is idempotent and can be retried without an idempotency key.
+
+    With a condition it is not: its own effect would fail the condition of the next attempt.
+    """
+    if condition is not None:
+        return False
     if isinstance(command, Register):
         return command.version != -1 and not command.changes_tags
     return isinstance(command, RequestSnapshot | PutWebhook | AskWebhooks | PingWebhook)

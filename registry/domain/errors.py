@@ -128,6 +128,10 @@ ASSOCIATION_EXISTS = ErrorKind(40904, "An association already exists for subject
 STRONG_ASSOCIATION_EXISTS = ErrorKind(40905, "A strong association already exists for subject '%s'")
 NO_ACTIVE_VERSION = ErrorKind(40907, "No active (non-deleted) version exists for subject '%s'")
 ASSOCIATION_FROZEN = ErrorKind(40908, "The association of type  '%s' is frozen for subject '%s'")
+STATE_CHANGED = ErrorKind(
+    41280,
+    "%s does not meet the condition in If-Match or If-None-Match: %s. Nothing was written",
+)
 INVALID_SCHEMA = ErrorKind(42201, "%s")
 INVALID_VERSION = ErrorKind(
     42202,

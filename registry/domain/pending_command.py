@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from .admission import size_of
-from .commands import IdempotencyKey, Outcome, Submitted
+from .commands import Condition, IdempotencyKey, Outcome, Submitted, repeatable
 from .parsing.schema_queries import Facts
 from .principal import ANONYMOUS, CheckedNames, Principal
 
@@ -37,6 +37,8 @@ class CommandRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     checked: CheckedNames | None = None
     # The kind of the principal, see :data:`.principal.KINDS`; empty if unknown.
     kind: str = ""
+    # Decided with the command, over the same rows.
+    condition: Condition | None = None
 
 
 class Origin(NamedTuple):
@@ -53,6 +55,7 @@ class Origin(NamedTuple):
     kind: str = ""
     # When the request's time is over, on its event loop's clock; ``None``: the process's own limit counts.
     until: float | None = None
+    condition: Condition | None = None
 
 
 NO_ORIGIN = Origin()
@@ -89,12 +92,17 @@ class PendingCommand:
 
     def __post_init__(self) -> None:
         """Measure the command, unless its size is known."""
-        self.size = self.size or size_of(self.request.command, self.request.checked)
+        self.size = self.size or size_of(self.request.command, self.request.checked, self.request.condition)
 
     @property
     def command(self) -> Submitted:
         """The command itself."""
         return self.request.command
+
+    @property
+    def repeatable(self) -> bool:
+        """True if it can be sent again without an idempotency key."""
+        return repeatable(self.request.command, self.request.condition)
 
     def attempt(self, *, deferrable: bool = False, in_doubt: bool = False) -> PendingCommand:
         """Return the same command for one attempt at one node, with a reply of its own."""

@@ -18,6 +18,7 @@ from election.contract import Identity
 from registry.domain.admission import Room
 from registry.domain.commands import (
     IDEMPOTENCY_KEY_BYTES,
+    Condition,
     Deferred,
     Done,
     Forgotten,
@@ -202,7 +203,7 @@ class Forwarding:
             if reply is None:
                 self._renew_key(pending, doubt)
                 reply = await self._try(pending, doubt)
-            outcome = doubt.weigh(pending.command, reply)
+            outcome = doubt.weigh(pending.command, reply, pending.request.condition)
             if outcome is not None:
                 return outcome
             if self._stopped:
@@ -243,7 +244,7 @@ class Forwarding:
     async def _try(self, pending: PendingCommand, doubt: Doubt) -> Reply:
         if self._node_port.role == "primary":
             repeats = self._node_port.repeats
-            if doubt.any and not (repeats or repeatable(pending.command)):
+            if doubt.any and not (repeats or pending.repeatable):
                 return Reply(doubt.unknown or Unknown(_IN_DOUBT), repeats)
             return Reply(await outcome_of(self._node_port.submit, pending.attempt()), repeats)
         client = self._client
@@ -281,7 +282,7 @@ class Doubt:
         """True if an earlier attempt may have executed the command."""
         return self.unknown is not None
 
-    def weigh(self, command: Submitted, reply: Reply) -> Outcome | None:
+    def weigh(self, command: Submitted, reply: Reply, condition: Condition | None = None) -> Outcome | None:
         """Return the outcome to reply with; ``None``: retry."""
         outcome = reply.outcome
         match outcome:
@@ -294,7 +295,7 @@ class Doubt:
             case Unknown():
                 self.unknown = outcome
                 self._blind = self._blind or not outcome.repeats
-                return outcome if self._blind and not repeatable(command) else None
+                return outcome if self._blind and not repeatable(command, condition) else None
             case Forgotten():
                 return self.unknown
             case NotPrimary() | Deferred():

@@ -45,7 +45,6 @@ from registry.domain.commands import (
     Unknown,
     WebhookCommand,
     refusal,
-    repeatable,
 )
 from registry.domain.errors import FORWARD_FAILED, NO_PRIMARY, OUTCOME_UNKNOWN, UNAVAILABLE, outcome_unknown
 from registry.domain.model import DEFAULT_CONTEXT, Subject
@@ -64,6 +63,7 @@ _SERVER_ERROR = 500
 _CODE_TAIL = re.compile(r"; error code: \d+$")
 _BUSY = "The primary takes too long to accept requests; nothing was written"
 _NO_WEBHOOKS = "This node cannot ask the primary about webhooks; send the request to the primary itself"
+_NO_CONDITIONS = "The primary is not a Registrar node and would ignore If-Match; nothing was written"
 # Why commands cannot be forwarded that Confluent's API does not have.
 _NOT_FORWARDED: dict[type, str] = {
     RequestSnapshot: "The primary is not a Registrar node; use registrar snapshot build, which needs no node",
@@ -109,12 +109,14 @@ class ConfluentClient:
         Confluent's nodes do not know idempotency keys, so ``pending.repeats`` stays false.
         """
         command = pending.command
-        if pending.in_doubt and not repeatable(command):
+        if pending.in_doubt and not pending.repeatable:
             return Unknown(
                 outcome_unknown("The primary cannot determine whether an earlier attempt was executed")
             )
         if type(command) in _NOT_FORWARDED:
             return refusal(UNAVAILABLE(_NOT_FORWARDED[type(command)]))
+        if pending.request.condition is not None:
+            return refusal(UNAVAILABLE(_NO_CONDITIONS))
         loop = asyncio.get_running_loop()
         permit, headers = _Permit(), _origin_headers(pending.request)
         call = partial(

@@ -17,7 +17,7 @@ import msgspec
 
 from election.contract import Identity
 from registry.domain.admission import is_large
-from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown, repeatable
+from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown
 from registry.domain.errors import outcome_unknown
 from registry.domain.pending_command import PendingCommand
 
@@ -244,7 +244,7 @@ def _select_suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCo
     suited = []
     for pending in commands:
         pending.repeats = peer.status.repeats
-        if pending.in_doubt and not (pending.repeats or repeatable(pending.command)):
+        if pending.in_doubt and not (pending.repeats or pending.repeatable):
             pending.reply(
                 Unknown(
                     outcome_unknown("The primary cannot determine whether an earlier attempt was executed")

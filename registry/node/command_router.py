@@ -7,7 +7,7 @@ import itertools
 from functools import partial
 from typing import TYPE_CHECKING
 
-from registry.domain.commands import NotPrimary, Outcome, Unknown, refusal, repeatable
+from registry.domain.commands import NotPrimary, Outcome, Unknown, refusal
 from registry.domain.errors import FORWARD_FAILED, NOT_STARTED, UNAVAILABLE, outcome_unknown
 from registry.domain.pending_command import OnReply, PendingCommand
 
@@ -53,7 +53,7 @@ class CommandRouter:
             pending.reply(refusal(UNAVAILABLE(self._node.following.foreign)))
         elif self._forwarding is not None:
             self._forwarding.submit(pending)
-        elif pending.in_doubt and not repeatable(pending.command):
+        elif pending.in_doubt and not pending.repeatable:
             pending.reply(Unknown(_IN_DOUBT))
         elif self._node.is_started:
             self._node.submit(pending)

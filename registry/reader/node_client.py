@@ -141,14 +141,14 @@ class NodeClient:
         deadline = self._loop.time() + self._timeout_s
         if origin.until is not None:
             deadline = min(deadline, origin.until)
-        size = size_of(command, origin.checked)
+        size = size_of(command, origin.checked, origin.condition)
         idempotency_key = IdempotencyKey(os.urandom(IDEMPOTENCY_KEY_BYTES), self._seen())
         lost: NodeLost | None = None
 
         def message(number: int) -> Submit:
             request = CommandRequest(
                 command, self._remaining_s(deadline), origin.request_id, idempotency_key, origin.principal,
-                origin.trace, origin.checked, origin.kind,
+                origin.trace, origin.checked, origin.kind, origin.condition,
             )  # fmt: skip
             return Submit(number, request, origin.forwarded, in_doubt=lost is not None)
 
@@ -157,7 +157,7 @@ class NodeClient:
             try:
                 answer = await self._call(message, deadline - self._loop.time(), self._wait_s, size)
             except NodeLost as error:
-                if not (repeats or repeatable(command)) or self._loop.time() >= deadline:
+                if not (repeats or repeatable(command, origin.condition)) or self._loop.time() >= deadline:
                     raise
                 lost = error
                 continue

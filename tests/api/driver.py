@@ -140,7 +140,7 @@ class ListBackend:
             return self._about_webhooks(command)
         try:
             seen = plain_view(self.rows, self.cipher)
-            defaults = replace(self.settings.defaults, checked=origin.checked)
+            defaults = replace(self.settings.defaults, checked=origin.checked, condition=origin.condition)
             decision = self.parser.run(decide(seen, command, self.ids, defaults, self.parser.memory))
             entries = encrypt_entries(decision.entries, self.rows, self.cipher)
             entries = requested_by(origin.principal.name, entries, 1 << 30)

@@ -169,10 +169,11 @@ def test_the_latest_version_is_what_the_application_answers(steps) -> None:
     with begun(steps) as api:
         for subject, query in product(SUBJECTS, (b"", b"deleted=true", b"format=resolved")):
             path = f"/subjects/{subject}/versions/latest".encode()
-            body = latest_version(api.backend.rows, path, query)
-            if body is not None:
+            found = latest_version(api.backend.rows, path, query)
+            if found is not None:
                 reply = api.request("GET", path + b"?" + query)
-                assert (reply.status, reply.body) == (200, body), (path, query)
+                header = f"etag: {reply.headers['etag']}\r\n".encode()
+                assert (reply.status, header, reply.body) == (200, *found), (path, query)
 
 
 def test_the_plain_cases_are_taken() -> None:

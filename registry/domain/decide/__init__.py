@@ -37,7 +37,7 @@ from registry.domain.queries.scope import (
 from registry.domain.rows.view import View
 
 from .association_batches import decide_associations
-from .decision import Decision, check_checked
+from .decision import Decision, check_checked, check_condition
 from .deletes import delete_context, delete_subject, delete_version, release_ids
 from .ids import Ids
 from .own_records import decide_webhook, request_snapshot
@@ -75,6 +75,8 @@ def decide(
     """
     if defaults.checked is not None and type(command) in _OPERATIONS and not isinstance(command, _ALIASED):
         check_checked(defaults.checked, _OPERATIONS[type(command)], _name(command))
+    if defaults.condition is not None and not isinstance(command, _ALIASED):
+        check_condition(view, Subject.parse(_name(command)), command, defaults)
     match command:
         case Register():
             place, command = _place(view, command, defaults)
@@ -138,6 +140,8 @@ def _place(view: View, command: _T, defaults: Defaults) -> tuple[ConfiguredSubje
         command = msgspec.structs.replace(command, subject=place.subject.qualified)
     if defaults.checked is not None:
         check_checked(defaults.checked, _OPERATIONS[type(command)], command.subject)
+    if defaults.condition is not None:
+        check_condition(view, place.subject, command, defaults)
     return place, command
 
 

@@ -7,10 +7,19 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from registry.domain import errors
-from registry.domain.commands import Register
+from registry.domain.commands import (
+    Command,
+    DeleteConfig,
+    DeleteMode,
+    DeleteSubject,
+    DeleteVersion,
+    PutConfig,
+    PutMode,
+    Register,
+)
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Entry, Record
-from registry.domain.model import ALL_CONTEXTS, Subject
+from registry.domain.model import ALL_CONTEXTS, TOP, Subject
 from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.parsing.stored import subjects_used
 from registry.domain.principal import CheckedNames
@@ -59,6 +68,49 @@ def check_checked(checked: CheckedNames | None, operation: str, name: str) -> No
     """Refuse a subject or context for which permissions were not checked (503); ``None``: all may be used."""
     if checked is not None and not checked.cover(operation, name):
         raise errors.NAMES_CHANGED().with_retry_after(1)
+
+
+def check_condition(view: View, subject: Subject, command: Command, defaults: Defaults) -> None:
+    """Refuse a command whose condition does not hold for what it changes (41280).
+
+    A registration changes the latest version, and so does the deletion of a subject; that of one without a
+    live version changes the highest. Nothing is said about what is to be deleted and does not exist: its
+    deletion is refused anyway (RFC 9110, section 13.2.1).
+    """
+    condition = defaults.condition
+    if condition is None:
+        return
+    what, tag = _changed_by(view, subject, command, defaults)
+    if tag is None and isinstance(command, DeleteSubject | DeleteVersion | DeleteConfig | DeleteMode):
+        return
+    match, none_match = condition.match, condition.none_match
+    holds = match is None or (tag is not None and (tag in match or "*" in match))
+    if none_match is not None and tag is not None:
+        holds = holds and tag not in none_match and "*" not in none_match
+    if not holds:
+        raise errors.STATE_CHANGED(what, "it does not exist" if tag is None else f'its ETag is "{tag}"')
+
+
+def _changed_by(view: View, subject: Subject, command: Command, defaults: Defaults) -> tuple[str, str | None]:
+    """Return what a command changes, for messages, and its entity tag; ``None`` if it does not exist."""
+    place = f"'{subject.qualified}'" if subject != TOP else "the top level"
+    match command:
+        case PutConfig() | DeleteConfig():
+            config = scope.exact_config(view, subject, defaults)
+            tag = None if config is None else entities.body_tag(entities.config_entity(config))
+            return f"The config of {place}", tag
+        case PutMode() | DeleteMode():
+            mode = scope.exact_mode(view, subject)
+            return f"The mode of {place}", None if mode is None else entities.body_tag(
+                entities.mode_entity(mode)
+            )
+        case DeleteVersion(version=number):
+            what, found = f"Version {number} of {place}", versions.version_numbered(view, subject, number)
+        case _:
+            what, found = f"The latest version of {place}", versions.latest(view, subject)
+    if found is None and isinstance(command, DeleteSubject):
+        found = versions.newest(view, subject)
+    return what, None if found is None else entities.version_tag(found.version, found.row)
 
 
 def check_uses(view: View, subject: Subject, command: Register, checked: CheckedNames) -> None:

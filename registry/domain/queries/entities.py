@@ -5,6 +5,7 @@ Members come in Confluent's order; absent ones are left out.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -149,6 +150,16 @@ def with_qualified_references(row: VersionRow, context: str) -> VersionRow:
         for each in references(row)
     ]
     return row._replace(references=b',"references":' + msgspec.json.encode(listed))
+
+
+def version_tag(version: int, row: VersionRow) -> str:
+    """Return the entity tag of a version, without quotes: it changes with its record and its deletion."""
+    return f"{version}-{row.offset}{'-deleted' if row.deleted else ''}"
+
+
+def body_tag(body: bytes) -> str:
+    """Return the entity tag, without quotes, of a config or mode as ``GET`` shows it."""
+    return hashlib.blake2b(body, digest_size=12).hexdigest()
 
 
 def config_entity(config: Config) -> bytes:

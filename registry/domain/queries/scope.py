@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from registry.domain.commands import Condition
 from registry.domain.model import ALL_CONTEXTS, DEFAULT_CONTEXT, EVERYWHERE, TOP, Metadata, RuleSet, Subject
 from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.principal import ANONYMOUS, CheckedNames, Principal
@@ -41,6 +42,7 @@ class Defaults:
     kind: str = ""  # of the principal
     # As in :class:`~registry.domain.pending_command.CommandRequest`.
     checked: CheckedNames | None = None
+    condition: Condition | None = None
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

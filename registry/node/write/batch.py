@@ -268,6 +268,8 @@ class Decider:
             defaults = replace(defaults, policies=policies, principal=request.principal, kind=request.kind)
         if request.checked is not None:
             defaults = replace(defaults, checked=request.checked)
+        if request.condition is not None:
+            defaults = replace(defaults, condition=request.condition)
         try:
             seen = plain_view(view, self._cipher)
             steps = decide(seen, command, self.ids, defaults, self._parser.memory)

@@ -182,12 +182,15 @@ class FastPaths:
     def _latest(self, request: Request, preferences: Preferences, *, fresh: bool) -> Answer | None:
         try:
             with self._view() as view:
-                body = latest_version(view, request.target, b"", preferences.access)
+                found = latest_version(view, request.target, b"", preferences.access)
                 applied = view.applied()
         except RegistryError:
             return None
+        if found is None:
+            return None
+        tag, body = found
         route = "/subjects/{subject}/versions/{version}"
-        return self._answers.plain(body, applied, preferences, route, b"" if fresh else _STALE)
+        return self._answers.plain(body, applied, preferences, route, tag if fresh else tag + _STALE)
 
     def _post(self, request: Request, client: Client) -> Found:
         preferences = self._headers.preferences(request, client)

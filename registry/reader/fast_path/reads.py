@@ -36,8 +36,12 @@ class _Keys(NamedTuple):
     after: bytes  # sorts behind all its versions
 
 
-def latest_version(view: View, path: bytes, query: bytes, access: Access = FULL_ACCESS) -> bytes | None:
-    """Return the body of the answer, or ``None`` if this is not a plain case. Takes two reads.
+# Headers that depend on the rows, and the body.
+Schema = tuple[bytes, bytes]
+
+
+def latest_version(view: View, path: bytes, query: bytes, access: Access = FULL_ACCESS) -> Schema | None:
+    """Return the header and body of the answer, or ``None`` if this is not a plain case. Takes two reads.
 
     ``path`` and ``query`` are raw, as in the request line. The caller has checked that the method is GET,
     that ``Content-Type`` and ``Accept`` are supported (:mod:`registry.api.media_types`), that the request has
@@ -51,7 +55,9 @@ def latest_version(view: View, path: bytes, query: bytes, access: Access = FULL_
     row = view.seek_back(keys.after)
     if row is None or not row[0].startswith(keys.versions) or version_row.is_deleted(row[1]):
         return None
-    return entities.schema_entity(VersionRow.unpack(row[1]))
+    found = VersionRow.unpack(row[1])
+    tag = entities.version_tag(layout.unnumber(row[0][-4:]), found)
+    return b'etag: "%s"\r\n' % tag.encode(), entities.schema_entity(found)
 
 
 def is_latest(path: bytes) -> bool:
@@ -124,8 +130,6 @@ def _is_only_one(view: View, wanted: _Filter, key: bytes, prefix: bytes) -> bool
     return second is None or not second[0].startswith(prefix)
 
 
-# Headers that depend on the rows, and the body.
-Schema = tuple[bytes, bytes]
 _RECENT_BYTES_MAX = 4 << 20
 _RECENT_BYTES = 512  # what an entry takes besides its body
 

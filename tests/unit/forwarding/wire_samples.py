@@ -8,6 +8,7 @@ from registry.domain.commands import (
     Associate,
     AssociationRequest,
     ChangeAssociations,
+    Condition,
     Deferred,
     DeleteConfig,
     DeleteContext,
@@ -107,6 +108,9 @@ MESSAGES = {
             )
         ],
         "n",
+    ),
+    "batch of a condition": Batch(
+        [CommandRequest(COMMANDS[1], 1.5, condition=Condition(["3-7"], ["*"]))], "n"
     ),
     "batch of a trace": Batch([CommandRequest(COMMANDS[1], 1.5, trace=f"00-{'a' * 32}-{'b' * 16}-01")], "n"),
     "outcomes": Outcomes(list(OUTCOMES), 9),
