@@ -34,10 +34,10 @@ def get_config(call: Call, view: View) -> Answer:
     config = scope.exact_config(view, call.subject, call.settings.defaults)
     if config is None:
         raise NO_SUBJECT_COMPATIBILITY(call.subject.qualified)
-    return _tagged(entities.config_entity(config))
+    return _with_tag(entities.config_entity(config))
 
 
-def _tagged(body: bytes) -> Answer:
+def _with_tag(body: bytes) -> Answer:
     """Return an answer with the entity tag on which its scope can be changed."""
     return Answer(body, headers=((b"etag", b'"%s"' % entities.body_tag(body).encode()),))
 
@@ -62,7 +62,7 @@ def get_mode(call: Call, view: View) -> Answer:
     mode = scope.exact_mode(view, call.subject)
     if mode is None:
         raise NO_SUBJECT_MODE(call.subject.qualified)
-    return _tagged(entities.mode_entity(mode))
+    return _with_tag(entities.mode_entity(mode))
 
 
 def put_mode(call: Call, view: View) -> Command:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from .output import Failure, Refusal
+from .output import OK, Failure, Refusal, print_lines
 from .verb import SectionOption
 
 if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
     from registry.cli.client.connect import Connection
 
 
@@ -53,6 +54,28 @@ def _require_name(context: click.Context, parameter: click.Parameter, value: str
 
 scope_argument = click.argument("subject", default="", callback=_require_name)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask before changes to the whole registry.")
+
+
+etag_option = click.option(
+    "--etag", is_flag=True, help='Print only the ETag, for --if-match; "none" if there is nothing.'
+)
+if_match_option = click.option(
+    "--if-match",
+    metavar="ETAG",
+    default="",
+    help='Change nothing unless what is there has this ETag ("none": unless nothing is there).',
+)
+
+
+def print_etag(registry: RegistryClient, path: str, **params: Any) -> int:
+    """Print the ETag of a resource; return the exit status."""
+    _, tag = registry.get_with_tag(path, **params)
+    if not tag:
+        raise Failure(
+            f"{registry.url} has no ETag for {path}: only reads of a version, config or mode have one"
+        )
+    print_lines([tag.strip('"')])
+    return OK
 
 
 def confirm_everything(subject: str, question: str, *, yes: bool) -> None:

@@ -325,7 +325,7 @@ Submitted = Command | PrimaryQuery
 
 
 class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What ``If-Match`` and ``If-None-Match`` require of what a command changes (RFC 9110, section 13.1).
+    """Requirements of ``If-Match`` and ``If-None-Match`` on what a command changes (RFC 9110, section 13.1).
 
     Entity tags come without quotes; ``*`` stands for any. ``None``: the header was not sent.
     """

@@ -12,7 +12,7 @@ import orjson
 
 from .addresses import Address
 from .resources import ErrorAnswer, NotARegistry, RegistryError, subject_path
-from .transport import Answer, Request, TlsFiles, Transport, advice, not_a_registry
+from .transport import NOTHING, Answer, Request, TlsFiles, Transport, advice, not_a_registry
 
 AT_OFFSET: Final = "atOffset"
 AT_TIME: Final = "atTime"
@@ -89,17 +89,36 @@ class RegistryClient:
         """Return the JSON of a resource."""
         return _json(path, self._get(path, params, past=asks_for_past(params)), kind)
 
-    def post(self, path: str, body: Any, kind: Any = Any, /, **params: Any) -> Any:
-        """Send JSON to a resource that looks something up or registers it; return the JSON of the answer."""
-        return _json(path, self._transport.send(Request("POST", path, params, body)), kind)
+    def get_with_tag(self, path: str, /, **params: Any) -> tuple[Any, str]:
+        """Return the JSON of a resource and its ETag: ``None`` and ``NOTHING`` if it does not exist.
 
-    def put(self, path: str, body: Any, kind: Any = Any, /, **params: Any) -> Any:
-        """Replace a resource; return the JSON of the answer."""
-        return _json(path, self._transport.send(Request("PUT", path, params, body)), kind)
+        The ETag is empty if the registry has none.
+        """
+        answer = self._transport.send(Request("GET", path, params))
+        try:
+            return _json(path, answer), answer.headers.get("etag", "")
+        except ErrorAnswer as error:
+            if error.status != httpx.codes.NOT_FOUND or error.is_unknown_resource:
+                raise
+        return None, NOTHING
 
-    def delete(self, path: str, **params: Any) -> Any:
-        """Delete a resource; return the JSON of the answer."""
-        return _json(path, self._transport.send(Request("DELETE", path, params)))
+    def post(self, path: str, body: Any, kind: Any = Any, /, *, if_match: str = "", **params: Any) -> Any:
+        """Send JSON to a resource that looks something up or registers it; return the JSON of the answer.
+
+        ``if_match``: as for :meth:`put`.
+        """
+        return _json(path, self._transport.send(Request("POST", path, params, body, "", if_match)), kind)
+
+    def put(self, path: str, body: Any, kind: Any = Any, /, *, if_match: str = "", **params: Any) -> Any:
+        """Replace a resource; return the JSON of the answer.
+
+        ``if_match``: the ETag that it must have, or ``NOTHING``; empty: any or none.
+        """
+        return _json(path, self._transport.send(Request("PUT", path, params, body, "", if_match)), kind)
+
+    def delete(self, path: str, *, if_match: str = "", **params: Any) -> Any:
+        """Delete a resource; return the JSON of the answer. ``if_match``: as for :meth:`put`."""
+        return _json(path, self._transport.send(Request("DELETE", path, params, None, "", if_match)))
 
     def attempt(self, request: Request) -> Answer:
         """Send a request once, to the first address; return whatever was answered, errors too."""

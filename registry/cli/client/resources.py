@@ -44,7 +44,7 @@ class ErrorAnswer(RegistryError):
     @property
     def is_verdict(self) -> bool:
         """True if the registry understood the request and refused it: repeating it changes nothing."""
-        return self.status in (404, 409, 422) and not self.is_unknown_resource
+        return self.status in (404, 409, 412, 422) and not self.is_unknown_resource
 
 
 _CONTEXT = re.compile(r":\.[^:]*:")

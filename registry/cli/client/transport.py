@@ -25,6 +25,10 @@ class TlsFiles(NamedTuple):
     key: str = ""
 
 
+# Stands for the ETag of what does not exist.
+NOTHING = "none"
+
+
 class Request(NamedTuple):
     """A request to whichever server answers."""
 
@@ -33,6 +37,7 @@ class Request(NamedTuple):
     params: Mapping[str, str | int | bool | None] = {}
     body: Any = None
     accept: str = ""
+    condition: str = ""  # the ETag of what it may change, or NOTHING; empty: whatever is there
 
 
 class Answer(NamedTuple):
@@ -226,6 +231,11 @@ class Transport:
         headers = {"Authorization": address.credentials.header} if address.credentials else {}
         if request.accept:
             headers["Accept"] = request.accept
+        if request.condition == NOTHING:
+            headers["If-None-Match"] = "*"
+        elif request.condition:
+            quoted = request.condition == "*" or '"' in request.condition
+            headers["If-Match"] = request.condition if quoted else f'"{request.condition}"'
         given = request.params.items()
         params = {name: _word(value) for name, value in given if value is not None and value is not False}
         target = address.url + request.path
@@ -261,7 +271,8 @@ def _context(tls: TlsFiles) -> ssl.SSLContext:
 
 def _may_repeat(request: Request, error: httpx.TransportError) -> bool:
     """Return true unless the request may have been done, and doing it again would answer something else."""
-    return request.method != "DELETE" or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+    again = request.method != "DELETE" and not request.condition
+    return again or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
 
 
 def _pause_s(answer: Answer | None) -> float:

@@ -9,7 +9,7 @@ from registry.domain.commands import Command, DeleteMode, DeleteVersion, PutMode
 from registry.domain.errors import INCOMPATIBLE, RegistryError
 
 from .contents import Contents, Version
-from .memory_registry import MemoryRegistry
+from .memory_registry import CONDITIONAL, MemoryRegistry
 from .steps import REFUSED, Outcome, Place, Plan, Problem, Sign, Step, order_versions, registration
 
 
@@ -34,12 +34,14 @@ class Planning:
 
     def change(self, sign: Sign, shows: str, command: Command) -> None:
         """Add a step, or a problem if the registry would refuse it."""
+        conditional = isinstance(command, CONDITIONAL)
+        planned_on = self.registry.state(command) if conditional else None
         try:
             self.registry.submit(command)
         except RegistryError as error:
             self.problem(getattr(command, "subject", None) or "", f"{shows}: {error.message}")
         else:
-            self.plan.steps.append(Step(sign, shows, command))
+            self.plan.steps.append(Step(sign, shows, command, planned_on=planned_on, conditional=conditional))
 
     def add(self, place: Place, outcome: Outcome) -> None:
         """Add the outcome of a version."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from registry.domain.commands import Command, PutConfig, PutMode, Register
+from registry.domain.commands import Command, DeleteMode, DeleteSubject, PutConfig, PutMode, Register
 from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.results import CompatibilityResult
 from registry.domain.decide import Decision, decide
@@ -23,7 +23,7 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.stored import referrers
 from registry.domain.policies import Policies, PolicyTable
-from registry.domain.queries import scope, versions
+from registry.domain.queries import entities, scope, versions
 from registry.domain.queries.scope import Config, Defaults
 from registry.domain.queries.versions import Registered
 from registry.domain.rows.memory_views import DictView
@@ -31,8 +31,10 @@ from registry.domain.schemas.lint import Finding
 from registry.domain.subject_patterns import parse_pattern
 
 from .contents import Contents, FolderError, Version
-from .steps import Place, order_versions
+from .steps import Place, State, order_versions
 
+# What is compared before it is done, because somebody else may have changed it.
+CONDITIONAL: Final = (Register, PutConfig, PutMode, DeleteMode, DeleteSubject)
 # In front of the text in a row.
 _SCHEMA: Final = b',"schema":'
 
@@ -48,6 +50,8 @@ class MemoryRegistry:
         self._defaults = Defaults(compatibility)
         self._targets: tuple[str, ...] = ()
         self._offset = 0
+        # Records below this offset are those of a registry.
+        self._loaded = 0
 
     def require_targets(self, targets: Sequence[str]) -> None:
         """Refuse schemas that tables of these targets could not follow (``target_names``)."""
@@ -72,6 +76,7 @@ class MemoryRegistry:
             self._load(subject, PutConfig(subject or None, dict(config)))
         for subject, mode in contents.modes.items():
             self._load(subject, PutMode(subject or None, mode, mode, force=True))
+        self._loaded = self._offset
 
     def _load(self, subject: str, command: Command) -> None:
         try:
@@ -205,6 +210,26 @@ class MemoryRegistry:
     def mode_in_force(self, subject: str) -> str:
         """Return the mode that applies to a subject."""
         return scope.mode_in_scope(self._view, Subject.parse(subject))
+
+    def state(self, command: Command) -> State:
+        """Return what a command of :data:`CONDITIONAL` changes, as far as the registry shows it alike.
+
+        A version that only this registry has taken has another id there.
+        """
+        place = Subject.parse(getattr(command, "subject", None) or "")
+        if isinstance(command, PutConfig):
+            config = self.config(place.qualified)
+            found = scope.exact_config(self._view, place, self._defaults)
+            shown: dict[str, Any] = orjson.loads(entities.config_entity(found)) if found is not None else {}
+            return None if found is None else shown if config is not None else {}
+        if isinstance(command, PutMode | DeleteMode):
+            mode = scope.exact_mode(self._view, place)
+            return None if mode is None else {"mode": mode}
+        latest = versions.latest(self._view, place)
+        if latest is None:
+            return None
+        loaded = latest.row.offset < self._loaded
+        return {"version": latest.version, **({"id": latest.row.schema_id} if loaded else {})}
 
     def rows(self) -> dict[bytes, bytes]:
         """Return all rows."""

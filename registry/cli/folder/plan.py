@@ -145,7 +145,7 @@ def _register(planning: Planning) -> None:
 def _plan_registration(planning: Planning, place: Place, version: Version) -> Outcome:
     subject, registry = place[0], planning.registry
     command = registry.resolve(planning.wanted, place, planning.numbers).request(subject)
-    first = registry.latest(subject) is None
+    first, planned_on = registry.latest(subject) is None, registry.state(command)
     try:
         decision = registry.decide(command)
         result = registry.explain(command) if decision.entries and not first else None
@@ -154,7 +154,7 @@ def _plan_registration(planning: Planning, place: Place, version: Version) -> Ou
         return _refusal(planning, version, command, error)
     if not decision.entries:
         return Outcome(subject, version, "unchanged", number)
-    planning.plan.steps.append(registration(subject, version, command, number))
+    planning.plan.steps.append(registration(subject, version, command, number, planned_on))
     return Outcome(subject, version, "new" if first else "compatible", number, result=result)
 
 

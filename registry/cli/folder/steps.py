@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from registry.domain.commands import Command, Register
 from registry.domain.compatibility.results import CompatibilityResult
@@ -60,6 +60,11 @@ REFUSED: Final[frozenset[Verdict]] = frozenset({"incompatible", "rejected", "ski
 Sign = Literal["+", "~", "-"]
 
 
+# The members of what a command changes, as the API shows them: of the latest version, the config or the mode.
+# ``None``: there is none.
+State = dict[str, Any] | None
+
+
 class Step(NamedTuple):
     """One change of the registry."""
 
@@ -69,6 +74,10 @@ class Step(NamedTuple):
     command: Command
     # The number that a registered version gets; 0 for other commands.
     number: int = 0
+    # What the step was planned upon: it is not taken if the registry holds something else.
+    planned_on: State = None
+    # False for commands that have nothing to compare, such as imports.
+    conditional: bool = False
 
 
 class Outcome(NamedTuple):
@@ -117,8 +126,11 @@ class Plan:
         return not self.problems and not self.refused_outcomes
 
 
-def registration(subject: str, version: Version, command: Register, number: int) -> Step:
-    """Return the step that registers a version."""
+def registration(
+    subject: str, version: Version, command: Register, number: int, planned_on: State = None
+) -> Step:
+    """Return the step that registers a version; an import is not conditional: its mode keeps others out."""
     kept = f" with id {command.schema_id}" if command.schema_id >= 0 else ""
     origin = f"  ({version.origin})" if version.origin else ""
-    return Step("+", f"{subject} version {number}{kept}{origin}", command, number)
+    shows = f"{subject} version {number}{kept}{origin}"
+    return Step("+", shows, command, number, planned_on, conditional=command.schema_id < 0)

@@ -14,6 +14,7 @@ import msgspec
 from registry.base.processes import file_lock
 from registry.cli.client.client import RegistryClient
 from registry.cli.client.resources import (
+    LATEST,
     ErrorAnswer,
     Found,
     Mode,
@@ -22,6 +23,7 @@ from registry.cli.client.resources import (
     subject_path,
     version_path,
 )
+from registry.cli.client.transport import NOTHING
 from registry.cli.folder.steps import Step
 from registry.domain.commands import (
     Command,
@@ -32,6 +34,7 @@ from registry.domain.commands import (
     PutMode,
     Register,
 )
+from registry.domain.errors import STATE_CHANGED
 from registry.domain.model import DEFAULT_TYPE
 
 _IMPORT = "IMPORT"
@@ -165,6 +168,9 @@ def open_journal(environment: Mapping[str, str], url: str) -> Iterator[ImportJou
 _SENT_AS: Final = {"compatibilityLevel": "compatibility"}
 
 
+_AGAIN = "somebody else writes to this registry; run the command again"
+
+
 class PlanOutdated(Exception):
     """The registry does not do what the plan says: it changed, or is of another kind."""
 
@@ -175,7 +181,12 @@ def perform(client: RegistryClient, steps: Sequence[Step]) -> Iterator[Step]:
     Raises :class:`registry.cli.client.resources.RegistryError` and :class:`PlanOutdated`.
     """
     for step in steps:
-        answer = _send(client, step.command)
+        try:
+            answer = _send(client, step.command, _find_tag(client, step))
+        except ErrorAnswer as error:
+            if error.code != STATE_CHANGED.code:
+                raise
+            raise PlanOutdated(f"{error.message}; {_AGAIN}") from None
         if isinstance(step.command, Register):
             wanted, given = step.command.schema_id, answer.get("id")
             if wanted >= 0 and given != wanted:
@@ -186,28 +197,52 @@ def perform(client: RegistryClient, steps: Sequence[Step]) -> Iterator[Step]:
             number = _number(client, step.command, answer)
             if number != step.number:
                 raise PlanOutdated(
-                    f"{step.command.subject} became version {number} instead of {step.number}: somebody else "
-                    "writes to this registry; run the command again"
+                    f"{step.command.subject} became version {number} instead of {step.number}: {_AGAIN}"
                 )
         yield step
 
 
-def _send(client: RegistryClient, command: Command) -> Any:
+def _find_tag(client: RegistryClient, step: Step) -> str:
+    """Return the ETag under which a step may be taken; empty if it needs none. Raises :class:`PlanOutdated`.
+
+    Registries of others have no ETags; there only the comparison is left.
+    """
+    command = step.command
+    if not step.conditional or step.planned_on is None:
+        return NOTHING if step.conditional else ""
+    match command:
+        case PutConfig(subject=subject):
+            path = scope_path("config", subject or "")
+        case PutMode(subject=subject) | DeleteMode(subject=subject):
+            path = scope_path("mode", subject or "")
+        case _:
+            path = version_path(getattr(command, "subject", ""), LATEST)
+    found, tag = client.get_with_tag(path)
+    # A config may have gained members; but where none was stored, it shows the server's defaults.
+    whole = isinstance(command, PutConfig) and tag and step.planned_on
+    seen = found if found is None or whole else {name: found.get(name) for name in step.planned_on}
+    if seen != step.planned_on:
+        raise PlanOutdated(f"{path} has changed since the plan was made: {_AGAIN}")
+    return tag
+
+
+def _send(client: RegistryClient, command: Command, tag: str) -> Any:
     match command:
         case Register():
-            return client.post(f"{subject_path(command.subject)}/versions", _body(command), Registered)
+            path = f"{subject_path(command.subject)}/versions"
+            return client.post(path, _body(command), Registered, if_match=tag)
         case PutConfig():
             body = {_SENT_AS.get(name, name): value for name, value in command.patch.items()}
-            return client.put(scope_path("config", command.subject or ""), body)
+            return client.put(scope_path("config", command.subject or ""), body, if_match=tag)
         case PutMode():
             path = scope_path("mode", command.subject or "")
-            return client.put(path, {"mode": command.mode}, force=command.force)
+            return client.put(path, {"mode": command.mode}, force=command.force, if_match=tag)
         case DeleteMode():
-            return client.delete(scope_path("mode", command.subject or ""))
+            return client.delete(scope_path("mode", command.subject or ""), if_match=tag)
         case DeleteVersion():
             return client.delete(version_path(command.subject, command.version))
         case DeleteSubject():
-            return client.delete(subject_path(command.subject))
+            return client.delete(subject_path(command.subject), if_match=tag)
     raise AssertionError(command)
 
 

@@ -23,7 +23,7 @@ from registry.cli.client.resources import (
     version_path,
 )
 from registry.cli.output import OK, REFUSED, Failure, Refusal, json_option, note, print_json, print_lines
-from registry.cli.registry_flags import with_registry
+from registry.cli.registry_flags import if_match_option, with_registry
 from registry.cli.verb import Verb
 
 if TYPE_CHECKING:
@@ -168,11 +168,13 @@ _STATUS = (
     "--permanent", is_flag=True, help="Delete permanently, with a soft deletion first if necessary."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@if_match_option
 @json_option
 @with_registry
 def delete(
-    registry: RegistryClient, *, name: str, dry_run: bool, permanent: bool, yes: bool, as_json: bool
-) -> int:
+    registry: RegistryClient, *, name: str, dry_run: bool, permanent: bool, yes: bool, if_match: str,
+    as_json: bool,
+) -> int:  # fmt: skip
     """Soft-delete a subject or version; "registrar undelete" restores it.
 
     Shows what the deletion would break. On a terminal it asks; elsewhere --permanent needs --yes.
@@ -189,7 +191,7 @@ def delete(
         done = yes or not sys.stdin.isatty() or click.confirm("Delete?", err=True)
         declined = not done
         if done:
-            _delete(registry, plan)
+            _delete(registry, plan, if_match)
     if as_json:
         print_json({**plan.as_json(), "deleted": done})
     elif done:
@@ -197,17 +199,20 @@ def delete(
     return REFUSED if plan.obstacles or declined else OK
 
 
-def _delete(registry: RegistryClient, plan: DeletionPlan) -> None:
+def _delete(registry: RegistryClient, plan: DeletionPlan, if_match: str) -> None:
+    """Delete what is planned, if the first step meets the condition; later ones find what that has made."""
     steps = [False, True] if plan.permanent else [False]
     for permanent in steps:
         doomed = [each for each in plan.versions if permanent or not each.deleted]
         if not doomed:
             continue
         if plan.whole:
-            registry.delete(subject_path(plan.subject), permanent=permanent)
+            registry.delete(subject_path(plan.subject), permanent=permanent, if_match=if_match)
         else:
             for each in doomed:
-                registry.delete(version_path(plan.subject, each.version), permanent=permanent)
+                path = version_path(plan.subject, each.version)
+                registry.delete(path, permanent=permanent, if_match=if_match)
+        if_match = ""
 
 
 def _consequences(plan: DeletionPlan) -> Iterator[str]:

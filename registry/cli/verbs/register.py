@@ -8,7 +8,7 @@ import click
 
 from registry.cli.client.resources import ErrorAnswer, Found, Registered, RegistryError, subject_path
 from registry.cli.output import OK, REFUSED, Failure, json_option, note, print_json, print_lines
-from registry.cli.registry_flags import with_registry
+from registry.cli.registry_flags import if_match_option, with_registry
 from registry.cli.verb import Verb
 
 from .schema_files import SchemaFile, SchemaType, read_json, reference_list
@@ -40,12 +40,13 @@ _STATUS = (
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Metadata; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="PATH=TAG", help="A tag in the metadata; repeatable.")
 @click.option("--rule-set", default="", metavar="FILE", help="JSON object with the rule set, as in the API.")
+@if_match_option
 @click.option("--dry-run", is_flag=True, help="Only check the schema, as registrar check does.")
 @json_option
 @with_registry
 def register(
     registry: RegistryClient, *, subject: str, file: str, schema_type: str | None, normalize: bool,
-    dry_run: bool, as_json: bool, **given: Any,
+    if_match: str, dry_run: bool, as_json: bool, **given: Any,
 ) -> int:  # fmt: skip
     """Register the schema in FILE (-: standard input) as a version of SUBJECT.
 
@@ -61,12 +62,12 @@ def register(
     answer: dict[str, Any] = {}
     try:
         known = _lookup(registry, path, body, normalize=normalize)
-        if known is not None:
+        if known is not None and not (if_match and not dry_run):  # the registry decides on a condition
             answer = known
         elif dry_run:
             report = _verdict(registry, subject, body, file)
         else:
-            answer = _post(registry, path, body, normalize=normalize)
+            answer = _post(registry, path, body, normalize=normalize, if_match=if_match)
     except ErrorAnswer as error:
         report = _explain_refusal(registry, subject, body, file, error)
     found = {
@@ -88,8 +89,12 @@ def register(
     return OK if report is None or report.possible else REFUSED
 
 
-def _post(registry: RegistryClient, path: str, body: dict[str, Any], *, normalize: bool) -> dict[str, Any]:
-    answer: dict[str, Any] = registry.post(f"{path}/versions", body, Registered, normalize=normalize)
+def _post(
+    registry: RegistryClient, path: str, body: dict[str, Any], *, normalize: bool, if_match: str
+) -> dict[str, Any]:
+    answer: dict[str, Any] = registry.post(
+        f"{path}/versions", body, Registered, normalize=normalize, if_match=if_match
+    )
     # Older registries answer only the id.
     if answer.get("version") is None:
         answer = registry.post(path, body, Found, normalize=normalize)
@@ -103,7 +108,7 @@ def _explain_refusal(
 
     Raises the registry's error if the verdict does not explain it.
     """
-    if not error.is_verdict:
+    if not error.is_verdict or error.status == 412:
         raise error
     try:
         found = _verdict(registry, subject, body, file)

@@ -14,8 +14,11 @@ from registry.cli.client.resources import Config, Mode, scope_path
 from registry.cli.output import OK, json_option, print_json, print_lines
 from registry.cli.registry_flags import (
     confirm_everything,
+    etag_option,
+    if_match_option,
     moment_options,
     moment_params,
+    print_etag,
     scope_argument,
     with_registry,
     yes_option,
@@ -75,16 +78,19 @@ _STATUS = "Exit status: 0 done, 1 not found or refused, 2 no answer or wrong usa
 
 @config.command("get", cls=Verb, epilog=_STATUS)
 @scope_argument
+@etag_option
 @click.option("--own", is_flag=True, help="Only the config set on SUBJECT itself, not the inherited one.")
 @moment_options
 @json_option
 @with_registry
 def _get_config(
-    registry: RegistryClient, *, subject: str, own: bool, at_offset: int | None, at_time: str | None,
-    as_json: bool,
+    registry: RegistryClient, *, subject: str, own: bool, etag: bool, at_offset: int | None,
+    at_time: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Print the effective config of SUBJECT or a context (":.ctx:"); without SUBJECT, of the registry."""
     path = scope_path("config", subject)
+    if etag:
+        return print_etag(registry, path)
     moment = moment_params(at_offset, at_time)
     found = registry.get(path, Config, defaultToGlobal=bool(subject) and not own, **moment)
     _print_config(found, as_json=as_json)
@@ -120,11 +126,12 @@ def _get_config(
     metavar="FILE",
     help="JSON object with the config, as in the API (-: standard input).",
 )
+@if_match_option
 @json_option
 @with_registry
 def _set_config(
     registry: RegistryClient, *, subject: str, level: str | None, policy: str | None, normalize: bool | None,
-    alias: str | None, compatibility_group: str | None, file: str, as_json: bool,
+    alias: str | None, compatibility_group: str | None, file: str, if_match: str, as_json: bool,
 ) -> int:  # fmt: skip
     """Change the config of SUBJECT or a context (":.ctx:"); without SUBJECT, of the whole registry.
 
@@ -144,24 +151,25 @@ def _set_config(
     if not body:
         raise click.UsageError("give what to set, such as --level FULL", click.get_current_context())
     path = scope_path("config", subject)
-    registry.put(path, body)
+    registry.put(path, body, if_match=if_match)
     _print_config(registry.get(path, Config), as_json=as_json)
     return OK
 
 
 @config.command("delete", cls=Verb, epilog=_STATUS)
 @scope_argument
+@if_match_option
 @yes_option
 @json_option
 @with_registry
-def _delete_config(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
+def _delete_config(registry: RegistryClient, *, subject: str, if_match: str, yes: bool, as_json: bool) -> int:
     """Remove the config of SUBJECT; print the effective config, which it then inherits.
 
     Without SUBJECT, remove the config of the whole registry, after a confirmation or with --yes.
     """
     confirm_everything(subject, "Remove the config of the whole registry?", yes=yes)
     path = scope_path("config", subject)
-    registry.delete(path)
+    registry.delete(path, if_match=if_match)
     _print_config(registry.get(path, Config, defaultToGlobal=bool(subject)), as_json=as_json)
     return OK
 
@@ -188,15 +196,18 @@ def mode() -> None:
 
 @mode.command("get", cls=Verb, epilog=_STATUS)
 @scope_argument
+@etag_option
 @click.option("--own", is_flag=True, help="Only the mode set on SUBJECT itself, not the inherited one.")
 @moment_options
 @json_option
 @with_registry
 def _get_mode(
-    registry: RegistryClient, *, subject: str, own: bool, at_offset: int | None, at_time: str | None,
-    as_json: bool,
+    registry: RegistryClient, *, subject: str, own: bool, etag: bool, at_offset: int | None,
+    at_time: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Print the effective mode of SUBJECT or a context (":.ctx:"); without SUBJECT, of the whole registry."""
+    if etag:
+        return print_etag(registry, scope_path("mode", subject))
     moment = moment_params(at_offset, at_time)
     return _print_mode(registry, subject, as_json=as_json, own=own, **moment)
 
@@ -205,29 +216,33 @@ def _get_mode(
 @click.argument("value", metavar="MODE", type=click.Choice(_MODES, case_sensitive=False))
 @scope_argument
 @_force
+@if_match_option
 @json_option
 @with_registry
-def _set_mode(registry: RegistryClient, *, value: str, subject: str, force: bool, as_json: bool) -> int:
+def _set_mode(
+    registry: RegistryClient, *, value: str, subject: str, force: bool, if_match: str, as_json: bool
+) -> int:
     """Set the MODE of SUBJECT or a context (":.ctx:"); without SUBJECT, of the whole registry.
 
     MODE is READWRITE, READONLY, READONLY_OVERRIDE, IMPORT or FORWARD.
     """
-    registry.put(scope_path("mode", subject), {"mode": value.upper()}, force=force)
+    registry.put(scope_path("mode", subject), {"mode": value.upper()}, force=force, if_match=if_match)
     return _print_mode(registry, subject, as_json=as_json)
 
 
 @mode.command("delete", cls=Verb, epilog=_STATUS)
 @scope_argument
+@if_match_option
 @yes_option
 @json_option
 @with_registry
-def _delete_mode(registry: RegistryClient, *, subject: str, yes: bool, as_json: bool) -> int:
+def _delete_mode(registry: RegistryClient, *, subject: str, if_match: str, yes: bool, as_json: bool) -> int:
     """Remove the mode of SUBJECT; print the effective mode, which it then inherits.
 
     Without SUBJECT, remove the mode of the whole registry, after a confirmation or with --yes.
     """
     confirm_everything(subject, "Remove the mode of the whole registry?", yes=yes)
-    registry.delete(scope_path("mode", subject))
+    registry.delete(scope_path("mode", subject), if_match=if_match)
     return _print_mode(registry, subject, as_json=as_json)
 
 

@@ -20,7 +20,7 @@ from registry.cli.client.resources import (
     version_path,
 )
 from registry.cli.output import OK, json_option, print_json, print_lines, print_styled, print_table
-from registry.cli.registry_flags import moment_options, moment_params, with_registry
+from registry.cli.registry_flags import etag_option, moment_options, moment_params, print_etag, with_registry
 from registry.cli.verb import Verb, VerbGroup
 
 from .schema_files import type_of
@@ -79,12 +79,14 @@ _STATUS = "Exit status: 0 shown, 1 not found, 2 no answer or wrong usage."
 @click.option("--ddl", is_flag=True, help="Show the table that the schema describes, as DDL.")
 @click.option("--raw", is_flag=True, help="Print only the text of the schema, unchanged.")
 @click.option("--deleted", is_flag=True, help="Include a soft-deleted version.")
+@etag_option
 @moment_options
 @json_option
 @with_registry
 def show(
     registry: RegistryClient, *, name: str, schema_id: int | None, context: str, guid: str, resolved: bool,
-    ddl: bool, raw: bool, deleted: bool, at_offset: int | None, at_time: str | None, as_json: bool,
+    ddl: bool, raw: bool, deleted: bool, etag: bool, at_offset: int | None, at_time: str | None,
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Show a schema by subject and version (default: the latest), id or guid."""
     if sum((bool(name), schema_id is not None, bool(guid))) != 1:
@@ -105,6 +107,8 @@ def show(
     if name:
         wanted = VersionName.parse(name)
         path = version_path(wanted.subject, wanted.version or LATEST)
+    if etag:
+        return print_etag(registry, path, deleted=deleted)
     scope = context_prefix(context) or None
     moment = moment_params(at_offset, at_time)
     shape = "logical" if ddl else "resolved" if resolved else None

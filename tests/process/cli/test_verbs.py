@@ -461,3 +461,30 @@ def test_colors_are_only_for_terminals_and_obey_no_color(client: Client, subject
     assert b"\x1b[1;31m" in shown, "bold, which rich alone would keep without colors"
     assert b"\x1b[" not in terminal_output(*words, TERM="xterm-256color", NO_COLOR="1")
     assert "\x1b" not in verb(*words).out
+
+
+def test_verbs_that_write_change_nothing_unless_what_is_there_is_what_was_seen(
+    client: Client, subject: str
+) -> None:
+    def tag(*words: str) -> str:
+        return client(*words, "--etag").out.strip()
+
+    third = client.file(COMPATIBLE | {"doc": "third"}, "third.avsc")
+    writes = {
+        ("show", subject): [("register", subject, third), ("delete", subject)],
+        ("config", "get", subject): [
+            ("config", "set", subject, "--level", "NONE"), ("config", "delete", subject),
+        ],
+        ("mode", "get", subject): [("mode", "set", "READWRITE", subject), ("mode", "delete", subject)],
+    }  # fmt: skip
+    for read, changes in writes.items():
+        assert tag(*read) == ("none" if read[0] != "show" else tag("show", f"{subject}:2"))
+        for words in changes:
+            refused = client(*words, "--if-match", "1-0")
+            assert (refused.status, "If-Match" in refused.err) == (1, True), refused
+            assert client(*words, "--if-match", tag(*read)).status == 0
+    assert tag("show", subject) == "none"
+    assert client("register", subject, third, "--if-match", "none").status == 0
+    again = client("register", subject, third, "--if-match", tag("show", subject), "--json")
+    assert again.json["registered"] is False
+    assert client("register", subject, third, "--if-match", "none").status == 1

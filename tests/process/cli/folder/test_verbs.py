@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from registry.cli.client.addresses import Address
+from registry.cli.client.client import RegistryClient
 from registry.cli.client.connect import Connection
-from registry.cli.folder.contents import MANIFEST
-from registry.cli.folder.steps import Step
+from registry.cli.client.transport import TlsFiles
+from registry.cli.folder.contents import MANIFEST, Contents, Version
+from registry.cli.folder.plan import plan
+from registry.cli.folder.steps import Plan, Step
 from registry.cli.promotion.performing import PlanOutdated, perform
+from registry.cli.promotion.reading import RegistryReader
+from registry.cli.verbs.plans import present_for
 from registry.domain.commands import Register
+from registry.domain.subject_patterns import parse_pattern
 from tests.process.cli.folder.places import Place, running
 from tests.process.cli.running_verbs import Done, verb
 from tests.support.running import free_port
@@ -344,6 +353,74 @@ def test_a_plan_that_others_have_outdated_is_given_up(one: Place) -> None:
     one.register("outdated", INT)
     with Connection(one.url).open({}) as client, pytest.raises(PlanOutdated, match="version 2 instead of 1"):
         list(perform(client, [Step("+", "", Register("outdated", LONG, "AVRO"), 1)]))
+
+
+# What a folder wants, and what somebody else does after the plan was made.
+OUTDATED: dict[str, tuple[Contents, tuple[str, str, dict[str, object]]]] = {
+    "a version": (
+        Contents({"S": (Version(LONG),)}, {}, {}), ("POST", "/subjects/S/versions", {"schema": '"float"'})
+    ),
+    "a first version": (
+        Contents({"S-new": (Version(LONG),)}, {}, {}), ("POST", "/subjects/S-new/versions", {"schema": INT})
+    ),
+    "a config": (
+        Contents({}, {"S": {"compatibilityLevel": "FULL"}}, {}), ("PUT", "/config/S", {"normalize": True})
+    ),
+    "a first config": (
+        Contents({}, {"S-new": {"compatibilityLevel": "NONE"}}, {}),
+        ("PUT", "/config/S-new", {"normalize": False}),
+    ),
+    "a deletion": (Contents({}, {}, {}), ("POST", "/subjects/S-gone/versions", {"schema": LONG})),
+    "a mode": (Contents({}, {}, {"S": "READONLY"}), ("PUT", "/mode/S", {"mode": "READONLY_OVERRIDE"})),
+}  # fmt: skip
+
+
+class Overtaken(RegistryClient):
+    """A client whose reads are outdated before it writes."""
+
+    overtake: Callable[[], object]
+
+    def get_with_tag(self, path: str, /, **params: Any) -> tuple[Any, str]:
+        found = super().get_with_tag(path, **params)
+        self.overtake()
+        return found
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before", "during"])
+def test_a_step_is_not_taken_if_what_it_was_planned_upon_has_changed(one: Place, late: bool) -> None:
+    name = f"a4-{late}"
+
+    def named(contents: Contents) -> Contents:
+        parts = (contents.versions, contents.configs, contents.modes)
+        return Contents(*({key.replace("S", name): each for key, each in part.items()} for part in parts))
+
+    def planned(client: RegistryClient, wanted: Contents) -> Plan:
+        owned = (
+            [] if any((wanted.versions, wanted.configs, wanted.modes)) else [parse_pattern(f"{name}-gone")]
+        )
+        return plan(wanted, present_for(RegistryReader(client), wanted, owned), prune=owned)
+
+    for subject in (name, f"{name}-gone"):
+        one.register(subject, INT)
+    one.ask("PUT", f"/config/{name}", {"compatibility": "NONE"})
+    one.ask("PUT", f"/mode/{name}", {"mode": "READWRITE"})
+    with Overtaken([Address(one.url, None)], TlsFiles(), 30.0) as client:
+        for contents, (method, path, body) in OUTDATED.values():
+            wanted, change = named(contents), partial(one.ask, method, path.replace("S", name), body)
+            client.overtake = lambda: None
+            found = planned(client, wanted)
+            assert found.possible
+            assert found.steps
+            if late and found.steps[0].planned_on is not None:
+                client.overtake = change
+            else:
+                change()
+            with pytest.raises(PlanOutdated, match="run the command again"):
+                list(perform(client, found.steps))
+            client.overtake = lambda: None
+            again = planned(client, wanted)
+            assert list(perform(client, again.steps)) == again.steps
+            assert planned(client, wanted).steps == []
 
 
 # download, upload
