@@ -357,6 +357,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 # A thought that crosses three files of forty lines is one file of a hundred and twenty.
 MODULES_MAX, MEAN_LINES_MIN = 560, 145
+# What the census is for (`/usage`, the deletion guard, who asks): modules beyond those.
+MODULES_MAX += 8
 
 
 def test_a_thought_does_not_cross_many_modules() -> None:

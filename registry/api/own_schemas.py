@@ -60,6 +60,33 @@ _WEBHOOK: Json = object_of(
     },
     lastError=TEXT, lastDelivered=LONG, nextAttempt=LONG,
 )  # fmt: skip
+_COUNTED = "The census that counted it; an unchanged source keeps the first one that found it so"
+_USAGE: Json = object_of(
+    "census state",
+    source={**TEXT, "description": "The source's name; only in responses"},
+    census={**TEXT, "description": _COUNTED},
+    state={"enum": ["read", "unread"]},
+    reason={**TEXT, "description": "Why it could not be read to its end"},
+    context={**TEXT, "description": "The context whose ids its messages name"},
+    ms={**LONG, "description": "When its end was queried, in ms since the epoch"},
+    messages=LONG,
+    uses={
+        "type": "array",
+        "items": {"type": "array", "minItems": 7, "maxItems": 8},
+        "description": "Lists of: side (key, value), framing (id, guid, header-id, header-guid, none, null), "
+        "id or guid or null, messages, bytes, times of the first and last message (-1: none), and whether "
+        "the count is exact (otherwise the log has removed some since)",
+    },
+)  # fmt: skip
+_CENSUS: Json = object_of(
+    "id started ended complete",
+    id=TEXT, location={**TEXT, "description": "Its files; only for administrators, as the next two"},
+    sha256={**TEXT, "description": "Of its manifest"}, patterns=list_of(TEXT),
+    started={**LONG, "description": "ms since the epoch"}, ended=LONG,
+    complete={**BOOL, "description": "All topics were read to their ends; only then is a schema unused"},
+    **dict.fromkeys(("sources", "unread", "partitions", "messages"), LONG),
+    base={**TEXT, "description": "The census that it continues; empty: none"},
+)  # fmt: skip
 _CONTENT: Json = object_of(
     "guid count versions",
     guid=TEXT, count={**LONG, "description": "The number of its versions; the first are listed"},
@@ -345,6 +372,9 @@ SCHEMAS: dict[str, Json] = {
         "minProperties": 1,
         "maxProperties": 1,
     },
+    "Census": _CENSUS,
+    "Usage": _USAGE,
+    "Usages": list_of(ref("Usage")),
     "Configs": list_of(object_of("subject config", subject=TEXT, config=ref("Config"))),
     "Modes": list_of(object_of("subject mode", subject=TEXT, mode=ref("Mode"))),
     "Metrics": TEXT,

@@ -18,6 +18,7 @@ _ENTRY_BYTES = 512  # overhead of an entry
 # First segments of paths for administrators. Load balancers keep them from outside by these names, so
 # ``/contexts/{ctx}/…`` must not be a second way to them.
 OF_ADMINISTRATORS = frozenset({"admin", "metrics", "node", "quarantine"})
+_OF_THE_CENSUS = (("usage", "census"), ("usage", "sources"))
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 
 
@@ -86,7 +87,7 @@ def in_context(method: str, target: Target) -> Target:
     if len(target.segments) < 2 or target.segments[0] != "contexts":
         return target
     name, rest = target.segments[1], target.segments[2:]
-    if rest and rest[0] in OF_ADMINISTRATORS:
+    if rest and (rest[0] in OF_ADMINISTRATORS or rest[:2] in _OF_THE_CENSUS):
         return target
     prefix = _prefix(name)
     if not rest and prefix:

@@ -28,6 +28,7 @@ from . import (
     scopes,
     server_info,
     subjects,
+    usage,
     webhooks,
 )
 from .answers import Answer
@@ -63,6 +64,10 @@ _PATH_PARAMETERS: dict[str, Json] = {
         "schema": {"type": "string", "minLength": 1},
     },
     "webhook": {"description": "The name of a webhook", "schema": {"type": "string", "minLength": 1}},
+    "source": {
+        "description": "The name of a source: a topic, or a path of files with #column",
+        "schema": {"type": "string", "minLength": 1},
+    },
     "snapshot": {"description": "The id of a snapshot", "schema": {"type": "string", "minLength": 1}},
     "resource": {"description": "The id of a resource", "schema": {"type": "string", "minLength": 1}},
     "namespace": {"description": "The namespace of a resource", "schema": {"type": "string", "minLength": 1}},
@@ -263,6 +268,7 @@ def operations(
         *_own(changes.operations(hub)),
         *_own(administration.operations(searches)),
         *_own(subjects.OWN_OPERATIONS),
+        *_own(usage.OPERATIONS),
     ]
     if metrics is not None:
         found += _own(

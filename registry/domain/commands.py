@@ -288,6 +288,27 @@ class DisableWebhook(_Command, frozen=True, tag="DisableWebhook"):
     reason: str
 
 
+class PutUsage(_Command, frozen=True, tag="PutUsage"):
+    """Record what a source of data uses, as a census counted it."""
+
+    source: str
+    # As in its record, without parts (:class:`.log_format.usage.Usage`).
+    value: bytes
+
+
+class DeleteUsage(_Command, frozen=True, tag="DeleteUsage"):
+    """Remove the usage of a source that no longer exists."""
+
+    source: str
+
+
+class PutCensus(_Command, frozen=True, tag="PutCensus"):
+    """Record a census, after the usage of all its sources."""
+
+    # As in its record (:class:`.log_format.usage.Census`).
+    value: bytes
+
+
 class AskWebhooks(_Command, frozen=True, tag="AskWebhooks"):
     """A query for the webhooks and the state of their deliveries, which only the primary knows."""
 
@@ -302,6 +323,7 @@ class PingWebhook(_Command, frozen=True, tag="PingWebhook"):
 
 
 WebhookCommand = PutWebhook | DeleteWebhook | RotateWebhook | MoveWebhook | AdvanceWebhook | DisableWebhook
+UsageCommand = PutUsage | DeleteUsage | PutCensus
 Command = (
     Register
     | TagVersion
@@ -318,6 +340,7 @@ Command = (
     | Dissociate
     | ChangeAssociations
     | WebhookCommand
+    | UsageCommand
 )
 # Queries that only the primary answers. They write nothing, but travel as commands do.
 PrimaryQuery = AskWebhooks | PingWebhook
@@ -411,4 +434,6 @@ def repeatable(command: Submitted, condition: Condition | None = None) -> bool:
         return False
     if isinstance(command, Register):
         return command.version != -1 and not command.changes_tags
-    return isinstance(command, RequestSnapshot | PutWebhook | AskWebhooks | PingWebhook)
+    return isinstance(
+        command, RequestSnapshot | PutWebhook | AskWebhooks | PingWebhook | PutUsage | PutCensus
+    )

@@ -87,6 +87,8 @@ EVENTS_DELETED = ErrorKind(
 )
 SNAPSHOT_NOT_FOUND = ErrorKind(40480, "Snapshot '%s' not found.")
 WEBHOOK_NOT_FOUND = ErrorKind(40481, "Webhook '%s' not found.")
+CENSUS_NOT_FOUND = ErrorKind(40482, "No census has been published; run registrar census run --url")
+SOURCE_NOT_FOUND = ErrorKind(40483, "Source '%s' not found.")
 ASSOCIATION_NOT_FOUND = ErrorKind(40410, "Association for '%s' not found.")
 CREATION_DENIED = ErrorKind(40380, "The policy for subject '%s' does not allow %s to create it")
 REGISTRATION_DENIED = ErrorKind(
@@ -160,6 +162,7 @@ VERSIONS_LIMIT = ErrorKind(
 )
 INVALID_WEBHOOK = ErrorKind(42282, "Invalid webhook: %s")
 WEBHOOKS_LIMIT = ErrorKind(42283, "The limit of %d webhooks is reached; delete one first")
+INVALID_USAGE = ErrorKind(42284, "Invalid usage or census: %s")
 CONTEXT_NOT_EMPTY = ErrorKind(42211, "The specified context '%s' is not empty.")
 ASSOCIATION_INVALID = ErrorKind(
     42212, "The association specified an invalid value for property: '%s', detail: %s"

@@ -14,12 +14,16 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from registry.domain.log_format import subject_values, values, webhooks
+from registry.domain.log_format import subject_values, usage, values, webhooks
 from registry.domain.log_format.headers import unpack_principal
 from registry.domain.log_format.records import (
     BARRIER,
+    CENSUS,
+    POSITION,
     RESEED,
     SNAPSHOT,
+    USAGE,
+    WEBHOOK,
     AssociationKey,
     ClearSubjectKey,
     ConfigKey,
@@ -150,8 +154,8 @@ _Members = dict[str, Any]
 def event_of(record: Record) -> Event | None:
     """Return the event of a record; ``None`` if it says nothing to users.
 
-    These are reservations of ids, webhooks and their positions, no-ops of other writers, and deletes of keys
-    that cannot be read.
+    These are reservations of ids, webhooks and their positions, usage and the census, no-ops of other
+    writers, and deletes of keys that cannot be read.
     """
     try:
         key = decode_key(record.key)
@@ -233,8 +237,9 @@ def _association(key: AssociationKey, record: Record) -> _Members:
 def _noop(key: NoopKey, record: Record) -> _Members:
     if key.context is not None:
         values.read_reservation(_value(record))
-    if key.name is not None:
-        webhooks.check(key, _value(record))
+    check = _CHECKS.get(key.registrar or "")
+    if check is not None:
+        check(key, _value(record))
     kind = _MARKERS.get(key.registrar or "")
     if kind is None:
         return {}
@@ -266,6 +271,14 @@ _DELETED: dict[type, Kind] = {
     ModeKey: Kind.MODE_DELETED,
     ContextKey: Kind.CONTEXT_DELETED,
     AssociationKey: Kind.ASSOCIATION_DELETED,
+}
+
+# Our own no-ops whose values have a form, and need no event unless they break it.
+_CHECKS: dict[str, Callable[[NoopKey, bytes], None]] = {
+    WEBHOOK: webhooks.check,
+    POSITION: webhooks.check,
+    USAGE: usage.check,
+    CENSUS: usage.check,
 }
 
 # Our own no-ops that have events.

@@ -12,6 +12,8 @@ Different are:
 
 * offsets, and with them the times of versions (``ts``) and of changes to associations (``updateTs``), which
   come from the new records;
+* usage and the census are left out: they describe the data of a cluster, which may be another one now, and
+  the next census publishes them again;
 * positions of webhooks: they begin after their own records, so nothing of the old log is sent again;
 * keys that other writers spelled differently are spelled as this registry does (table K is empty);
 * a version soft-deleted by a mark that a later, lower mark replaced is now deleted by its own record

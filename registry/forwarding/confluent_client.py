@@ -43,6 +43,7 @@ from registry.domain.commands import (
     Submitted,
     TagVersion,
     Unknown,
+    UsageCommand,
     WebhookCommand,
     refusal,
 )
@@ -64,11 +65,13 @@ _CODE_TAIL = re.compile(r"; error code: \d+$")
 _BUSY = "The primary takes too long to accept requests; nothing was written"
 _NO_WEBHOOKS = "This node cannot ask the primary about webhooks; send the request to the primary itself"
 _NO_CONDITIONS = "The primary is not a Registrar node and would ignore If-Match; nothing was written"
+_NO_CENSUS = "This node cannot publish a census through the primary; send the request to the primary itself"
 # Why commands cannot be forwarded that Confluent's API does not have.
 _NOT_FORWARDED: dict[type, str] = {
     RequestSnapshot: "The primary is not a Registrar node; use registrar snapshot build, which needs no node",
     ReleaseIds: "This node cannot ask the primary to release ids; send the request to the primary itself",
     **dict.fromkeys(get_args(WebhookCommand | PrimaryQuery), _NO_WEBHOOKS),
+    **dict.fromkeys(get_args(UsageCommand), _NO_CENSUS),
 }
 
 

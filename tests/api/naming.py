@@ -58,7 +58,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 # All others. Of members of bodies the last part counts; ``aliasForDeks`` is stored, and never followed here.
 NAMELESS = {
-    "path": "version snapshot webhook",
+    "path": "version snapshot webhook source",
     "query": """
         aliases associationType cascadeLifecycle clashes compatibilityLevel defaultToGlobal deleted
         deletedAsNegative deletedOnly detail dryRun fetchMaxId findTags for force format includeSchemas
@@ -66,10 +66,11 @@ NAMELESS = {
         recursive referenceFormat resourceType ruleType schemaType sort target value verbose wait_ms
     """,
     "body": """
-        aliasForDeks associationType associationTypes cascadeLifecycle compatibility compatibilityGroup
-        compatibilityPolicy enabled from frozen id kinds lifecycle mode name newVersion normalize offset
-        opType propagateSchemaTags resourceType schema schemaType targets to url validateFields
-        validateNewSchemas validateRules version
+        aliasForDeks associationType associationTypes base cascadeLifecycle census compatibility
+        compatibilityGroup compatibilityPolicy complete enabled ended from frozen id kinds lifecycle location
+        messages mode ms name newVersion normalize offset opType partitions patterns propagateSchemaTags
+        reason resourceType schema schemaType sha256 source sources started state targets to unread url uses
+        validateFields validateNewSchemas validateRules version
     """,
 }
 # Members of bodies that hold no names at any depth.
@@ -157,6 +158,7 @@ def requests(case: Case, found: Found) -> list[Request]:
     path = {
         "subject": "own-value", "version": "latest", "context": ".own", "id": "1", "guid": "0" * 32,
         "resource": "id-own", "namespace": "-", "name": "-", "snapshot": "none", "webhook": "none",
+        "source": "none",
     }  # fmt: skip
     known = {each.name for each in operation.parameters}
     query = {key: value for key, value in _MOST.items() if key in known}
@@ -219,6 +221,10 @@ def _bodies(operation: Operation, member: str, name: str) -> list[Any]:
             return [{"context": name or ".", "from": OTHER_ID + 1}]
         case "WebhookRequest":
             return [{"url": "https://receiver.example", "subjectPrefix": name}]
+        case "Usage":
+            return [{"census": "c", "state": "read", "context": name or "."}]
+        case "Census":
+            return [{"id": "c", "location": "", "sha256": "", "started": 1, "ended": 2, "complete": True}]
         case "WebhookPosition":
             return [{"offset": 0}]
         case _:

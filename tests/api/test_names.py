@@ -62,6 +62,7 @@ SILENT = {
     "GET /quarantine query cursor": "for administrators",
     "PUT /admin/webhooks/{webhook} body subjectPrefix": "for administrators",
     "GET /admin/duplicates query subjectPrefix": "for administrators",
+    "GET /usage/sources query cursor": "for administrators",
     "GET /changes query after": "no offset",
 }
 

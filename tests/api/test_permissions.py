@@ -54,6 +54,12 @@ NEEDED: dict[tuple[str, str], str] = {
     ("POST", "/admin/webhooks/{webhook}/rotate"): ADMIN,
     ("POST", "/admin/webhooks/{webhook}/position"): ADMIN,
     ("POST", "/admin/webhooks/{webhook}/test"): ADMIN,
+    ("GET", "/usage/census"): SHOWN,
+    ("PUT", "/usage/census"): ADMIN,
+    ("GET", "/usage/sources"): ADMIN,
+    ("GET", "/usage/sources/{source}"): ADMIN,
+    ("PUT", "/usage/sources/{source}"): ADMIN,
+    ("DELETE", "/usage/sources/{source}"): ADMIN,
     ("GET", "/subjects"): SHOWN,
     ("GET", "/schemas"): SHOWN,
     ("GET", "/changes"): SHOWN,
@@ -103,6 +109,7 @@ NEEDED: dict[tuple[str, str], str] = {
 
 # Need nothing but to read the references in the body.
 REFERRING = ("/compatibility/explain", "/schemas/lint")
+CENSUS = {"id": "c", "location": "/c", "sha256": "0", "started": 1, "ended": 2, "complete": True}
 SCHEMA = {"schema": record("R", "a")}
 
 
@@ -136,7 +143,7 @@ class Place(NamedTuple):
     def target(self, operation: Operation) -> str:
         values = {
             "subject": self.subject, "version": "1", "id": "1", "guid": "0" * 32,
-            "context": f".{self.subject}", "snapshot": "none", "webhook": "none",
+            "context": f".{self.subject}", "snapshot": "none", "webhook": "none", "source": "none",
             "resource": f"id-{self.subject}", "namespace": "-", "name": "-",
         }  # fmt: skip
         return operation.path.format(**values)
@@ -157,6 +164,10 @@ class Place(NamedTuple):
                 return {"url": "https://receiver.example"}
             case "IdRelease":
                 return {"from": 1000}
+            case "Usage":
+                return {"census": "c", "state": "read"}
+            case "Census":
+                return CENSUS
             case "WebhookPosition":
                 return {"offset": 0}
             case "ModeUpdateRequest":

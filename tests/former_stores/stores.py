@@ -17,7 +17,7 @@ from registry.store import layout
 from registry.store.layout import Current, write_current
 
 HERE = Path(__file__).parent
-FOLDS = (1, 2, 3)
+FOLDS = (1, 2, 3, 4)
 KINDS = ("plain", "full")
 
 

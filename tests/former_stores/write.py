@@ -3,7 +3,7 @@
     git worktree add ../former REVISION
     PYTHONPATH=../former python tests/former_stores/write.py
 
-Revisions: 1431fce (fold version 1), b841247 (2) and 6833f51 (3).
+Revisions: 1431fce (fold version 1), b841247 (2), 6833f51 (3) and fe8905b (4).
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ def main() -> None:
             path = Path(made)
             store, _ = opening.open_store(path / "store", "LOG", len(entries), map_bytes=1 << 20)
             store.commit(list(rows.rows()), len(entries))
+            if hasattr(store, "complete"):  # since fold version 4
+                store.complete()
             store.close()
             (path / "copy").mkdir()
             with lmdb.open(str(path / "store" / "store-1"), max_dbs=3) as env:

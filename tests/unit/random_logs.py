@@ -112,6 +112,24 @@ def _association_key(subject: Subject) -> st.SearchStrategy[Key]:
 
 
 webhook_names = st.sampled_from(["h", "l" * 130])
+source_names = st.sampled_from(["t", "l" * 130])
+_GUID = "00000000-0000-0000-0000-00000000000a"
+uses = st.lists(
+    st.sampled_from(
+        [
+            ["value", "id", 1, 3, 60, 1, 2, True],
+            ["key", "id", 1, 3, 60, 1, 2],
+            ["value", "header-guid", _GUID, 1, 9, 1, 1, False],
+            ["value", "none", None, 1, 9, 1, 1, True],
+        ]
+    ),
+    max_size=3,
+)
+usage_values = st.tuples(st.sampled_from(["", ".", ".c", "." + "k" * 130]), uses).map(
+    lambda said: orjson.dumps(
+        {"census": "c", "state": "read", "uses": said[1], **({"context": said[0]} if said[0] else {})}
+    )
+)
 schemas = _said(st.builds(SchemaKey, subjects, versions), _schema_value)
 deletes = _said(
     st.builds(DeleteSubjectKey, subjects),
@@ -145,6 +163,16 @@ others = st.one_of(
     _said(
         st.builds(NoopKey, st.just(records.POSITION), st.none(), webhook_names),
         lambda key: st.sampled_from([b"{}", b'{"next":7}', b'{"next":-1}']),
+    ),
+    _said(
+        st.builds(NoopKey, st.just(records.USAGE), st.none(), source_names, st.integers(0, 1)),
+        lambda key: usage_values,
+    ),
+    _said(
+        st.just(NoopKey(records.CENSUS, None)),
+        lambda key: st.just(
+            b'{"id":"c","location":"/l","sha256":"00","started":1,"ended":2,"complete":true}'
+        ),
     ),
     _said(
         st.builds(

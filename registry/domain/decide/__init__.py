@@ -14,10 +14,13 @@ from registry.domain.commands import (
     DeleteContext,
     DeleteMode,
     DeleteSubject,
+    DeleteUsage,
     DeleteVersion,
     Dissociate,
+    PutCensus,
     PutConfig,
     PutMode,
+    PutUsage,
     Register,
     ReleaseIds,
     RequestSnapshot,
@@ -43,6 +46,7 @@ from .ids import Ids
 from .own_records import decide_webhook, request_snapshot
 from .register import register
 from .scopes import delete_config, delete_mode, put_config, put_mode
+from .usage import decide_usage
 from .version_records import registered_before, registration
 
 __all__ = ["Decision", "decide", "repeated"]
@@ -107,6 +111,8 @@ def decide(
             return (yield from decide_associations(view, command, ids, defaults, memory))
         case RequestSnapshot():
             return request_snapshot(view, command)
+        case PutUsage() | DeleteUsage() | PutCensus():
+            return decide_usage(view, command)
         case _:
             return decide_webhook(view, command)
 

@@ -32,13 +32,15 @@ from typing import Any
 
 import orjson
 
-from registry.domain.log_format import subject_values, values, webhooks
+from registry.domain.log_format import subject_values, usage, values, webhooks
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import (
     BARRIER,
+    CENSUS,
     POSITION,
     RESEED,
     SNAPSHOT,
+    USAGE,
     WEBHOOK,
     AssociationKey,
     ClearSubjectKey,
@@ -65,12 +67,15 @@ from .fast_path import PlainRecords, plain_key, plain_rows, plain_schema
 from .versions import RowParts, deletes, foreign_key_changes, quarantine_row, schema_changes, version_changes
 
 # Version of the rows that the fold makes. A store of another version is rebuilt from the log.
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 
 # Values that other writers use in place of a tombstone.
 _DELETES = (b"", b"null")
 _PLAIN_VERSIONS = VERSION + PLAIN_CONTEXT
-_MARK = struct.Struct(">qi")
+_MARK = struct.Struct(">qiq")
+_FORMER_MARK = struct.Struct(">qi")
+# Later than any time: when a mark in a row of a former version was set.
+UNKNOWN_TIME = 2**63 - 1
 
 
 def apply(view: View, record: Record) -> list[Change]:
@@ -173,7 +178,7 @@ def owner_of(key: Key) -> bytes:
 
 def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[Change]:
     def mark(value: bytes) -> bytes:
-        return _MARK.pack(record.offset, values.read_delete_mark(value))
+        return _MARK.pack(record.offset, values.read_delete_mark(value), record.ts)
 
     row_key = layout.scope_key(layout.DELETE_MARK, key.subject)
     marked = view.get(row_key) is not None
@@ -189,8 +194,13 @@ def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[C
 
 def read_mark(value: bytes) -> tuple[int, int]:
     """Return the offset and the highest version in the row of a delete mark."""
-    offset, upto = _MARK.unpack(value)
+    offset, upto = _FORMER_MARK.unpack_from(value)
     return offset, upto
+
+
+def mark_time(value: bytes) -> int:
+    """Return when a delete mark was set, in ms since the epoch; :data:`UNKNOWN_TIME` in former rows."""
+    return _MARK.unpack(value)[2] if len(value) == _MARK.size else UNKNOWN_TIME
 
 
 def _deleted_upto(view: View, subject: Subject, upto: int) -> Iterator[Change]:
@@ -271,9 +281,23 @@ def _noop(view: View, key: NoopKey, record: Record) -> list[Change]:
     if key.registrar == POSITION and key.name is not None:
         row_key = layout.webhook_key(layout.POSITION, key.name)
         return _single(view, record, row_key, lambda value: webhooks.position_row(value, record))
+    if key.registrar == USAGE:
+        return _usage(view, key, record)
+    if key.registrar == CENSUS:
+        row_key = layout.cluster_key(CENSUS)
+        return _single(view, record, row_key, lambda value: usage.census_row(value, record))
     if key.registrar in (BARRIER, SNAPSHOT, RESEED):
         return _single(view, record, layout.cluster_key(key.registrar), cluster_row)
     return []  # no-ops of other writers have no effect, whatever their value
+
+
+def _usage(view: View, key: NoopKey, record: Record) -> list[Change]:
+    row_key = layout.source_key(key.name or "", key.part)
+    before = usage.use_rows(view.get(row_key))
+    changes = _single(view, record, row_key, lambda value: usage.usage_row(key, value, record))
+    after = usage.use_rows(dict(changes).get(row_key))
+    changes += [(each, None) for each in before if each not in after]
+    return changes + list(after.items())
 
 
 def _single(view: View, record: Record, row_key: bytes, read: Callable[[bytes], bytes]) -> list[Change]:

@@ -2,13 +2,15 @@
 
 Each version since the first only added rows, or a member to some, so the rows of a former one can be read:
 
+* 5 added the usage of sources and the census (tables T and H), which releases before skip, and the time to
+  delete marks.
 * 4 added webhooks and their positions (tables W and P). Releases before had none.
 * 3 added the list of versions with encrypted metadata (table E).
 * 2 added the rows that lead from a resource to its associations (tables S and U), and ``updateTs`` to
   associations.
 
-:func:`missing` derives all of that from the other rows. Only ``updateTs`` is not in them: ``createTs`` takes
-its place.
+:func:`missing` derives all of that from the other rows. Only two times are not in them: ``createTs`` takes
+the place of ``updateTs``, and a mark's is unknown (:func:`.fold.mark_time`).
 """
 
 from __future__ import annotations

@@ -95,8 +95,10 @@ class NoopKey(NamedTuple):
     registrar: str | None
     # Only for ``ids``.
     context: str | None
-    # Only for a webhook and its position.
+    # Only for a webhook and its position, and for the usage of a source.
     name: str | None = None
+    # Only for the usage of a source: which part of it; the first is 0.
+    part: int = 0
 
 
 Key = (
@@ -124,6 +126,10 @@ class UnreadableKey(Exception):
 BARRIER, IDS, SNAPSHOT, RESEED = "barrier", "ids", "snapshot", "reseed"
 # A webhook, and its position in the log: two records, because the position changes with every delivery.
 WEBHOOK, POSITION = "webhook", "webhook-position"
+# What messages of a source of data use (in parts, because records are limited in size), and the census that
+# counted it. Releases before fold version 5 skip both.
+USAGE, CENSUS = "usage", "census"
+USAGE_PARTS_MAX = 1_000
 
 # The only tenant of the open-source server; records of other tenants are ignored.
 TENANT = "default"
@@ -209,6 +215,11 @@ def _read_noop(fields: dict[str, Any]) -> Key:
         if name is None:
             raise UnreadableKey("the key has no webhook's name")
         return NoopKey(registrar, None, name)
+    if registrar == USAGE:
+        name, number = _text(fields, "name"), fields.get("part", 0)
+        if name is None or type(number) is not int or not 0 <= number < USAGE_PARTS_MAX:
+            raise UnreadableKey("the key has no source's name, or not the number of a part")
+        return NoopKey(registrar, None, name, number)
     return NoopKey(registrar, _context_name(fields) if registrar == IDS else None)
 
 
@@ -272,6 +283,7 @@ NOOP_KEY = b'{"keytype":"NOOP","magic":0}'
 BARRIER_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"barrier"}'
 SNAPSHOT_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"snapshot"}'
 RESEED_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"reseed"}'
+CENSUS_KEY = b'{"keytype":"NOOP","magic":0,"registrar":"census"}'
 
 
 def reservation_key(context: str) -> bytes:
@@ -302,6 +314,11 @@ def position_key(name: str) -> bytes:
     return noop_key(NoopKey(POSITION, None, name))
 
 
+def usage_key(source: str, number: int = 0) -> bytes:
+    """Return the key of one part of the usage of a source."""
+    return noop_key(NoopKey(USAGE, None, source, number))
+
+
 def noop_key(key: NoopKey) -> bytes:
     """Return the key of a no-op, bare or of our own."""
     if key.registrar is None:
@@ -309,7 +326,8 @@ def noop_key(key: NoopKey) -> bytes:
     if key.context is not None:
         return reservation_key(key.context)
     name = b"" if key.name is None else b',"name":' + dumps(key.name)
-    return b'{"keytype":"NOOP","magic":0,"registrar":%s%s}' % (dumps(key.registrar), name)
+    number = b',"part":%d' % key.part if key.part else b""
+    return b'{"keytype":"NOOP","magic":0,"registrar":%s%s%s}' % (dumps(key.registrar), name, number)
 
 
 def canonical_key(key: Key) -> bytes:

@@ -8,10 +8,11 @@ table  key after the letter                 value
 ``A``  context subject hash(record key)     association: the record's JSON
 ``B``  registrar name                       our cluster records (barrier …): JSON with offset, ts
 ``C``  context subject                      clear: offset of the scope's last ``CLEAR_SUBJECT``
-``D``  context subject                      last delete mark: offset and version, see :mod:`.fold`
+``D``  context subject                      last delete mark: offset, version, time, see :mod:`.fold`
 ``E``  context subject version              empty; the version's sensitive metadata is encrypted
 ``F``  context subject                      config: the record's JSON
 ``G``  context md5 subject version          id
+``H``  context id or guid, source part      how a source uses that schema: JSON
 ``I``  context id offset subject version    empty; the first row of an id is the one that reads see
 ``K``  key of the row it stands for         its record key, where others wrote it in other bytes than ours
 ``M``  context subject                      mode, upper case; where the key is cut, a blank and the full name
@@ -22,6 +23,7 @@ table  key after the letter                 value
 ``Q``  ``?`` hash(record key)               the same for a key that cannot be read
 ``R``  context subject version (referenced) empty; then context subject version of the referrer
 ``S``  resource's name, namespace           empty; then the rest of the key of the association's row
+``T``  source part                          the usage of a source: JSON with source, part, offset, ts
 ``U``  resource's id                        empty; then the rest of the key of the association's row
 ``V``  context subject version              version row, see :mod:`.version_row`
 ``W``  webhook's name                       the webhook: JSON with name, offset, ts
@@ -51,6 +53,7 @@ GUID, ID, FOREIGN, MODE, RESERVATION, QUARANTINE = b"G", b"I", b"K", b"M", b"N",
 REFERRER, VERSION, CONTEXT, ENCODED = b"R", b"V", b"X", b"E"
 RESOURCE_NAME, RESOURCE_ID = b"S", b"U"
 WEBHOOK, POSITION = b"W", b"P"
+SOURCE, USE = b"T", b"H"
 _UNREADABLE = b"?"
 
 
@@ -148,6 +151,28 @@ def webhook_key(table: bytes, name: str) -> bytes:
     return table + part(name)
 
 
+def source_key(source: str, number: int = 0) -> bytes:
+    """Return the key of one part of the usage of a source."""
+    return SOURCE + part(source) + number.to_bytes(4, "big")
+
+
+def source_prefix(source: str) -> bytes:
+    """Return the prefix of all parts of the usage of a source."""
+    return SOURCE + part(source)
+
+
+def use_prefix(context: str, reference: int | bytes) -> bytes:
+    """Return the prefix of the rows of all sources that use an id, or the guid in 16 bytes, of a context."""
+    named = b"i" + number(reference) if isinstance(reference, int) else b"g" + reference
+    return USE + part(context) + named
+
+
+def source_of(key: bytes) -> bytes:
+    """Return the key of the source's row to which a row of table H points."""
+    at = key.index(b"\0") + 1
+    return SOURCE + key[at + (5 if key[at : at + 1] == b"i" else 17) :]
+
+
 def context_row(context: str) -> bytes:
     """Return the value of a context's row."""
     return context.encode() if CUT_MARK in part(context) else b""
@@ -238,7 +263,7 @@ def owner_of(key: bytes) -> bytes:
     table, rest = key[:1], key[1:]
     if table in (QUARANTINE, FOREIGN):
         return owner_of(rest)
-    if table in (CLUSTER, WEBHOOK, POSITION, _UNREADABLE):
+    if table in (CLUSTER, WEBHOOK, POSITION, SOURCE, USE, _UNREADABLE):
         return b""
     context, _, after_context = rest.partition(b"\0")
     if table in (RESERVATION, CONTEXT):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from registry.domain.fold.fold import apply, owner
-from registry.domain.log_format import values
+from registry.domain.log_format import usage, values
 from registry.domain.log_format.records import (
     DeleteSubjectKey,
     Record,
@@ -180,6 +180,16 @@ def test_index_rows_are_those_of_the_version_rows(log: list[Record]) -> None:
         if key[:1] in (layout.ID, layout.GUID, layout.REFERRER)
     }
     assert index == again
+
+
+@given(logs)
+def test_rows_of_uses_are_those_of_the_sources(log: list[Record]) -> None:
+    table = rows_of(log)
+    found = {key: value for key, value in table.items() if key.startswith(layout.USE)}
+    rows = [usage.use_rows(value) for key, value in table.items() if key.startswith(layout.SOURCE)]
+    assert found == {key: value for each in rows for key, value in each.items()}
+    assert sum(map(len, rows)) == len(found)
+    assert all(layout.source_of(key) in table for key in found)
 
 
 def _alive(record: Record, table: dict[bytes, bytes]) -> bytes | None:

@@ -14,6 +14,7 @@ from registry.domain.commands import (
     DeleteContext,
     DeleteMode,
     DeleteSubject,
+    DeleteUsage,
     DeleteVersion,
     DeleteWebhook,
     DisableWebhook,
@@ -25,8 +26,10 @@ from registry.domain.commands import (
     MoveWebhook,
     NotPrimary,
     PingWebhook,
+    PutCensus,
     PutConfig,
     PutMode,
+    PutUsage,
     PutWebhook,
     Refused,
     Register,
@@ -81,6 +84,9 @@ COMMANDS = (
     PingWebhook("h"),
     ReleaseIds(".c", 7, 9),
     Register("s", '"int"', schema_id=7, far_ids=False),
+    PutUsage("t", b"{}"),
+    DeleteUsage("t"),
+    PutCensus(b"{}"),
 )
 OUTCOMES = (
     Done(b"{}", 7), Refused(42201, "no"), Unknown("?", repeats=True), NotPrimary(), Forgotten(), Deferred()

@@ -85,6 +85,9 @@ def test_every_key_names_its_owner_and_fits(context: str, name: str, version: in
         layout.cluster_key("barrier"): b"",
         layout.webhook_key(layout.WEBHOOK, name): b"",
         layout.webhook_key(layout.POSITION, name): b"",
+        layout.source_key(name, 7): b"",
+        layout.use_prefix(context, version) + layout.source_key(name, 7)[1:]: b"",
+        layout.use_prefix(context, md5) + layout.source_key(name, 7)[1:]: b"",
         layout.unreadable_key(md5): b"",
         layout.unreadable_key(None): b"",
     } | {
@@ -96,6 +99,8 @@ def test_every_key_names_its_owner_and_fits(context: str, name: str, version: in
         assert len(key) <= 511
         if key[:1] in (layout.RESOURCE_NAME, layout.RESOURCE_ID):
             assert layout.association_of(key) == layout.association_key(subject, b"key")
+        elif key.startswith(layout.USE):
+            assert layout.source_of(key) == layout.source_key(name, 7)
         elif not key.startswith(layout.QUARANTINE):
             assert layout.owner_of(layout.quarantine_key(key)) == owner
             assert len(layout.quarantine_key(key)) <= 511 or key[:1] == layout.REFERRER

@@ -170,6 +170,8 @@ def test_every_table_is_shown_without_the_rows_of_other_subjects(
         layout.FOREIGN,
         layout.WEBHOOK,
         layout.POSITION,
+        layout.SOURCE,
+        layout.USE,
     ],
 )
 def test_tables_without_subjects_are_not_shown(table: bytes) -> None:
