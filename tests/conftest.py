@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
+import httpx
 import hypothesis
 import pytest
 
@@ -24,6 +28,21 @@ from tests.support.running import Registry, Served, free_port, until
 # would compile its 300 modules again, which is half of what its start costs.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+_default_context = cache(httpx.create_ssl_context)
+
+
+def _ssl_context(verify: Any = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
+    """Return one context for all clients that are given none.
+
+    For each of them, and so for each ``httpx.get``, also without TLS, httpx would read the certificates of
+    all authorities again: 28 ms of CPU time, most of what a test that waits for an answer would take.
+    """
+    create = _default_context if verify is True and not cert else httpx.create_ssl_context
+    return create(verify, cert, trust_env)
+
+
+httpx._transports.default.create_ssl_context = _ssl_context  # type: ignore[attr-defined]
 
 # The same examples in every run, however busy the machine is; "--hypothesis-profile wide" looks for new ones.
 # More of the same would find nothing in the next run that they did not find in the last.
