@@ -191,7 +191,7 @@ def test_the_words_are_explained(word: str) -> None:
 def test_links_and_paths_lead_somewhere(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     targets = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
-    targets += re.findall(r"`((?:registry|tests|deploy|bench|election|snapshots)/[\w./]*)`", text)
+    targets += re.findall(r"`((?:registry|tests|deploy|bench|election|snapshots|registrar)/[\w./]*)`", text)
     # In a DESIGN.md, modules are named from its own package.
     targets += re.findall(r"`([a-z_]+/[\w/]+\.py)`", text)
     missing = [

@@ -22,7 +22,7 @@ DOCS = (
     *sorted((ROOT / "deploy").rglob("*.md")),
     *sorted(
         path
-        for package in ("registry", "election", "snapshots")
+        for package in ("registry", "registrar", "election", "snapshots")
         for path in (ROOT / package).rglob("*.md")
         if "node_modules" not in path.parts
     ),

@@ -165,6 +165,7 @@ BOXES: Mapping[str, tuple[str, ...]] = {
     "api, ipc, host": ("registry.api", "registry.ipc", "registry.host"),
     "snapshots.loading": ("snapshots.loading",),
     "snapshots.format, .catalogue": ("snapshots.format", "snapshots.catalogue"),
+    "registrar.spark": ("registrar",),
     "encoder": ("registry.encoder",),
     "forwarding": ("registry.forwarding",),
     "http1": ("registry.http1",),

@@ -19,7 +19,7 @@ DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 # The stages by name, with continued lines joined.
 _, *_PARTS = re.split(r"^FROM \S+ AS (\S+)\n", DOCKERFILE.replace("\\\n", ""), flags=re.MULTILINE)
 STAGES = dict(zip(_PARTS[::2], _PARTS[1::2], strict=True))
-PACKAGES = {"registry", "election", "snapshots"}
+PACKAGES = {"registry", "registrar", "election", "snapshots"}
 
 
 def words(instruction: str, stage: str = "runtime") -> list[str]:

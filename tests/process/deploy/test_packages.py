@@ -19,7 +19,7 @@ from deploy.local.node import Node
 from registry import VERSION
 from tests.support.running import ROOT
 
-PACKAGES = ("registry", "election", "snapshots")
+PACKAGES = ("registry", "registrar", "election", "snapshots")
 NAME = f"kafka_registrar-{VERSION}"
 # What is published next to the packages.
 BESIDE = (

@@ -1,0 +1,9 @@
+"""Messages of Kafka in PySpark, with the schemas of a registry (docs/pyspark.md)."""
+
+from __future__ import annotations
+
+from .client import Refused, Registry, RegistryError
+from .columns import from_registry, to_registry
+from .framing import Malformed
+
+__all__ = ["Malformed", "Refused", "Registry", "RegistryError", "from_registry", "to_registry"]
