@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-SCRIPTS = [str(Path(__file__).with_name(name)) for name in ("schema_modules.mjs", "cluster_modules.mjs")]
+NAMES = ("schema_modules.mjs", "cluster_modules.mjs", "store_modules.mjs")
+SCRIPTS = [str(Path(__file__).with_name(name)) for name in NAMES]
 
 
 def test_the_pure_modules_do_what_they_say() -> None:

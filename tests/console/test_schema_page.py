@@ -252,7 +252,6 @@ def test_the_level_is_set_and_inherited_and_its_origin_is_reported(
     assert filled.get("/config/same-value").json() == {"compatibilityLevel": "FULL"}
     expect(page.get_by_text("FULL, READWRITE")).to_be_visible()
     filled.put("/config", json={"normalize": True}).raise_for_status()
-    page.reload()
     expect(page.locator("dd").filter(has_text="true")).to_contain_text("from the top level")
     filled.delete("/config").raise_for_status()
     level.get_by_role("button", name="Remove and inherit").click()
@@ -263,6 +262,68 @@ def test_the_level_is_set_and_inherited_and_its_origin_is_reported(
     expect(mode.locator("li.current")).to_contain_text("this subject: READONLY")
     mode.get_by_role("button", name="Remove and inherit").click()
     expect(mode.locator("li.current")).to_contain_text("READWRITE, the default")
+
+
+def test_two_pages_never_overwrite_each_other_in_silence(
+    filled: httpx.Client, opened: Open, watch: Watch
+) -> None:
+    watch.allow("412")
+    register(filled, "two-value", '"int"')
+    pages = [opened("/subjects/two-value?view=settings") for _ in range(2)]
+    levels = [page.locator("section").filter(has_text="Compatibility level of") for page in pages]
+    for level, chosen in zip(levels, ("FULL", "NONE"), strict=True):
+        level.get_by_label("Compatibility level of this subject").select_option(chosen)
+    levels[1].get_by_role("button", name="Set").click()
+    # The other page shows the change, and keeps what was chosen there.
+    expect(levels[0].locator("li.current")).to_contain_text("this subject: NONE")
+    expect(levels[0].get_by_label("Compatibility level of this subject")).to_have_value("FULL")
+    levels[0].get_by_role("button", name="Set").click()
+    dialog = pages[0].get_by_role("dialog", name="Changed in the meantime")
+    expect(dialog.get_by_role("row").filter(has_text="config set: NONE")).to_be_visible()
+    expect(dialog).to_contain_text("Now it is NONE; you chose FULL.")
+    assert filled.get("/config/two-value").json() == {"compatibilityLevel": "NONE"}
+    dialog.get_by_role("button", name="Change it anyway").click()
+    for level in levels:
+        expect(level.locator("li.current")).to_contain_text("this subject: FULL")
+    assert filled.get("/config/two-value").json() == {"compatibilityLevel": "FULL"}
+
+
+def test_a_deletion_meets_what_was_shown(filled: httpx.Client, opened: Open, watch: Watch) -> None:
+    watch.allow("412")
+    register(filled, "raced-value", '"int"')
+    page = opened("/subjects/raced-value")
+    page.get_by_role("button", name="Delete the subject…").click()
+    dialog = page.get_by_role("dialog", name="Delete: the subject")
+    expect(dialog).to_contain_text("messages stay readable")
+    register(filled, "raced-value", '"long"')
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    overtaken = page.get_by_role("dialog", name="Changed in the meantime")
+    expect(overtaken.get_by_role("row").filter(has_text="version 2")).to_be_visible()
+    overtaken.get_by_role("button", name="Keep what is there now").click()
+    assert filled.get("/subjects/raced-value/versions").json() == [1, 2]
+
+
+def test_every_tab_of_a_subject_shows_what_changes(filled: httpx.Client, opened: Open) -> None:
+    register(filled, "live-value", record("Live"))
+    page = opened("/subjects/live-value?view=references")
+    expect(page.get_by_text("It has no references in either direction.")).to_be_visible()
+    refers = [{"name": "Live", "subject": "live-value", "version": 1}]
+    user = '{"type": "record", "name": "User", "fields": [{"name": "a", "type": "Live"}]}'
+    register(filled, "live-user", user, references=refers)
+    expect(page.get_by_role("link", name="live-user version 1").first).to_be_visible()
+    page.get_by_role("tab", name="History").click()
+    expect(page.get_by_role("cell", name="version registered")).to_have_count(1)
+    filled.put("/mode/live-value", json={"mode": "READONLY"}).raise_for_status()
+    expect(page.get_by_role("cell", name="mode set")).to_be_visible()
+    page.get_by_role("tab", name="Config and mode").click()
+    expect(page.get_by_role("heading", name="Mode: READONLY")).to_be_visible()
+    expect(page.get_by_label("Mode of this subject")).to_have_value("READONLY")
+    filled.put("/mode/live-value", json={"mode": "READWRITE"}).raise_for_status()
+    expect(page.get_by_label("Mode of this subject")).to_have_value("READWRITE")
+    page.goto(page.url.partition("#")[0] + "#/config")
+    expect(page.get_by_label("Scope", exact=True)).to_be_visible()
+    register(filled, ":.live:value", '"int"')
+    expect(page.get_by_role("option", name="the context .live")).to_have_count(1)
 
 
 def test_the_top_level_and_contexts_have_a_page_of_their_own(filled: httpx.Client, opened: Open) -> None:

@@ -179,8 +179,67 @@ def test_a_draft_is_still_there_when_one_comes_back(filled: httpx.Client, opened
     expect(page.get_by_label("Id or guid")).to_be_visible()  # the draft's page has gone
     page.go_back()
     expect(editor(page)).to_contain_text('"kept"')
+    page.reload()
+    expect(editor(page)).to_contain_text('"kept"')
     page.get_by_role("button", name="Start again").click()
+    page.get_by_role("dialog", name="Discard this draft?").get_by_role("button", name="Discard it").click()
     expect(editor(page)).not_to_contain_text('"kept"')
+
+
+def test_the_page_follows_its_address_and_keeps_a_draft_for_each_subject(
+    filled: httpx.Client, opened: Open
+) -> None:
+    schema = {"schema": '{"type": "object", "title": "Other"}', "schemaType": "JSON"}
+    assert filled.post("/subjects/drafts-json/versions", json=schema).status_code == 200
+    page = opened("/try?subject=drafts-json&version=1")
+    expect(editor(page)).to_contain_text("Other")
+    write(page, '{"type": "object", "title": "Mine"}')
+    page.evaluate("location.hash = '#/try?subject=drafts-value&version=1'")  # as a link in another place
+    expect(editor(page)).to_contain_text('"Order"')
+    expect(page.get_by_label("Type")).to_have_value("AVRO")
+    write(page, record(ID, {"name": "mine", "type": "int"}))
+    page.get_by_role("link", name="drafts-json").click()
+    expect(editor(page)).to_contain_text("Mine")
+    expect(page.get_by_label("Type")).to_have_value("JSON")
+    # What is typed takes the text along, and does not replace the draft that is there.
+    page.get_by_label("Subject", exact=True).fill("drafts-value")
+    expect(page.get_by_role("heading", name="There is another draft for this subject")).to_be_visible()
+    expect(editor(page)).to_contain_text("Mine")
+    page.get_by_role("button", name="Open the other one").click()
+    expect(editor(page)).to_contain_text('"mine"')
+
+
+def test_a_registration_that_was_overtaken_says_by_what_and_changes_nothing_unasked(
+    filled: httpx.Client, opened: Open, watch: Watch
+) -> None:
+    watch.allow("412")
+    schema = {"schema": '"int"'}
+    assert filled.post("/subjects/drafts-two/versions", json=schema).status_code == 200
+    assert filled.put("/config/drafts-two", json={"compatibility": "NONE"}).status_code == 200
+    one, other = opened("/try?subject=drafts-two&version=1"), opened("/try?subject=drafts-two&version=1")
+    for page, text in ((one, '"string"'), (other, '"long"')):
+        write(page, text)
+        expect(status(page)).to_contain_text("Valid and compatible")
+    other.get_by_role("button", name="Register").click()
+    expect(other.get_by_role("link", name="drafts-two version 2")).to_be_visible()
+    expect(
+        one.get_by_role("heading", name="Version 2 was registered after this draft was begun")
+    ).to_be_visible()
+    expect(status(one)).to_contain_text("Valid and compatible")
+    one.get_by_role("button", name="Register").click()
+    dialog = one.get_by_role("dialog", name="Changed in the meantime")
+    expect(dialog.get_by_role("row").filter(has_text="version registered: version 2")).to_be_visible()
+    assert not barriers(one), "\n".join(barriers(one))
+    assert filled.get("/subjects/drafts-two/versions").json() == [1, 2]
+    dialog.get_by_role("button", name="Keep what is there now").click()
+    expect(editor(one)).to_contain_text('"string"')
+    one.get_by_role("button", name="Register").click()
+    dialog.get_by_role("button", name="Change it anyway").click()
+    expect(one.get_by_role("link", name="drafts-two version 3")).to_be_visible()
+    expect(one.get_by_role("heading", name="was registered after this draft")).to_have_count(0)
+    # Nothing of a draft that was registered is left.
+    one.reload()
+    expect(one.get_by_text("This is what you wrote before")).to_have_count(0)
 
 
 def test_hostile_drafts_are_only_text(filled: httpx.Client, opened: Open) -> None:

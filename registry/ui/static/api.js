@@ -76,10 +76,29 @@ export async function getText(where, { query, signal } = {}) {
   return (await request("GET", where, { query, signal, headers: { accept: "text/plain, */*" } })).text();
 }
 
-/** Send a body as JSON by POST, PUT or DELETE; returns the answer's JSON. */
-export async function send(method, where, { body, query, signal } = {}) {
+/**
+ * GET of what can be changed: { value, tag, seen }. value: null if it does not exist; tag: for `send`; seen: the offset
+ * before which the log is reflected.
+ */
+export async function getWithTag(where, options) {
+  const seenIn = ({ headers }) => Number(headers.get("x-registry-offset"));
+  try {
+    const answer = await request("GET", where, options);
+    return { value: await answer.json(), tag: answer.headers.get("etag") ?? undefined, seen: seenIn(answer) };
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    return { value: null, tag: null, seen: seenOffset() ?? 0 };
+  }
+}
+
+/**
+ * Send a body as JSON by POST, PUT or DELETE; returns the answer's JSON. tag: of what was read and is to be changed,
+ * null if it did not exist; if it is another one now, nothing is changed, and this throws an ApiError with status 412.
+ */
+export async function send(method, where, { body, query, signal, tag } = {}) {
+  const headers = tag === undefined ? {} : tag === null ? { "if-none-match": "*" } : { "if-match": tag };
   writing += 1;
-  const answer = await request(method, where, { body, query, signal }).finally(() => { writing -= 1; });
+  const answer = await request(method, where, { body, query, signal, headers }).finally(() => { writing -= 1; });
   readFrom(Number(answer.headers.get("x-registry-offset")));
   return answer.json();
 }

@@ -1,8 +1,7 @@
 // Checks a draft: if it is a schema, which lint rules it breaks, at which levels it could follow a subject's versions,
 // and which tables could.
-import { get, path, send } from "../api.js";
+import { path, send } from "../api.js";
 import { LEVELS } from "../schema/changes.js";
-import { subjectOf } from "../schema/reading.js";
 
 // What is asked of the registry; every other verdict follows from these.
 const ASKED = ["BACKWARD", "FORWARD", "BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE"];
@@ -15,7 +14,7 @@ const HIDDEN = "{hidden"; // begins a message in place of those about schemas th
 /**
  * Checks a draft step by step, and calls `onProgress(result)` after each.
  *
- * draft: `{ subject, schema, schemaType, references }`; an empty subject: no levels. target: what `targetOf` returned.
+ * draft: `{ subject, schema, schemaType, references }`; an empty subject: no levels. target: what TARGET holds.
  * The result has `lint` (valid, message, findings) and `levels`: by level, `{ compatible, changes, messages }`. With a
  * subject it also gets `tables`: the same by target.
  */
@@ -36,15 +35,6 @@ export async function check(draft, target, onProgress, signal) {
   }
   result.tables = await tablesOf(subject, target.level, body, signal);
   return result;
-}
-
-/** Returns what a registration under a subject meets: `{ versions, level, mode }`; null without a subject. */
-export async function targetOf(subject, signal) {
-  if (!subject) return null;
-  const [found, scopes] = await Promise.all([
-    subjectOf(subject, signal), get("/scopes", { query: { subject }, signal }),
-  ]);
-  return { versions: found?.versions ?? 0, level: scopes.config.compatibilityLevel, mode: scopes.mode };
 }
 
 /** Returns the verdict at each level that is known, in the order of LEVELS. */

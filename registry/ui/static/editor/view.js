@@ -1,15 +1,21 @@
 // Try: an editor that checks a schema while one types, and registers it.
 import { html, useEffect, useMemo, useRef, useState } from "../vendor.js";
+import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { formatOf, formats } from "../formats.js";
+import { useResource } from "../live/resources.js";
 import { navigate, to } from "../router.js";
 import { united } from "../schema/changes.js";
 import { Changes, Verdicts } from "../schema/findings.js";
 import { Loaded, useLoaded } from "../schema/loading.js";
 import { inLines, versionOf } from "../schema/reading.js";
+import { TARGET, latestOf } from "../schema/resources.js";
 import { usePermitted } from "../session/permitted.js";
-import { check, tableVerdicts, targetOf, verdicts } from "./checks.js";
+import { useSession } from "../session/session.js";
+import { check, tableVerdicts, verdicts } from "./checks.js";
 import { marksOf, placeOf } from "./diagnostics.js";
+import { Drafts } from "./drafts.js";
 import { complete, ReferenceFields } from "./references.js";
 import { reasonOf } from "./reason.js";
 import { Register } from "./register.js";
@@ -18,97 +24,230 @@ import { TextEditor } from "./text-editor.js";
 
 const PAUSE_MS = 300; // after the last key
 
-// What was typed last, so that it is still there when one comes back from another page.
-let kept = null;
+const SAVE_MS = 400; // after the last key
 
-/** query: subject, version (whose text to begin with), type; level or table: whose findings are shown. */
+/**
+ * query: subject, version (whose text to begin with), type; level or table: whose findings are shown.
+ *
+ * The page follows its address: another one opens another draft. Only what is typed into the field for the subject
+ * takes the text along.
+ */
 export default function Try({ query }) {
-  const { subject = "", version = "" } = query;
-  const [begun, setBegun] = useState([subject, version]); // later changes of the subject keep the draft
-  const [mine, setMine] = useState(kept?.key === keyOf(subject, version) ? kept : null);
-  const start =
-    useLoaded((signal) => (mine ? Promise.resolve(mine) : startOf(...begun, query.type, signal)),
-      [...begun, Boolean(mine)]);
-  const again = () => {
-    kept = null;
-    setBegun([subject, version]);
-    setMine(null);
+  const { me } = useSession();
+  const address = keyOf(query);
+  const own = useRef(address); // the address that the draft on the page belongs to
+  const [round, setRound] = useState(0);
+  const followed = own.current === address;
+  useEffect(() => {
+    if (followed) return;
+    own.current = address;
+    setRound(round + 1);
+  }, [address]);
+  const drafts = useMemo(() => new Drafts(localStorage, me?.principal), [me?.principal]);
+  const change = (changes) => {
+    own.current = keyOf({ ...query, ...changes });
+    navigate(to("/try", { ...query, ...changes }), { replace: true });
   };
   return html`
     <h1>Try a schema</h1>
-    ${mine &&
+    ${me && followed &&
+      html`<${Place} key=${`${round} ${me.principal}`} drafts=${drafts} query=${query} onChange=${change}
+        onAgain=${() => setRound(round + 1)} />`}`;
+}
+
+function keyOf({ subject = "", version = "", type = "" }) {
+  return JSON.stringify([subject, version, type]);
+}
+
+/** The draft at an address: what was written before, or a version's text, or a small example. */
+function Place({ drafts, query, onChange, onAgain }) {
+  const { subject = "", version = "", type } = query;
+  const [kept] = useState(() => drafts.of(subject));
+  const start = useLoaded((signal) => (kept ? Promise.resolve(kept) : startOf(subject, version, type, signal)), []);
+  const [asking, setAsking] = useState(false);
+  const again = () => {
+    drafts.discard(query.subject ?? "");
+    onAgain();
+  };
+  return html`
+    ${kept &&
       html`<p role="status">
-        This is what you wrote before. <button class="small" onClick=${again}>Start again</button></p>`}
+        This is what you wrote before. <button class="small" onClick=${() => setAsking(true)}>Start again</button></p>`}
     <${Loaded} of=${start} what="the schema">
-      ${(draft) =>
-        html`<${Draft} key=${Boolean(mine)} start=${draft} query=${query}
-          onText=${(changed) => { kept = { ...changed, key: keyOf(query.subject, query.version) }; }} />`}
-    <//>`;
+      ${(draft) => html`<${Draft} start=${draft} drafts=${drafts} query=${query} onChange=${onChange}
+        onAgain=${onAgain} />`}
+    <//>
+    <${Others} drafts=${drafts} subject=${query.subject ?? ""} />
+    ${asking && html`
+      <${Dialog} title="Discard this draft?" onClose=${() => setAsking(false)}
+        footer=${html`<button class="danger" onClick=${again}>Discard it</button>`}>
+        <p>What you wrote is replaced by ${version ? `the text of version ${version}` : "an example"}. This cannot be
+          undone.</p>
+      <//>`}`;
 }
 
-function keyOf(subject = "", version = "") {
-  return JSON.stringify([subject, version]);
+function Others({ drafts, subject }) {
+  const others = drafts.subjects().filter((each) => each !== subject);
+  if (!others.length) return null;
+  return html`
+    <p class="quiet">Other drafts: ${others.map((each, index) => html`${index > 0 && ", "}<a key=${each}
+      href=${`#${to("/try", { subject: each })}`}>${each ? html`<${Name} text=${each} />` : "without a subject"}</a>`)}
+    </p>`;
 }
 
-/** Returns the draft to begin with: a version's, or a small example. */
+/** Returns the draft to begin with: a version's, or a small example; `base`: what was the latest version then. */
 async function startOf(subject, version, type, signal) {
+  const base = subject ? await baseOf(subject, signal) : null;
   if (!subject || !version) {
     const { name, sample } = formats.find((each) => each.name === type) ?? formatOf("");
-    return { schema: sample, schemaType: name, references: [], example: true };
+    return { schema: sample, schemaType: name, references: [], example: true, base };
   }
   const found = await versionOf(subject, version, signal);
   const { references = [], metadata, ruleSet } = found;
   return { schema: await inLines(found, signal), schemaType: formatOf(found).name,
-    references: references.map((each) => ({ ...each, version: String(each.version) })), metadata, ruleSet };
+    references: references.map((each) => ({ ...each, version: String(each.version) })), metadata, ruleSet, base };
 }
 
-function Draft({ start, query, onText }) {
+async function baseOf(subject, signal) {
+  const { latest, tag, seen } = await latestOf(subject, signal);
+  return { subject, version: latest?.version ?? null, tag, seen };
+}
+
+function Draft({ start, drafts, query, onChange, onAgain }) {
   const { subject = "" } = query;
   const [schema, setSchema] = useState(start.schema);
   const [schemaType, setType] = useState(start.schemaType);
   const [references, setReferences] = useState(start.references);
   const [loaded, setLoaded] = useState(0); // counts texts that replace the editor's
+  const [base, setBase] = useState(start.base);
   const example = useRef(start.example);
-  const change = (changes) => navigate(to("/try", { ...query, ...changes }), { replace: true });
   const choose = (type) => {
     if (example.current) {
       setSchema(formatOf(type).sample);
       setLoaded(loaded + 1);
     }
     setType(type);
-    change({ type });
+    onChange({ type });
   };
   const typed = (text) => {
     example.current = false;
     setSchema(text);
   };
+  // Under another subject, the text begins with what is the latest version there now.
+  const target = useResource(subject ? TARGET : null, subject);
+  useEffect(() => {
+    if (target.value && base?.subject !== subject) {
+      const { latest, tag, seen } = target.value;
+      setBase({ subject, version: latest?.version ?? null, tag, seen });
+    }
+  }, [subject, target.value]);
   const draft = useMemo(
     () => ({ subject, schema, schemaType, references: complete(references), metadata: start.metadata,
       ruleSet: start.ruleSet }),
     [subject, schema, schemaType, references, start],
   );
-  useEffect(() => {
-    if (schema !== start.schema || references !== start.references)
-      onText({ ...start, schema, schemaType, references, example: false });
-  }, [draft, references]);
+  const [begunUnder] = useState(subject);
+  const taken = subject !== begunUnder && !example.current; // the text was taken along to another subject
+  const [done, setDone] = useState({}); // what was registered last: it is no draft any more
+  const changed = (schema !== start.schema || references !== start.references || taken)
+    && !(done.subject === subject && done.schema === schema && done.references === references);
+  const written = useMemo(() => (changed
+    ? { schema, schemaType, references, metadata: start.metadata, ruleSet: start.ruleSet, base } : null),
+  [changed, schema, schemaType, references, base]);
+  const keeping = useKept(drafts, subject, written, start.stamp ?? null);
+  const registered = async () => {
+    keeping.discard();
+    setDone({ subject, schema, references });
+    target.reload();
+    setBase(await baseOf(subject).catch(() => null));
+  };
   return html`
     <form class="row" onSubmit=${(event) => event.preventDefault()}>
-      <${SubjectField} value=${subject} onChange=${(value) => change({ subject: value, version: "" })} />
+      <${SubjectField} value=${subject} onChange=${(value) => onChange({ subject: value, version: "" })} />
       <label>Type
         <select value=${schemaType} onChange=${(event) => choose(event.target.value)}>
           ${formats.map(({ name }) => html`<option key=${name}>${name}</option>`)}</select>
       </label>
     </form>
+    <${Kept} keeping=${keeping} subject=${subject} onOpen=${onAgain} />
+    <${Newer} base=${base} target=${target.value} />
     <${ReferenceFields} references=${references} onChange=${setReferences} />
-    <${Checked} draft=${draft} loaded=${loaded} query=${query} onText=${typed}
-      onLevel=${(level) => change({ level, table: "" })} onTable=${(table) => change({ table })} />`;
+    <${Checked} draft=${draft} target=${target} base=${base?.subject === subject ? base : null} loaded=${loaded}
+      query=${query} onText=${typed} onRegistered=${registered}
+      onLevel=${(level) => onChange({ level, table: "" })} onTable=${(table) => onChange({ table })} />`;
 }
 
-function Checked({ draft, loaded, query, onText, onLevel, onTable }) {
+/** Saves a draft some time after each change, and when the page is left. written: the draft, null while unchanged. */
+function useKept(drafts, subject, written, begun) {
+  const [state, setState] = useState({}); // error: why it is not kept
+  const stamps = useRef({ subject, stamp: begun });
+  const save = useRef();
+  const force = useRef(false);
+  save.current = () => {
+    if (!written) return;
+    if (stamps.current.subject !== subject) stamps.current = { subject, stamp: null };
+    if (stamps.current.written === written) return;
+    try {
+      if (force.current) drafts.discard(subject);
+      force.current = false;
+      stamps.current = { subject, written, stamp: drafts.save(subject, written, stamps.current.stamp) };
+      setState({});
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  useEffect(() => {
+    const timer = setTimeout(() => save.current(), SAVE_MS);
+    return () => clearTimeout(timer);
+  }, [written, subject]);
+  useEffect(() => {
+    const leaving = (event) => {
+      save.current();
+      if (written && stamps.current.written !== written) event.preventDefault(); // the browser asks
+    };
+    addEventListener("beforeunload", leaving);
+    return () => removeEventListener("beforeunload", leaving);
+  }, [written, subject]);
+  useEffect(() => () => save.current(), []);
+  return {
+    ...state,
+    replace: () => { force.current = true; save.current(); },
+    discard: () => { drafts.discard(subject); stamps.current = { subject, written, stamp: null }; setState({}); },
+  };
+}
+
+/** Says if a draft is not kept, and what to do. */
+function Kept({ keeping: { error, replace }, subject, onOpen }) {
+  if (!error) return null;
+  if (!error.taken) {
+    return html`<${Notice} kind="warning" title="This draft is lost when you leave this page">
+      <p>The browser cannot keep it: ${error.message}. Register it, or copy its text.</p><//>`;
+  }
+  return html`
+    <${Notice} kind="warning" title="There is another draft for this subject">
+      <p>${subject ? html`<${Name} text=${subject} />` : "No subject"} has a draft that was written somewhere else,
+        such as in another tab. Until you decide, what you write here is not kept.</p>
+      <button onClick=${onOpen}>Open the other one</button>${" "}
+      <button class="danger" onClick=${replace}>Replace it by this one</button>
+    <//>`;
+}
+
+/** Says that the subject has got a newer version than the one that the draft began with. */
+function Newer({ base, target }) {
+  const latest = target?.latest;
+  if (!latest || !base || base.subject !== latest.subject || base.tag === target.tag) return null;
+  const query = { view: "compare", with: base.version === null ? "" : String(base.version) };
+  return html`
+    <${Notice} kind="warning" title=${`Version ${latest.version} was registered after this draft was begun`}>
+      <p><a href=${`#${to(to`/subjects/${latest.subject}/versions/${latest.version}`, query)}`}>See what it
+        changed</a>. Registering this draft could undo that, so you will be asked.</p>
+    <//>`;
+}
+
+function Checked({ draft, target, base, loaded, query, onText, onRegistered, onLevel, onTable }) {
   const { subject, schema, schemaType } = draft;
-  const target = useLoaded((signal) => targetOf(subject, signal), [subject]);
   const refusal = usePermitted(subject);
-  const { result, error, busy, again } = useChecks(draft, target.value);
+  const { result, error, busy, again } = useChecks(draft, subject ? target.value : null);
   const control = useRef(null);
   const level = query.level || target.value?.level || "BACKWARD";
   const { table } = query;
@@ -127,9 +266,8 @@ function Checked({ draft, loaded, query, onText, onLevel, onTable }) {
       <div>
         <${TextEditor} text=${schema} loaded=${loaded} type=${schemaType} label="Schema" onText=${onText} marks=${marks}
           checked=${changes} control=${control} />
-        <${Register} draft=${draft} reason=${refusal("write")} ready=${!busy && result.lint?.valid}
-          compatible=${inForce?.compatible}
-          level=${target.value?.level} onDone=${target.reload} />
+        <${Register} key=${subject} draft=${draft} target=${target.value} base=${base} reason=${refusal("write")}
+          ready=${!busy && result.lint?.valid} compatible=${inForce?.compatible} onDone=${onRegistered} />
       </div>
       <div class="results">
         <p role="status" class=${busy ? "quiet" : ""}>

@@ -1,18 +1,18 @@
 // Config and mode of the top level, of all contexts, or of one context.
 import { html, useId } from "../vendor.js";
-import { get } from "../api.js";
+import { useResource } from "../live/resources.js";
 import { navigate, to } from "../router.js";
-import { Loaded, useLoaded } from "./loading.js";
+import { Loaded } from "./loading.js";
+import { CONTEXTS } from "./resources.js";
 import { labelOf, scopeOf } from "./scopes.js";
 import { Settings } from "./settings.js";
 
-const CONTEXTS_MAX = 1000;
 const WIDEST = ["", ":.__GLOBAL:"];
 
 /** query: scope, as /scopes names it. */
 export default function ConfigView({ query: { scope = "" } }) {
   const id = useId();
-  const contexts = useLoaded((signal) => get("/contexts", { query: { limit: CONTEXTS_MAX }, signal }), []);
+  const contexts = useResource(CONTEXTS);
   return html`
     <h1>Config and mode</h1>
     <${Loaded} of=${contexts} what="the contexts">

@@ -1,10 +1,11 @@
 // Deletes a version or a subject, after showing the consequences.
 import { html, useState } from "../vendor.js";
-import { path, send } from "../api.js";
+import { getWithTag, path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
 import { Failure, Notice } from "../components/notice.js";
 import { consequencesOf } from "./deletion.js";
 import { Loaded, useLoaded } from "./loading.js";
+import { Overtaken, useWrite } from "./writing.js";
 
 /**
  * number: of the version, or null for the whole subject. versions: all, with `deleted`. onDone() after the deletion.
@@ -17,22 +18,21 @@ export function DeleteDialog({ subject, number, versions, onClose, onDone }) {
   const doomed = meant.filter(({ deleted }) => permanent || !deleted).map((each) => each.number);
   const name = number === null ? subject : `${subject}:${number}`;
   const [typed, setTyped] = useState("");
-  const [state, setState] = useState({});
-  const found = useLoaded(
-    (signal) => consequencesOf(subject, doomed, { permanent, whole: number === null }, signal),
-      [subject, number, permanent],
-  );
-  const run = async () => {
-    setState({ busy: true });
-    try {
-      const where = number === null ? path`/subjects/${subject}` : path`/subjects/${subject}/versions/${number}`;
-      await send("DELETE", where, { query: { permanent: permanent || undefined } });
-      onDone(permanent);
-    } catch (error) {
-      setState({ error });
-    }
+  const writing = useWrite(() => onDone(permanent));
+  // What an If-Match of the deletion means: the version, or the one that stands for the subject.
+  const [highest] = meant;
+  const whose = path`/subjects/${subject}/versions/${number ?? (permanent ? highest.number : "latest")}`;
+  const look = (signal) => getWithTag(whose, { query: { deleted: true }, signal });
+  const found = useLoaded(async (signal) => {
+    const { tag, seen } = await look(signal);
+    return { ...(await consequencesOf(subject, doomed, { permanent, whole: number === null }, signal)), tag, seen };
+  }, [subject, number, permanent]);
+  const run = () => {
+    const where = number === null ? path`/subjects/${subject}` : path`/subjects/${subject}/versions/${number}`;
+    const query = { permanent: permanent || undefined };
+    writing.run((tag) => send("DELETE", where, { query, tag }), found.value, look);
   };
-  const allowed = found.value && !state.busy && (!permanent || typed === name);
+  const allowed = found.value && !writing.busy && (!permanent || typed === name);
   const verb = permanent ? "Delete permanently" : "Delete";
   return html`
     <${Dialog} title=${`${verb}: ${number === null ? "the subject" : `version ${number}`}`} onClose=${onClose}
@@ -44,7 +44,8 @@ export function DeleteDialog({ subject, number, versions, onClose, onDone }) {
         <p><label>To confirm, type <span class="name wrap">${name}</span>
           <input class="full" autocomplete="off" spellcheck="false" value=${typed}
             onInput=${(event) => setTyped(event.target.value)} /></label></p>`}
-      ${state.error && html`<${Failure} error=${state.error} />`}
+      ${writing.error && html`<${Failure} error=${writing.error} />`}
+      <${Overtaken} subject=${subject} writing=${writing} />
     <//>`;
 }
 

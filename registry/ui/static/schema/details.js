@@ -1,12 +1,13 @@
 // What a version has besides its text: tags, metadata, rules; and the associations of its subject.
 import { html } from "../vendor.js";
-import { get, path } from "../api.js";
+import { path } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Table } from "../components/table.js";
+import { useResource } from "../live/resources.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { getAt } from "./moment.js";
+import { ASSOCIATIONS, TAGS } from "./resources.js";
 
-const ASSOCIATIONS_MAX = 200;
 const RULES = { migrationRules: "Migration rules", domainRules: "Domain rules", encodingRules: "Encoding rules" };
 
 /**
@@ -23,10 +24,10 @@ export function Details({ version, at }) {
 }
 
 function Tags({ subject, number, at }) {
-  const query = { deleted: true, findTags: "*" };
-  const found =
-    useLoaded((signal) => getAt(at, path`/subjects/${subject}/versions/${number}`, query, signal),
-      [subject, number, at]);
+  const now = useResource(at ? null : TAGS, subject, number);
+  const past = useLoaded(async (signal) => at && getAt(at, path`/subjects/${subject}/versions/${number}`,
+    { deleted: true, findTags: "*" }, signal), [subject, number, at]);
+  const found = at ? past : now;
   return html`
     <section>
       <h2>Tags in the schema</h2>
@@ -91,8 +92,7 @@ function RuleSet({ rules }) {
 }
 
 function Associations({ subject }) {
-  const query = { limit: ASSOCIATIONS_MAX };
-  const found = useLoaded((signal) => get(path`/associations/subjects/${subject}`, { query, signal }), [subject]);
+  const found = useResource(ASSOCIATIONS, subject);
   return html`
     <section>
       <h2>Associations of the subject</h2>

@@ -1,12 +1,13 @@
 // The history of a subject, as far as it is in the registry's log.
 import { html, useState } from "../vendor.js";
-import { path, request } from "../api.js";
 import { Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
 import { href, to } from "../router.js";
-import { Loaded, useLoaded } from "./loading.js";
+import { useResource } from "../live/resources.js";
+import { Loaded } from "./loading.js";
 import { LookBack } from "./look-back.js";
+import { HISTORY } from "./resources.js";
 
 const PAGE = 50;
 const EVENTS_MAX = 1000;
@@ -14,7 +15,7 @@ const EVENTS_MAX = 1000;
 /** lookBack: true to offer other moments; each event's time leads to what was after it. */
 export function History({ subject, lookBack = true }) {
   const [limit, setLimit] = useState(PAGE);
-  const found = useLoaded((signal) => eventsOf(subject, limit, signal), [subject, limit]);
+  const found = useResource(HISTORY, subject, limit);
   return html`
     <${Loaded} of=${found} what="the history">
       ${(history) => {
@@ -54,20 +55,6 @@ function About({ subject, event: { version, id, type, level, mode, resourceName,
 export function Time({ ms }) {
   return html`<time datetime=${iso(ms)}>${new Date(ms).toLocaleString()}</time>`;
 }
-
-/** Returns the newest events of a subject, the newest first, and how far they go; null where there is no history. */
-export async function eventsOf(subject, limit, signal) {
-  try {
-    const answer = await request("GET", path`/subjects/${subject}/history`, { query: { limit }, signal });
-    return { ...(await answer.json()), more: answer.headers.has("link") };
-  } catch (error) {
-    if (NOT_OFFERED.has(error.status)) return null;
-    throw error;
-  }
-}
-
-// The registry is older, or keeps no history.
-const NOT_OFFERED = new Set([404, 405, 501]);
 
 function iso(time) {
   const found = new Date(time);

@@ -9,11 +9,13 @@ import { to } from "../router.js";
 import { Pair } from "./compare.js";
 import { Details } from "./details.js";
 import { Facts } from "./facts.js";
-import { History, Time, eventsOf } from "./history.js";
+import { useResource } from "../live/resources.js";
+import { History, Time } from "./history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { LookBack } from "./look-back.js";
 import { settingsAt, versionsAt } from "./moment.js";
 import { versionOf } from "./reading.js";
+import { HISTORY } from "./resources.js";
 import { Refused } from "./refused.js";
 import { Rest } from "./settings.js";
 import { VersionText } from "./text.js";
@@ -37,7 +39,7 @@ export function Past({ subject, wanted, query, onChange }) {
 
 function Banner({ subject, query }) {
   const { at, ...present } = query;
-  const history = useLoaded((signal) => eventsOf(subject, EVENTS, signal), [subject]);
+  const history = useResource(HISTORY, subject, EVENTS);
   const events = history.value?.events ?? []; // the newest first
   const last = events.findIndex(({ offset }) => offset <= Number(at));
   const link = (event, label) => event &&

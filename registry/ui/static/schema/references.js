@@ -1,9 +1,10 @@
 // References in both directions: as a drawing, and as lists that say the same.
 import { html, useState } from "../vendor.js";
+import { useResource } from "../live/resources.js";
 import { to } from "../router.js";
 import { placed } from "./layout.js";
-import { Loaded, useLoaded } from "./loading.js";
-import { graphOf } from "./reading.js";
+import { Loaded } from "./loading.js";
+import { GRAPH } from "./resources.js";
 import { VersionLink } from "./version-link.js";
 
 const NODES = 200;
@@ -13,7 +14,7 @@ const LABEL = 30; // characters of a name in a box
 /** subject, number: of the version in the middle. */
 export function References({ subject, number }) {
   const [limit, setLimit] = useState(NODES);
-  const graph = useLoaded((signal) => graphOf(subject, number, limit, signal), [subject, number, limit]);
+  const graph = useResource(GRAPH, subject, number, limit);
   return html`
     <${Loaded} of=${graph} what="the references">
       ${({ nodes, edges, complete }) => (nodes.length === 1

@@ -1,13 +1,16 @@
 // Config and mode of a subject, a context or the top level: what is in force, where it comes from, and how to change
 // it.
 import { html, useState } from "../vendor.js";
-import { get, path, send } from "../api.js";
+import { path, send } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Failure } from "../components/notice.js";
+import { useResource } from "../live/resources.js";
 import { usePermitted } from "../session/permitted.js";
 import { LEVELS } from "./changes.js";
-import { Loaded, useLoaded } from "./loading.js";
+import { Loaded } from "./loading.js";
+import { SCOPES, settingOf } from "./resources.js";
 import { labelOf } from "./scopes.js";
+import { Overtaken, useWrite } from "./writing.js";
 
 const MODES = {
   READWRITE: "schemas can be registered and deleted",
@@ -18,7 +21,7 @@ const MODES = {
 
 /** subject: a subject, a context as :.ctx:, or empty for the top level. onChanged(), if given, after each change. */
 export function Settings({ subject, onChanged }) {
-  const scopes = useLoaded((signal) => get("/scopes", { query: { subject }, signal }), [subject]);
+  const scopes = useResource(SCOPES, subject);
   const refusal = usePermitted(subject);
   const changed = () => {
     scopes.reload();
@@ -43,6 +46,7 @@ const KINDS = {
     fallback: ({ defaultLevel }) => `the server's setting compatibility (${defaultLevel})`,
     where: (subject) => (subject ? path`/config/${subject}` : "/config"),
     body: (value) => ({ compatibility: value }),
+    what: "config",
   },
   mode: {
     values: Object.keys(MODES),
@@ -51,26 +55,28 @@ const KINDS = {
     fallback: () => "READWRITE, the default",
     where: (subject) => (subject ? path`/mode/${subject}` : "/mode"),
     body: (value) => ({ mode: value }),
+    what: "mode",
   },
 };
 
 function Setting({ title, what, subject, found, reason, onDone }) {
   const kind = KINDS[what];
   const value = kind.inForce(found);
-  const [chosen, setChosen] = useState(value);
-  const [state, setState] = useState({});
+  // What the user has chosen and not set yet, and what was there when it was chosen.
+  const [picked, setPicked] = useState(null);
+  const chosen = picked?.value ?? value;
+  const shown = { tag: found.scopes[0].etags?.[kind.what], seen: found.seen };
+  const writing = useWrite(() => {
+    setPicked(null);
+    onDone();
+  });
   const off = reason !== "";
   const own = kind.stored(found.scopes[0]) ?? null;
-  const change = async (request) => {
-    setState({ busy: true });
-    try {
-      await request();
-      setState({ done: true });
-      onDone();
-    } catch (error) {
-      setState({ error });
-    }
-  };
+  const change = (method, body) => writing.run(
+    (tag) => send(method, kind.where(subject), { body, tag }),
+    picked ?? shown,
+    () => settingOf(subject, kind.what),
+  );
   return html`
     <section class="setting">
       <h2>${title}: <${Badge} tone="accent">${value}<//></h2>
@@ -78,23 +84,27 @@ function Setting({ title, what, subject, found, reason, onDone }) {
       <form class="row"
         onSubmit=${(event) => {
           event.preventDefault();
-          change(() => send("PUT", kind.where(subject), { body: kind.body(chosen) }));
+          change("PUT", kind.body(chosen));
         }}>
         <label>${title} of ${labelOf(found.scopes[0].scope)}${" "}
-          <select value=${chosen} disabled=${off} onChange=${(event) => setChosen(event.target.value)}>
+          <select value=${chosen} disabled=${off}
+            onChange=${(event) => setPicked({ value: event.target.value, ...shown })}>
             ${kind.values
               .map((each) =>
                 html`<option key=${each} value=${each}>
                   ${each}${MODES[each] && what === "mode" ? `: ${MODES[each]}` : ""}</option>`)}
           </select>
         </label>
-        <button class="primary" disabled=${off || state.busy || chosen === own}>Set</button>
-        <button type="button" disabled=${off || state.busy || own === null}
-          onClick=${() => change(() => send("DELETE", kind.where(subject)))}>Remove and inherit</button>
+        <button class="primary" disabled=${off || writing.busy || chosen === own}>Set</button>
+        <button type="button" disabled=${off || writing.busy || own === null}
+          onClick=${() => change("DELETE")}>Remove and inherit</button>
       </form>
       ${reason && html`<p class="quiet">${reason}</p>`}
-      <p role="status">${state.done ? "Changed." : ""}</p>
-      ${state.error && html`<${Failure} error=${state.error} />`}
+      <p role="status">${writing.done ? "Changed." : ""}</p>
+      ${writing.error && html`<${Failure} error=${writing.error} />`}
+      <${Overtaken} subject=${subject} writing=${writing}>
+        <p>Now it is <strong>${value}</strong>; you chose <strong>${chosen}</strong>.</p>
+      <//>
     </section>`;
 }
 

@@ -3,8 +3,10 @@ import { html, useState } from "../vendor.js";
 import { Code } from "../components/code.js";
 import { CopyButton } from "../components/copy-button.js";
 import { formatOf } from "../formats.js";
+import { useResource } from "../live/resources.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { graphOf, inLines, normalizedOf, versionOf } from "./reading.js";
+import { inLines, normalizedOf, versionOf } from "./reading.js";
+import { GRAPH } from "./resources.js";
 import { VersionLink } from "./version-link.js";
 
 const HIGHLIGHTED_MAX = 1_000_000; // characters; CodeMirror colors longer texts too slowly to be of use
@@ -84,7 +86,7 @@ async function textIn(form, version, at, signal) {
 
 /** Lists what a schema refers to whose text cannot contain it; each text is fetched when it is opened. */
 function Used({ subject, number }) {
-  const graph = useLoaded((signal) => graphOf(subject, number, USED_MAX, signal), [subject, number]);
+  const graph = useResource(GRAPH, subject, number, USED_MAX);
   return html`
     <${Loaded} of=${graph} what="the references">
       ${({ nodes }) => {

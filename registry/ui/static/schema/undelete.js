@@ -5,7 +5,10 @@ import { Dialog } from "../components/dialog.js";
 import { Failure } from "../components/notice.js";
 import { navigate, to } from "../router.js";
 import { GuardedButton } from "../session/guarded.js";
+import { useLoaded } from "./loading.js";
 import { bodyOf, versionOf } from "./reading.js";
+import { latestOf } from "./resources.js";
+import { Overtaken, useWrite } from "./writing.js";
 
 export function Restore({ subject, versions, number, refusal, onDone }) {
   const [open, setOpen] = useState(false);
@@ -17,25 +20,25 @@ export function Restore({ subject, versions, number, refusal, onDone }) {
 }
 
 function Confirm({ subject, number, onClose, onDone }) {
-  const [state, setState] = useState({});
-  const run = async () => {
-    setState({ busy: true });
-    try {
-      const lost = await versionOf(subject, number);
-      const found = await send("POST", path`/subjects/${subject}/versions`, { body: bodyOf(lost) });
-      onDone();
-      navigate(to`/subjects/${subject}/versions/${found.version}`);
-    } catch (error) {
-      setState({ error });
-    }
-  };
+  const seen = useLoaded((signal) => latestOf(subject, signal), [subject]);
+  const writing = useWrite((found) => {
+    onDone();
+    navigate(to`/subjects/${subject}/versions/${found.version}`);
+  });
+  const run = () => writing.run(async (tag) => {
+    const body = bodyOf(await versionOf(subject, number));
+    return send("POST", path`/subjects/${subject}/versions`, { body, tag });
+  }, seen.value, () => latestOf(subject));
   return html`
     <${Dialog} title=${`Restore version ${number}`} onClose=${onClose}
-      footer=${html`<button class="primary" disabled=${state.busy} onClick=${run}>Register it again</button>`}>
+      footer=${html`<button class="primary" disabled=${!seen.value || writing.busy} onClick=${run}>Register it
+        again</button>`}>
       <p>The schema of version ${number} of <span class="name wrap">
         ${subject}</span> is registered again. It keeps its id and becomes
         the next version; the registry checks its compatibility like that of any new version.</p>
       <p class="quiet">To restore its former number, use <code>registrar undelete</code>.</p>
-      ${state.error && html`<${Failure} error=${state.error} />`}
+      ${seen.error && html`<${Failure} error=${seen.error} onRetry=${seen.reload} />`}
+      ${writing.error && html`<${Failure} error=${writing.error} />`}
+      <${Overtaken} subject=${subject} writing=${writing} />
     <//>`;
 }

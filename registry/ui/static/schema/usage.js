@@ -2,8 +2,10 @@
 import { html, useState } from "../vendor.js";
 import { get, path, request } from "../api.js";
 import { CopyButton } from "../components/copy-button.js";
+import { useResource } from "../live/resources.js";
+import { resource } from "../live/store.js";
+import { Loaded } from "./loading.js";
 import { contextOf, scopeOf } from "./scopes.js";
-import { Loaded, useLoaded } from "./loading.js";
 import { VersionLink } from "./version-link.js";
 
 const PAGE = 100;
@@ -11,8 +13,8 @@ const PAGE = 100;
 export function Usage({ version: { subject, id, guid } }) {
   const context = contextOf(subject);
   const [limit, setLimit] = useState(PAGE);
-  const used = useLoaded((signal) => versionsOfId(context, id, limit, signal), [context, id, limit]);
-  const ids = useLoaded((signal) => get(path`/schemas/guids/${guid}/ids`, { signal }), [guid]);
+  const used = useResource(USED, context, id, limit);
+  const ids = useResource(IDS, guid);
   return html`
     <section>
       <h2>Id ${id} ${context === "." ? "" : html`in the context <span class="name">${context}</span>`}</h2>
@@ -37,7 +39,12 @@ export function Usage({ version: { subject, id, guid } }) {
     </section>`;
 }
 
-async function versionsOfId(context, id, limit, signal) {
+const USED = resource("used", versionsOfId, (event, [context, id], value) => event.id === id
+  || (value?.versions ?? []).some(({ subject }) => subject === event.subject));
+const IDS = resource("ids", (signal, guid) => get(path`/schemas/guids/${guid}/ids`, { signal }),
+  ({ kind, id }, _, value) => kind === "version_registered" || (value ?? []).some((each) => each.id === id));
+
+async function versionsOfId(signal, context, id, limit) {
   const query = { subject: scopeOf(context), deleted: true, limit };
   const answer = await request("GET", path`/schemas/ids/${id}/versions`, { query, signal });
   return { versions: await answer.json(), more: answer.headers.has("link") };

@@ -4,7 +4,7 @@ import { CopyButton } from "../components/copy-button.js";
 import { Notice } from "../components/notice.js";
 import { Tabs } from "../components/tabs.js";
 import { useKeys } from "../keys.js";
-import { useReload } from "../live/feed.js";
+import { useResource } from "../live/resources.js";
 import { navigate, to } from "../router.js";
 import { GuardedButton } from "../session/guarded.js";
 import { usePermitted } from "../session/permitted.js";
@@ -12,11 +12,11 @@ import { Compare } from "./compare.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { Details } from "./details.js";
 import { Facts } from "./facts.js";
-import { History, eventsOf } from "./history.js";
-import { Loaded, useLoaded } from "./loading.js";
+import { History } from "./history.js";
+import { Loaded } from "./loading.js";
 import { Past } from "./past.js";
-import { versionOf, versionsOf } from "./reading.js";
 import { References } from "./references.js";
+import { HISTORY, VERSION, VERSIONS } from "./resources.js";
 import { Settings } from "./settings.js";
 import { VersionText } from "./text.js";
 import { Restore } from "./undelete.js";
@@ -38,8 +38,7 @@ export default function SchemaView({ params: { subject, version }, query }) {
 }
 
 function Present({ subject, wanted, query, onChange }) {
-  const listed = useLoaded((signal) => versionsOf(subject, signal), [subject]);
-  useReload((event) => event.subject === subject, listed.reload);
+  const listed = useResource(VERSIONS, subject);
   return html`
     ${listed.error?.status === NOT_FOUND && html`<${Before} subject=${subject} />`}
     <${Loaded} of=${listed} what="the versions">
@@ -51,7 +50,7 @@ function Present({ subject, wanted, query, onChange }) {
 
 /** Leads to what a subject was that does not exist any more. */
 function Before({ subject }) {
-  const { value } = useLoaded((signal) => eventsOf(subject, 1, signal), [subject]);
+  const { value } = useResource(HISTORY, subject, 1);
   if (!value?.events.length) return null;
   return html`
     <section>
@@ -100,9 +99,7 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
 }
 
 function Version({ subject, number, versions, details, query, onChange, onWritten }) {
-  const found =
-    useLoaded((signal) => versionOf(subject, number, signal),
-      [subject, number, versions.find((each) => each.number === number)?.deleted]);
+  const found = useResource(VERSION, subject, number);
   return html`
     <article class="version">
       <${Loaded} of=${found} what=${`version ${number}`}>

@@ -1,7 +1,12 @@
 // What the user may do. The registry decides in any case; this only turns off what it would refuse.
 import { get } from "../api.js";
-import { useLoaded } from "../schema/loading.js";
+import { useResource } from "../live/resources.js";
+import { resource } from "../live/store.js";
 import { useSession } from "./session.js";
+
+// Rules are files of the server, so no event says that they have changed.
+const PERMITTED = resource("permitted",
+  (signal, subject) => get("/me", { query: { subject: subject || ":.:" }, signal }), () => false);
 
 /**
  * Returns `refusal(operation)`: why the user may not do it to a subject or a context (":.ctx:", empty: the top level),
@@ -10,10 +15,7 @@ import { useSession } from "./session.js";
 export function usePermitted(subject) {
   const { me } = useSession();
   const asked = me !== null && subject !== undefined;
-  const { value, error } = useLoaded(
-    async (signal) => asked && get("/me", { query: { subject: subject || ":.:" }, signal }),
-    [asked && subject, me?.principal],
-  );
+  const { value, error } = useResource(asked ? PERMITTED : null, subject, me?.principal);
   return (operation) => {
     if (me === null) return null;
     if (me.operations.everywhere.includes(operation)) return "";

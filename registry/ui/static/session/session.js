@@ -14,6 +14,7 @@ let kept = false;
 let dismissed = false;
 let waiting = []; // resolved when the user has signed in or does not want to
 const signIns = [];
+const afterSignIn = new Set();
 let renewing = null;
 let begun = null;
 const listeners = new Set();
@@ -93,6 +94,12 @@ export function nextSignIn() {
   return new Promise((resolve) => { signIns.push(resolve); });
 }
 
+/** Call run after each time that the user signs in. Returns a function that ends this. */
+export function onSignIn(run) {
+  afterSignIn.add(run);
+  return () => afterSignIn.delete(run);
+}
+
 /** Show the form, also if the user dismissed it before. */
 export function askToSignIn() {
   dismissed = false;
@@ -134,6 +141,7 @@ function signedIn(me) {
   change({ me, asking: false, error: "", ended: false });
   release(true);
   for (const each of signIns.splice(0)) each();
+  for (const each of [...afterSignIn]) each();
 }
 
 function release(done) {

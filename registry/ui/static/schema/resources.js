@@ -1,0 +1,89 @@
+// What the pages about subjects show, and which events of the feed change it.
+import { get, getWithTag, path, request } from "../api.js";
+import { resource } from "../live/store.js";
+import { eventsOf } from "./history-events.js";
+import { graphOf, subjectOf, versionOf, versionsOf } from "./reading.js";
+import { contextOf, scopeOf } from "./scopes.js";
+
+const CONTEXTS_MAX = 1000;
+const ASSOCIATIONS_MAX = 200;
+
+/** The scope that an event is about, as /scopes names it. */
+export function ownerOf({ subject, context }) {
+  return subject ?? (context === "." ? "" : scopeOf(context));
+}
+
+const isAbout = (event, [subject], value) =>
+  event.subject === subject || (event.subject !== undefined && event.subject === value?.subject);
+const isOfVersion = (event, [subject, number], value) =>
+  isAbout(event, [subject], value) && (event.kind.startsWith("subject_") || event.version === number);
+const changesVersions = ({ kind }) => kind.startsWith("version_") || kind.startsWith("subject_");
+
+/** The versions of a subject, see `versionsOf`. */
+export const VERSIONS = resource("versions", (signal, subject) => versionsOf(subject, signal), isAbout);
+
+/** A version as the API shows it. */
+export const VERSION =
+  resource("version", (signal, subject, number) => versionOf(subject, number, signal), isOfVersion);
+
+/** The tags in a version's schema. */
+export const TAGS = resource("tags", (signal, subject, number) =>
+  get(path`/subjects/${subject}/versions/${number}`, { query: { deleted: true, findTags: "*" }, signal }), isOfVersion);
+
+/** The associations of a subject. */
+export const ASSOCIATIONS = resource("associations", (signal, subject) =>
+  get(path`/associations/subjects/${subject}`, { query: { limit: ASSOCIATIONS_MAX }, signal }), isAbout);
+
+/** The newest events of a subject or scope, see `eventsOf`. */
+export const HISTORY = resource("history", (signal, subject, limit) => eventsOf(subject, limit, signal),
+  (event, [subject]) => ownerOf(event) === (subject === ":.:" ? "" : subject));
+
+/** The versions around one, with their references: any new version may refer to one of them. */
+export const GRAPH = resource("graph", (signal, subject, number, limit) => graphOf(subject, number, limit, signal),
+  (event, args, value) => event.kind === "version_registered"
+    || (changesVersions(event) && (value?.nodes ?? []).some(({ subject }) => subject === event.subject)));
+
+/** The contexts. */
+export const CONTEXTS = resource("contexts", (signal) => get("/contexts", { query: { limit: CONTEXTS_MAX }, signal }),
+  ({ kind, context }, _, value) => kind.startsWith("context_") || (context !== undefined && !value?.includes(context)));
+
+/** Config and mode in force and of each scope, `seen`: the offset before which the log is reflected. */
+export const SCOPES = resource("scopes", scopesOf, concernsScopes);
+
+/**
+ * What a registration under a subject meets: `{ versions, level, mode, type, tag, seen, latest }`; tag: of the latest
+ * version, for `send`.
+ */
+export const TARGET = resource("target", async (signal, subject) => {
+  const [{ tag, seen, latest }, found, { scopes, config, mode }] = await Promise.all([
+    latestOf(subject, signal), subjectOf(subject, signal), scopesOf(signal, subject),
+  ]);
+  return { versions: found?.versions ?? 0, level: config.compatibilityLevel, mode, scopes, tag, seen, latest };
+}, (event, args, value) => isAbout(event, args, value?.latest) || concernsScopes(event, args, value));
+
+async function scopesOf(signal, subject) {
+  const answer = await request("GET", "/scopes", { query: { subject }, signal });
+  return { ...(await answer.json()), seen: Number(answer.headers.get("x-registry-offset")) };
+}
+
+function concernsScopes(event, [subject], value) {
+  if (!/^(config|mode)_/.test(event.kind)) return false;
+  const owner = ownerOf(event);
+  return owner === "" || owner === subject || (value?.scopes ?? []).some(({ scope }) => scope === owner);
+}
+
+/** Returns the latest version of exactly this subject: `{ latest, tag, seen }`; latest: null if there is none. */
+export async function latestOf(subject, signal) {
+  const [found, { scopes, seen }] = await Promise.all([subjectOf(subject, signal), scopesOf(signal, subject)]);
+  // Asked only if it exists: an unqualified name is also looked up in other contexts.
+  if (!found?.versions && !scopes[0].config?.alias) return { latest: null, tag: null, seen };
+  const { value, tag, seen: seenThen } = await getWithTag(path`/subjects/${subject}/versions/latest`, { signal });
+  const own = value !== null && contextOf(value.subject) === contextOf(subject);
+  return { latest: own ? value : null, tag: own ? tag : null, seen: seenThen };
+}
+
+/** Returns { tag, seen } of the config or mode of a scope; what: "config" or "mode". */
+export async function settingOf(subject, what) {
+  const { scopes, seen } = await scopesOf(undefined, subject);
+  return { tag: scopes[0].etags?.[what], seen };
+}

@@ -1,0 +1,77 @@
+// Writes that say what they saw: if somebody else was faster, nothing is changed, and a dialog shows what happened.
+import { html, useState } from "../vendor.js";
+import { KINDS, described } from "../activity/events.js";
+import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
+import { Failure, Notice } from "../components/notice.js";
+import { principals } from "../components/principals.js";
+import { Table } from "../components/table.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { Time } from "./history.js";
+import { eventsOf } from "./history-events.js";
+import { labelOf } from "./scopes.js";
+
+const CHANGED = 412;
+const EVENTS_MAX = 50;
+
+/**
+ * Returns { busy, error, done, overtaken, run, close }.
+ *
+ * run(write, seen, look): write(tag) sends the change under a tag, see `send`. seen: { tag, seen } of what the user
+ * has looked at; look() promises the same of what is there now, for those who want their change anyway.
+ */
+export function useWrite(onDone) {
+  const [state, setState] = useState({});
+  const run = async (write, seen, look) => {
+    setState({ busy: true });
+    try {
+      const done = await write(seen.tag);
+      setState({ done: done ?? true });
+      onDone?.(done);
+    } catch (error) {
+      if (error.status !== CHANGED) setState({ error });
+      else setState({ overtaken: { since: seen.seen, again: async () => run(write, await look(), look) } });
+    }
+  };
+  return { ...state, run, close: () => setState({}) };
+}
+
+/**
+ * The dialog for a write that was overtaken; nothing while there is none. subject: or a scope, as /scopes names it;
+ * writing: what `useWrite` returned; children: what is there now, if the log does not say it.
+ */
+export function Overtaken({ subject, writing, children }) {
+  const { overtaken, close } = writing;
+  const [failure, setFailure] = useState(null);
+  if (!overtaken) return null;
+  const again = () => overtaken.again().catch(setFailure);
+  return html`
+    <${Dialog} title="Changed in the meantime" onClose=${close}
+      footer=${html`<button class="primary" onClick=${close}>Keep what is there now</button>
+        <button class="danger" onClick=${again}>Change it anyway</button>`}>
+      <p>Somebody else changed ${subject === "" || subject.endsWith(":")
+        ? labelOf(subject) : html`<${Name} text=${subject} />`} after this page had read it. Nothing was written
+        yet.</p>
+      <${Since} subject=${subject} since=${overtaken.since} />
+      ${children}
+      ${failure && html`<${Failure} error=${failure} />`}
+    <//>`;
+}
+
+function Since({ subject, since }) {
+  const found = useLoaded((signal) => eventsOf(subject || ":.:", EVENTS_MAX, signal), [subject, since]);
+  return html`
+    <${Loaded} of=${found} what="what changed">
+      ${(history) => {
+        const events = (history?.events ?? []).filter(({ offset }) => offset >= since);
+        if (!events.length) return html`<${Notice} kind="empty" title="The log does not show what changed" />`;
+        return html`
+          <${Table} caption="What changed, newest first" rows=${events} rowKey=${({ offset }) => offset} columns=${[
+            { id: "time", title: "Time", cell: ({ time }) => html`<${Time} ms=${time} />` },
+            { id: "kind", title: "What", cell: (event) => [KINDS[event.kind] ?? event.kind, described(event)]
+              .filter(Boolean).join(": ") },
+            ...principals(events),
+          ]} />`;
+      }}
+    <//>`;
+}

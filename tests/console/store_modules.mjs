@@ -1,0 +1,149 @@
+// Tests of the console's store and drafts; run by test_schema_modules.py.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DRAFTS_MAX, Drafts, discardAll, hasDrafts } from "../../registry/ui/static/editor/drafts.js";
+import { Signal, Store, resource } from "../../registry/ui/static/live/store.js";
+
+const settled = () => new Promise((resolve) => { setImmediate(resolve); });
+
+/** A resource whose reads are counted; concerned by events about its subject. */
+function counted(answers = (reads) => reads) {
+  const reads = [];
+  const kind = resource("counted", async (signal, subject) => {
+    reads.push({ subject, signal });
+    return answers(reads.length);
+  }, (event, [subject]) => event.subject === subject);
+  return { kind, reads };
+}
+
+test("a signal calls those who watch it, until they stop", () => {
+  const found = [];
+  const signal = new Signal(1);
+  const stop = signal.watch((value) => found.push(value));
+  signal.value = 2;
+  stop();
+  signal.value = 3;
+  assert.deepEqual([found, signal.value], [[2], 3]);
+});
+
+test("views of one resource share a read and its value", async () => {
+  const { kind, reads } = counted();
+  const store = new Store();
+  const [one, other] = [store.open(kind, ["s"]), store.open(kind, ["s"])];
+  await settled();
+  assert.equal(one, other);
+  assert.deepEqual([reads.length, one.state.value], [1, { value: 1 }]);
+  store.close(one);
+  store.read(other);
+  await settled();
+  assert.deepEqual(other.state.value, { value: 2 });
+  store.close(other);
+  assert.notEqual(store.open(kind, ["s"]), other);
+});
+
+test("events cause one read of what they concern, not while the page writes and not in quick succession", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  const { kind, reads } = counted();
+  let busy = false;
+  const store = new Store(() => busy);
+  store.open(kind, ["s"]);
+  store.open(kind, ["other"]);
+  t.mock.timers.tick(5000);
+  store.changed([{ subject: "s" }]);
+  store.changed([{ subject: "s" }, { subject: "none" }]);
+  assert.equal(reads.length, 2);
+  t.mock.timers.tick(200);
+  assert.deepEqual(reads.map(({ subject }) => subject), ["s", "other", "s"]);
+  busy = true;
+  store.changed([{ subject: "s" }]);
+  t.mock.timers.tick(2000);
+  assert.equal(reads.length, 3);
+  busy = false;
+  t.mock.timers.tick(200);
+  assert.equal(reads.length, 4);
+  store.changed(null); // anything may have changed
+  t.mock.timers.tick(1000);
+  assert.equal(reads.length, 6);
+});
+
+test("an answer that was overtaken by another read, or nobody waits for, changes nothing", async () => {
+  let release;
+  const first = new Promise((resolve) => { release = resolve; });
+  const { kind, reads } = counted((count) => (count === 1 ? first : count));
+  const store = new Store();
+  const entry = store.open(kind, ["s"]);
+  store.read(entry);
+  assert.ok(reads[0].signal.aborted);
+  release("late");
+  await settled();
+  assert.deepEqual(entry.state.value, { value: 2 });
+  store.close(entry);
+  assert.ok(reads[1].signal.aborted);
+});
+
+test("a failure takes the place of the value, and goes with the next read", async () => {
+  const failure = new Error("no");
+  const { kind } = counted((count) => (count === 1 ? Promise.reject(failure) : count));
+  const store = new Store();
+  const entry = store.open(kind, ["s"]);
+  await settled();
+  assert.deepEqual(entry.state.value, { error: failure });
+  store.readAll();
+  await settled();
+  assert.deepEqual(entry.state.value, { value: 2 });
+});
+
+/** As localStorage, for so many characters. */
+class Storage {
+  #values = new Map();
+
+  constructor(room = Infinity) {
+    this.room = room;
+  }
+
+  get length() { return this.#values.size; }
+
+  key(index) { return [...this.#values.keys()][index] ?? null; }
+
+  getItem(key) { return this.#values.get(key) ?? null; }
+
+  removeItem(key) { this.#values.delete(key); }
+
+  setItem(key, value) {
+    if (value.length > this.room) throw new Error("QuotaExceededError");
+    this.#values.set(key, value);
+  }
+}
+
+test("a draft is kept for each subject and user, and saved again under its own stamp", () => {
+  const storage = new Storage();
+  const [mine, theirs] = [new Drafts(storage, "me"), new Drafts(storage, "me.too")];
+  const stamp = mine.save("a.b", { schema: "1" }, null);
+  assert.equal(mine.of("a.b").schema, "1");
+  mine.save("a.b", { schema: "2" }, stamp);
+  mine.save("", { schema: "3" }, null);
+  assert.deepEqual([mine.subjects(), theirs.subjects(), theirs.of("a.b")], [["", "a.b"], [], null]);
+  mine.discard("a.b");
+  assert.deepEqual([mine.of("a.b"), hasDrafts(storage)], [null, true]);
+  discardAll(storage);
+  assert.deepEqual([storage.length, hasDrafts(storage)], [0, false]);
+});
+
+test("a draft that another page has saved since is not replaced", () => {
+  const storage = new Storage();
+  const [one, other] = [new Drafts(storage, "me"), new Drafts(storage, "me")];
+  const stamp = one.save("s", { schema: "1" }, null);
+  other.save("s", { schema: "2" }, stamp);
+  assert.throws(() => one.save("s", { schema: "3" }, stamp), ({ taken }) => taken.schema === "2");
+  assert.equal(one.of("s").schema, "2");
+});
+
+test("what cannot be kept is reported, and nothing else goes for it", () => {
+  const drafts = new Drafts(new Storage(200), "me");
+  assert.throws(() => drafts.save("s", { schema: "x".repeat(300) }, null), /Quota/);
+  for (let each = 0; each < DRAFTS_MAX; each += 1) drafts.save(`s${each}`, { schema: "" }, null);
+  assert.throws(() => drafts.save("more", { schema: "" }, null), /50 drafts/);
+  assert.equal(drafts.subjects().length, DRAFTS_MAX);
+  assert.throws(() => new Drafts(new Storage(), "me").save("s", { schema: "x".repeat(1_000_001) }, null), /too large/);
+});
+
