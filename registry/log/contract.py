@@ -10,7 +10,7 @@ it decides anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from registry.domain.log_format.lineage import Lineage, Mismatch
@@ -241,4 +241,25 @@ class Log(Protocol):
 
     def close(self) -> None:
         """Release the log; later and waiting calls raise :class:`LogError`."""
+        ...
+
+
+# Gets the offset of the first record of an append, or its error.
+OnAppended = Callable[[int | Exception], None]
+
+
+class AsyncLog(Log, Protocol):
+    """A log that need not block its caller while it appends."""
+
+    def begin_append(
+        self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes], done: OnAppended
+    ) -> None:
+        """Begin to :meth:`append`; ``done`` is called with the result, on another thread. Does not block.
+
+        Raises :class:`LogError` if nothing was begun.
+        """
+        ...
+
+    def is_at_hand(self, offset: int) -> bool:
+        """Return true if :meth:`read` from ``offset`` would advance now. Does not block."""
         ...

@@ -41,11 +41,12 @@ from .replication.dedup import DedupCache
 from .replication.follower import Follower
 from .replication.loop import FollowLoop
 from .replication.read_barrier import ReadBarrier, Staleness
+from .replication.reconnecting_log import ReconnectingLog
 from .snapshots.coordinator import SnapshotCoordinator
 from .startup.progress import StartProgress
 from .threads import Callbacks, Threads
 from .webhooks.sender import WebhookSender
-from .write.loop import LoneWrites
+from .write.loop import LoneAppends, LoneWrites
 from .write.queue import Workers
 from .write.writer import Writer, Writing
 
@@ -137,6 +138,12 @@ class Node:
                 self.writer, self.candidate.write_loop.write_in_place,
                 is_busy=lambda: any(each.is_being_written for each in written),
                 guarded=self._threads.run_guarded,
+            ).submit  # fmt: skip
+        elif isinstance(self.log, ReconnectingLog):
+            self._submit = LoneAppends(
+                self.writer, self.candidate.write_loop, self.log,
+                is_busy=lambda: self.store.is_being_written,
+                guarded=self._threads.run_guarded, soon=callbacks.soon,
             ).submit  # fmt: skip
         self.maintenance = Maintenance(self.log, self.store, self.following, settings, self.files)
         self.snapshots = SnapshotCoordinator(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import gc
 import os
 import pickle
 import signal
@@ -33,6 +34,9 @@ _ALLOCATOR = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 20),
 }
 LENGTH_BYTES = 8
+# Parsing one schema creates more objects than the default threshold of 700, and would start several searches
+# for cyclic garbage, which find nothing.
+_GC_THRESHOLD = 5_000
 
 
 def module_command(module: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
@@ -136,6 +140,7 @@ def started_by_parent(process: str) -> Parent:
     settings: Settings = given["settings"]
     start_logging(settings.log_level, settings.log_format, process)
     sys.setswitchinterval(0.001)
+    gc.set_threshold(_GC_THRESHOLD)
     return Parent(line, settings, given)
 
 

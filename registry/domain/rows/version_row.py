@@ -185,10 +185,10 @@ class VersionRow(NamedTuple):
     @classmethod
     def unpack(cls, value: bytes) -> VersionRow:
         """Return the row whose value is ``value``."""
-        schema_id, flags, offset, ts, md5, *ends = _HEADER.unpack_from(value)
-        a, b, c, d, e, f = (BODY + end for end in ends)
+        schema_id, flags, offset, ts, md5, a, b, c, d, e, f = _HEADER.unpack_from(value)
+        body = value[BODY:]
         return cls(
             schema_id, bool(flags & DELETED), bool(flags & OWN_DELETED), offset, ts, md5,
-            value[BODY:a], value[a:b], value[b:c], value[c:d], value[d:e], value[e:f],
+            body[:a], body[a:b], body[b:c], body[c:d], body[d:e], body[e:f],
             bool(flags & _MD5_STORED),
         )  # fmt: skip

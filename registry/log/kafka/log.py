@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from registry.domain.log_format.lineage import NOTHING, Lineage
@@ -16,6 +17,7 @@ from registry.log.contract import (
     Fencing,
     Fetched,
     LogError,
+    OnAppended,
     OutcomeUnknown,
     RecordHeaders,
     Unreachable,
@@ -74,6 +76,8 @@ class KafkaLog:
         self._options = options
         self._closed = False
         self._closing = threading.Lock()
+        # The event loop itself keeps only weak references.
+        self._appending: set[asyncio.Task[int]] = set()
         self._connections = host.connections
         self._event_loop = host.event_loop
         self._loop = host.event_loop.loop
@@ -211,6 +215,40 @@ class KafkaLog:
         A piece is one record batch, which brokers store atomically.
         """
         return self._do(self._appender.append(entries, cuts, headers), None, ended=OutcomeUnknown)
+
+    def begin_append(
+        self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes], done: OnAppended
+    ) -> None:
+        """Begin an append, see :meth:`.contract.AsyncLog.begin_append`."""
+        self._alive()
+        call = self._appender.append(entries, cuts, headers)
+        try:
+            self._loop.call_soon_threadsafe(self._begin, call, done)
+        except RuntimeError as error:
+            call.close()
+            raise LogError("the log is closed") from error
+
+    def _begin(self, call: Coroutine[Any, Any, int], done: OnAppended) -> None:
+        if self._closed:
+            call.close()
+            done(LogError("the log is closed"))
+            return
+        appending = self._loop.create_task(call)
+        self._appending.add(appending)
+        appending.add_done_callback(partial(self._end, done))
+
+    def _end(self, done: OnAppended, appending: asyncio.Task[int]) -> None:
+        self._appending.discard(appending)
+        if appending.cancelled():
+            done(OutcomeUnknown("the log was closed meanwhile"))
+        elif isinstance(error := appending.exception(), Exception):
+            done(error)
+        else:
+            done(appending.result())
+
+    def is_at_hand(self, offset: int) -> bool:
+        """Look into the buffer, see :meth:`.contract.AsyncLog.is_at_hand`."""
+        return self._fetcher.buffer.is_at_hand(offset)
 
     def check_topic(self) -> list[str]:
         """Check the topic's settings again; return warnings, each with the command that fixes it.

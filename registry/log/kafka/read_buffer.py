@@ -101,6 +101,11 @@ class ReadBuffer:
             self._check()
             return bool(self._chunks)
 
+    def is_at_hand(self, offset: int) -> bool:
+        """Return true if a read from ``offset`` would advance now."""
+        with self._changed:
+            return offset == self._next and bool(self._chunks)
+
     def _over(self) -> bool:
         return self._closed or bool(self._error) or self._mismatches.foreign
 

@@ -16,12 +16,13 @@ from registry.domain.log_format.lineage import Lineage
 from registry.domain.log_format.records import Entry
 from registry.log.contract import (
     NO_HEADERS,
+    AsyncLog,
     Claim,
     Fencing,
     Fetched,
     ForeignLog,
-    Log,
     LogError,
+    OnAppended,
     OutcomeUnknown,
     RecordHeaders,
     Unreachable,
@@ -34,7 +35,7 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
-class Topic(Log, Protocol):
+class Topic(AsyncLog, Protocol):
     """A log on brokers, whose topic configuration may be changed by others."""
 
     @property
@@ -160,6 +161,17 @@ class ReconnectingLog:
     ) -> int:
         """Forward to :meth:`.contract.Log.append`."""
         return self._with(lambda log: log.append(entries, cuts, headers))
+
+    def begin_append(
+        self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes], done: OnAppended
+    ) -> None:
+        """Forward to :meth:`.contract.AsyncLog.begin_append`."""
+        self._with(lambda log: log.begin_append(entries, cuts, headers, done))
+
+    def is_at_hand(self, offset: int) -> bool:
+        """Forward to :meth:`.contract.AsyncLog.is_at_hand`; false while no log is attached."""
+        log = self._log
+        return log is not None and log.is_at_hand(offset)
 
     def check_topic(self) -> list[str]:
         """Return human-readable problems with the topic's configuration; none while no log is attached."""

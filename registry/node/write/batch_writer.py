@@ -9,9 +9,11 @@ again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 from registry.base.observe.logs import Throttled
 from registry.domain.commands import Done, NotPrimary, Outcome, Refused, Unknown, refusal
@@ -76,6 +78,67 @@ def unknown(error: Exception, *, repeats: bool) -> Unknown:
 def kind_of(error: LogError) -> ErrorKind:
     """Return the kind of error to reply with; 503 is reserved for conditions specific to this registry."""
     return UNAVAILABLE if isinstance(error, ForeignLog) else STORE_FAILED
+
+
+class Appended(NamedTuple):
+    """The offset of the first record, and the log's end as known after the append."""
+
+    first: int
+    end: int
+
+
+class Append(NamedTuple):
+    """An append that a batch needs; its records belong at offset ``base``."""
+
+    entries: Sequence[Entry]
+    cuts: Sequence[int]
+    headers: Mapping[int, bytes]
+    base: int
+
+    def perform(self, log: Log) -> Appended:
+        """Append. Raises the errors of :meth:`.contract.Log.append`."""
+        first = log.append(self.entries, self.cuts, self.headers)
+        return Appended(first, log.end())
+
+    def fits(self, appended: Appended) -> bool:
+        """Return true if nothing came before, between or after the records."""
+        return appended == (self.base, self.base + len(self.entries))
+
+
+class QueryEnd(NamedTuple):
+    """A query for the log's end that a batch needs."""
+
+    timeout_s: float
+
+    def perform(self, log: Log) -> int:
+        """Return the end. Raises the errors of :meth:`.contract.Log.query_end`."""
+        return log.query_end(self.timeout_s)
+
+
+_T = TypeVar("_T")
+# What is to be done with the log, and an execution that yields it and is sent the result: so another thread
+# need not wait for it.
+LogCall = Append | QueryEnd
+Steps = Generator[LogCall, Any, _T]
+
+
+def run_steps(steps: Steps[_T], log: Log, result: Callable[[], Any] = lambda: None) -> _T:
+    """Execute what is left of ``steps``, which wait for ``result``; block while the log is called."""
+    try:
+        while True:
+            result = partial(resume_steps(steps, result).perform, log)
+    except StopIteration as end:
+        value: _T = end.value
+        return value
+
+
+def resume_steps(steps: Steps[Any], result: Callable[[], Any] = lambda: None) -> LogCall:
+    """Pass on a result, or the log's error; return the next call. Raises ``StopIteration`` at the end."""
+    try:
+        value = result()
+    except Exception as error:
+        return steps.throw(error)
+    return steps.send(value)
 
 
 # Timeout of a query for the log's end, in seconds.
@@ -144,7 +207,11 @@ class BatchWriter:
         self._follow(self._log.append([Entry(NOOP_KEY, None)]) + 1)
         self._appended_at = self._clock()
 
-    def write(self, commands: list[PendingCommand]) -> list[Outcome | Postponed] | None:
+    def is_blocked(self) -> bool:
+        """Return true if a batch would wait for the log before it is decided."""
+        return self._unreachable or self._store.applied < self._log.end()
+
+    def write(self, commands: list[PendingCommand]) -> Steps[list[Outcome | Postponed] | None]:
         """Return the outcomes of a batch, or ``None`` to decide it again.
 
         Removes the commands that do not fit the batch from ``commands`` and queues them again. Raises
@@ -152,12 +219,12 @@ class BatchWriter:
         ``RegistryError`` for all of the batch, and :class:`OutcomeUnknown` after the replies.
         """
         try:
-            return self._write(commands)
+            return (yield from self._write(commands))
         except Unreachable:
             self._unreachable = True
             raise
 
-    def _write(self, commands: list[PendingCommand]) -> list[Outcome | Postponed] | None:
+    def _write(self, commands: list[PendingCommand]) -> Steps[list[Outcome | Postponed] | None]:
         ids = self._decider.ids.save()
         with _log_errors_refuse():
             self._check_reachable()
@@ -171,7 +238,7 @@ class BatchWriter:
                 # Nothing is appended for a client that would learn that the outcome is unknown.
                 return None
             try:
-                landed = self._append(view, commands, batch, base) if batch.entries else None
+                landed = (yield from self._append(view, commands, batch, base)) if batch.entries else None
             except (Fenced, Unreachable, RecordTooLarge, OutcomeUnknown):
                 raise
             except LogError as error:
@@ -180,20 +247,20 @@ class BatchWriter:
         if landed is not None:
             return self._finish_append(batch, landed)
         with _log_errors_refuse():
-            newest = self._nothing_newer(base)
+            newest = yield from self._nothing_newer(base)
         return [outcome_of(each, base) for each in batch.plans] if newest else None
 
-    def _append(self, view: View, commands: list[PendingCommand], batch: Batch, base: int) -> Landed:
+    def _append(self, view: View, commands: list[PendingCommand], batch: Batch, base: int) -> Steps[Landed]:
         """Append the records of a batch that was decided over ``view``, which held the log up to ``base``.
 
         Raises the errors of :meth:`.contract.Log.append`, and :class:`OutcomeUnknown` after the replies.
         """
         try:
+            append = Append(batch.entries, batch.cuts(), batch.headers, base)
             with self._tracing.trace_append(commands):
-                first = self._log.append(batch.entries, batch.cuts(), batch.headers)
-            end = first + len(batch.entries)
-            if first == base and self._log.end() == end:
-                return Landed(batch.plans, base, first, end)
+                appended: Appended = yield append
+            if append.fits(appended):
+                return Landed(batch.plans, base, *appended)
             return self._settle(view, commands, batch, base)
         except OutcomeUnknown as error:
             _log.error("the outcome of a batch of %d commands is unknown: %s", len(commands), error)
@@ -259,9 +326,9 @@ class BatchWriter:
         if newest is None or newest.offset != self._barrier:
             raise Fenced("another node has claimed the log")
 
-    def _nothing_newer(self, base: int) -> bool:
+    def _nothing_newer(self, base: int) -> Steps[bool]:
         """Query the log's end; return true if it is still ``base``, else follow the log up to it."""
-        end = self._log.query_end(ASK_S)
+        end: int = yield QueryEnd(ASK_S)
         if end > base:
             self._reach(end)
         return end <= base

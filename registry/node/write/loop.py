@@ -8,13 +8,16 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from registry.domain.admission import is_large
 from registry.domain.pending_command import PendingCommand
-from registry.log.contract import Fenced, Fencing, LogError, OutcomeUnknown, Unreachable
+from registry.log.contract import AsyncLog, Fenced, Fencing, LogError, OutcomeUnknown, Unreachable
 from registry.node.leadership.role import RoleHolder, Task
 from registry.store.layout import DamagedStore, StoreError
 
+from .batch_writer import Append, Appended, LogCall, Steps, resume_steps, run_steps
 from .writer import Writer
 
 # Without an append for this long the fence is renewed; sooner if the brokers expire producers sooner.
@@ -28,6 +31,7 @@ _DENIED_S = 10.0
 # A write that keeps the event loop this long leaves the next ones to the write thread, for that long.
 SLOW_S, SLOW_PAUSE_S = 0.05, 1.0
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class WriteLoop:
@@ -97,9 +101,20 @@ class WriteLoop:
         """
         with self._writer.in_place() as alone:
             if alone:
-                # After an error that passes the command waits again, and the write thread meets the error.
-                self._attempt(self._step)
+                self.attempt(self._step)
         return alone
+
+    def attempt(self, work: Callable[[], None]) -> None:
+        """Do a part of a step in the write thread's place. Raises what ends the node.
+
+        After an error that passes the command waits again, and the write thread meets the error.
+        """
+        self._attempt(work)
+
+    def finish(self) -> None:
+        """Note that a step was made in the write thread's place."""
+        self._last_error = ""
+        self._wrote()
 
     def _write(self) -> None:
         if error := self._attempt(self._write_or_renew):
@@ -116,8 +131,7 @@ class WriteLoop:
 
     def _step(self) -> None:
         self._writer.step()
-        self._last_error = ""
-        self._wrote()
+        self.finish()
 
     def _attempt(self, work: Callable[[], None]) -> str:
         """Do ``work``; return the error after which another attempt is worth while in some time.
@@ -226,8 +240,97 @@ class LoneWrites:
 
     def _write(self) -> None:
         self._scheduled = False
-        began = self._clock()
-        if self._is_busy() or not self._write_in_place():
+        if self._is_busy() or not self.measure(self._write_in_place):
             self._writer.wake()
-        elif (ended := self._clock()) - began > SLOW_S:
+
+    def measure(self, work: Callable[[], T]) -> T:
+        """Do ``work`` on the event loop; if it takes long, the write thread writes for a while."""
+        began = self._clock()
+        result = work()
+        if (ended := self._clock()) - began > SLOW_S:
             self._slow_until = ended + SLOW_PAUSE_S
+        return result
+
+
+class LoneAppends:
+    """:class:`LoneWrites` of a node in a cluster: the event loop does not wait while ``log`` appends.
+
+    Until the step has ended, the write thread goes on waiting. Whatever would block the event loop is left to
+    it, and everything that failed. ``soon`` calls a function on the event loop.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        write_loop: WriteLoop,
+        log: AsyncLog,
+        *,
+        is_busy: Callable[[], bool],
+        guarded: Callable[[str, Callable[[], None]], None],
+        soon: Callable[..., None],
+    ) -> None:
+        self._lone = LoneWrites(writer, self._begin, is_busy=is_busy, guarded=guarded)
+        self._writer = writer
+        self._write_loop = write_loop
+        self._log = log
+        self._is_busy = is_busy
+        self._guarded = guarded
+        self._soon = soon
+
+    def submit(self, pending: PendingCommand) -> None:
+        """Queue a command; see :meth:`.writer.Writer.submit`."""
+        self._lone.submit(pending)
+
+    def _begin(self) -> bool:
+        if not self._writer.displace():
+            return False
+        self._resume(self._writer.steps(), lambda: None)
+        return True
+
+    def _resume(self, steps: Steps[None], result: Callable[[], Any]) -> None:
+        """Go on with the steps until they call the log."""
+        calls: list[LogCall] = []
+
+        def resume() -> None:
+            try:
+                calls.append(resume_steps(steps, result))
+            except StopIteration:
+                self._write_loop.finish()
+
+        try:
+            self._write_loop.attempt(resume)
+        except BaseException:
+            self._writer.reinstate()
+            raise
+        match calls:
+            case [Append() as append]:
+                self._begin_append(steps, append)
+            case [call]:
+                self._leave(steps, partial(call.perform, self._log))
+            case _:
+                self._writer.reinstate()
+
+    def _begin_append(self, steps: Steps[None], append: Append) -> None:
+        try:
+            done = partial(self._soon, self._on_appended, steps, append)
+            self._log.begin_append(append.entries, append.cuts, append.headers, done)
+        except Exception as error:
+            self._leave(steps, partial(_raise, error))
+
+    def _on_appended(self, steps: Steps[None], append: Append, first: int | Exception) -> None:
+        if isinstance(first, Exception):
+            self._leave(steps, partial(_raise, first))
+            return
+        appended = Appended(first, self._log.end())
+        if append.fits(appended) and self._log.is_at_hand(first) and not self._is_busy():
+            resume = partial(self._resume, steps, lambda: appended)
+            self._lone.measure(partial(self._guarded, "write", resume))
+        else:
+            self._leave(steps, lambda: appended)
+
+    def _leave(self, steps: Steps[None], result: Callable[[], Any]) -> None:
+        self._writer.reinstate(partial(run_steps, steps, self._log, result))
+
+
+def _raise(error: Exception) -> None:
+    raise error

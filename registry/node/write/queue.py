@@ -65,8 +65,9 @@ class Queue:
         self._looking = False
         # True while the writer waits for commands: it takes the next one at once.
         self._idle = False
-        # True while another thread writes in its place.
+        # True while another thread writes in its place, and what that thread has left to the writer.
         self._displaced = False
+        self._left: Callable[[], None] | None = None
         # Why the log cannot be reached; empty if it can.
         self._reason = ""
 
@@ -131,16 +132,31 @@ class Queue:
 
         Yields false, and changes nothing, unless the writer waits and exactly one command does.
         """
-        with self._changed:
-            taken = self._displaced = self.writer_waits and self._open and len(self) == 1
+        taken = self.displace_writer()
         try:
             yield taken
         finally:
             if taken:
-                with self._changed:
-                    self._displaced = False
-                    if self._is_due():
-                        self._changed.notify_all()
+                self.reinstate_writer()
+
+    def displace_writer(self) -> bool:
+        """Do the same until :meth:`reinstate_writer`: the writer does not leave :meth:`wait` before."""
+        with self._changed:
+            if taken := self.writer_waits and self._open and len(self) == 1:
+                self._displaced = True
+            return taken
+
+    def reinstate_writer(self, left: Callable[[], None] | None = None) -> None:
+        """Let the writer go on. It first does what is ``left``, which :meth:`take_left` returns."""
+        with self._changed:
+            self._displaced, self._left = False, left
+            if self._is_due():
+                self._changed.notify_all()
+
+    def take_left(self) -> Callable[[], None] | None:
+        """Return, once, what the thread that wrote in the writer's place has left to it."""
+        left, self._left = self._left, None
+        return left
 
     def _look_later(self) -> None:
         if self._call_later is not None and not self._looking:
@@ -169,18 +185,22 @@ class Queue:
         return self._large if is_large(pending.size) else self._small
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Wait for commands; return ``False`` if none arrived in time, or the queue was shut or closed."""
+        """Wait for commands; return ``False`` if none arrived in time, or the queue was shut or closed.
+
+        Never returns while another thread writes in the writer's place.
+        """
         with self._changed:
             if not len(self):
                 self._idle = True
                 try:
                     self._changed.wait_for(self._is_due, timeout_s)
+                    self._changed.wait_for(lambda: not self._displaced)
                 finally:
                     self._idle = False
-            return bool(len(self)) and not self._displaced
+            return bool(len(self) or self._left)
 
     def _is_due(self) -> bool:
-        return not self._displaced and bool(len(self) or self._closed or not self._open)
+        return not self._displaced and bool(self._left or len(self) or self._closed or not self._open)
 
     def take(self, count: int, bytes_max: float) -> list[PendingCommand]:
         """Take the next batch: at most ``count`` commands, until their sizes add up to ``bytes_max``.

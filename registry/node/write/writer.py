@@ -31,7 +31,7 @@ from registry.node.replication.dedup import DedupCache
 from registry.store.layout import StoreError
 
 from .batch import Decider, Postponed
-from .batch_writer import BatchWriter
+from .batch_writer import BatchWriter, Steps, run_steps
 from .queue import CallLater, Deliver, PostponedCommands, Queue, Workers
 
 # Commands of one batch.
@@ -109,6 +109,7 @@ class Writer:
             log, store, self._decider, self._queue,
             follow=follow, now=now, clock=clock, repeats=memory is not None, tracing=tracing,
         )  # fmt: skip
+        self._log = log
         self._one_by_one = 0
         self._batches = self._commands = 0
 
@@ -150,6 +151,17 @@ class Writer:
         """Let the calling thread make a step, see :meth:`.queue.Queue.in_place_of_writer`."""
         return self._queue.in_place_of_writer()
 
+    def displace(self) -> bool:
+        """Do the same until :meth:`reinstate`, see :meth:`.queue.Queue.displace_writer`.
+
+        Returns false if a step would wait for the log before it decides anything.
+        """
+        return not self._batch_writer.is_blocked() and self._queue.displace_writer()
+
+    def reinstate(self, left: Callable[[], None] | None = None) -> None:
+        """Let the writer's thread go on; its next step does what is ``left``."""
+        self._queue.reinstate_writer(left)
+
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for commands; return ``False`` if none arrived in time, or the writer was shut or closed."""
         return self._queue.wait(timeout_s)
@@ -178,18 +190,25 @@ class Writer:
         self._batch_writer.renew()
 
     def step(self) -> None:
-        """Decide one batch, append its records and reply.
+        """Decide one batch, append its records and reply, or finish what was left by :meth:`reinstate`.
 
         Raises :class:`Fenced` and :class:`OutcomeUnknown` after the replies: the claim is void. Raises
         :class:`Unreachable` if the log cannot be reached, and, under a claim, :class:`StoreError` if the
         store cannot apply the log; the batch is then queued again, or refused if its deadline has passed.
         """
+        if left := self._queue.take_left():
+            left()
+        else:
+            run_steps(self.steps(), self._log)
+
+    def steps(self) -> Steps[None]:
+        """Do the same, and yield where the log is called. Raises as :meth:`step`."""
         commands = self._take()
         if not commands:
             return
         ids = self._decider.ids.save()
         try:
-            outcomes = self._batch_writer.write(commands)
+            outcomes = yield from self._batch_writer.write(commands)
         except Fenced:
             self._queue.reply(commands, [NotPrimary()] * len(commands))
             raise

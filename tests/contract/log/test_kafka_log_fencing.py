@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 import pytest
@@ -14,7 +15,16 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from deploy.local import jars
 from deploy.local.broker import Broker
 from registry.domain.log_format.records import Entry
-from registry.log.contract import Claim, Fenced, Fencing, Log, OutcomeUnknown, Unreachable, UnsafeFence
+from registry.log.contract import (
+    Claim,
+    Fenced,
+    Fencing,
+    Log,
+    LogError,
+    OutcomeUnknown,
+    Unreachable,
+    UnsafeFence,
+)
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.producer_id import DEFAULT_S, RENEWALS
 from tests.contract.log.conftest import FORGETS_S, OddBroker, Opened
@@ -82,6 +92,53 @@ def test_a_log_that_was_not_claimed_takes_nothing(kafka: Broker, opened: Opened)
     with pytest.raises(Fenced, match="has not been claimed"):
         log.append(entry(b"1"))
     assert log.query_end(30) == 0
+
+
+def begun(log: KafkaLog, value: bytes) -> Future[int]:
+    """Begin an append that does not block; return its result to come."""
+    result: Future[int] = Future()
+
+    def done(first: int | Exception) -> None:
+        if isinstance(first, Exception):
+            result.set_exception(first)
+        else:
+            result.set_result(first)
+
+    log.begin_append(entry(value), (), {}, done)
+    return result
+
+
+def test_an_append_that_does_not_block_reports_its_offset_when_it_can_be_read(
+    kafka: Broker, opened: Opened
+) -> None:
+    log = opened(kafka.address, make_topic(kafka.address))
+    take_over(log)
+    assert values(log) == [b""]
+    assert not log.is_at_hand(1)
+    assert begun(log, b"1").result(30) == 1
+    assert log.is_at_hand(1)
+    assert not log.is_at_hand(0), "the reader is past it"
+    assert [each.value for each in log.read(1, 10, 1 << 20).records] == [b"1"]
+    assert not log.is_at_hand(2)
+
+
+def test_an_append_that_does_not_block_reports_why_it_failed(odd: OddBroker, opened: Opened) -> None:
+    topic = make_topic(odd.address)
+    log, later = opened(odd.proxy.address, topic), opened(odd.address, topic)
+    take_over(log)
+    take_over(later)
+    with pytest.raises(Fenced, match="newer claim"):
+        begun(log, b"1").result(30)
+    take_over(log)
+    odd.proxy.cut()
+    closed = begun(log, b"2")
+    until(lambda: log._appending, 30, "it to begin")
+    log.close()
+    with pytest.raises(OutcomeUnknown, match="closed meanwhile"):
+        closed.result(30)
+    with pytest.raises(LogError, match="closed"):
+        begun(log, b"3")
+    odd.proxy.heal()
 
 
 def test_a_new_claim_ends_the_former_with_its_first_record(kafka: Broker, opened: Opened) -> None:

@@ -1,4 +1,4 @@
-"""Lone writes of a standalone node: made by its event loop, while its write thread waits."""
+"""Lone writes: made by the node's event loop, while its write thread waits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from types import FrameType
 import pytest
 
 from registry.domain.admission import LARGE_BYTES
-from registry.domain.commands import Done, Outcome, Register, Unknown
+from registry.domain.commands import Done, Outcome, Refused, Register, Unknown
 from registry.domain.log_format.records import Entry
 from registry.domain.rows.view import Change
-from registry.log.contract import NO_HEADERS, Fencing, LogError, OutcomeUnknown
+from registry.log.contract import NO_HEADERS, Fencing, LogError, OnAppended, OutcomeUnknown
 from registry.log.embedded.log import EmbeddedLog
 from registry.node.leadership.role import RoleHolder
-from registry.node.write.loop import SLOW_PAUSE_S, SLOW_S, LoneWrites, WriteLoop
+from registry.node.write.loop import SLOW_PAUSE_S, SLOW_S, LoneAppends, LoneWrites, WriteLoop
 from tests.process.node.stations import MAP, Station
 from tests.support.pending import pending
 from tests.support.running import ROOT, until_async
@@ -51,11 +51,42 @@ class FailingLog(EmbeddedLog):
         return super().append(entries, cuts, headers)
 
 
+class HeldLog(FailingLog):
+    """A log whose appends, once begun, wait for :meth:`finish`."""
+
+    # False: what is appended has to be waited for, as if brokers had to be asked for it.
+    at_hand = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, map_bytes=MAP)
+        self.begun: list[tuple[Sequence[Entry], OnAppended]] = []
+
+    def begin_append(
+        self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes], done: OnAppended
+    ) -> None:
+        assert not cuts
+        assert not headers
+        self.begun.append((entries, done))
+
+    def is_at_hand(self, offset: int) -> bool:
+        return self.at_hand and offset < self.end()
+
+    def finish(self) -> None:
+        """Append what was begun, or fail."""
+        entries, done = self.begun.pop()
+        try:
+            done(self.append(entries))
+        except OutcomeUnknown as error:
+            done(error)
+
+
 class Trial:
     """A writer over real files with a write thread, and the lone writes of the running event loop."""
 
+    lone: LoneWrites | LoneAppends
+
     def __init__(self, folder: Path) -> None:
-        self.log = FailingLog(folder / "log", map_bytes=MAP)
+        self.log = HeldLog(folder / "log")
         self.station = Station(folder / "store", self.log, history=True)
         self.writer = self.station.writer
         self.outcomes: list[Outcome] = []
@@ -66,7 +97,7 @@ class Trial:
         # How long each write of the event loop seems to take.
         self.takes_s = 0.0
         self._loop_thread = threading.get_ident()
-        holder = RoleHolder(switched=lambda role: self.writer.open(None), changed=lambda: None)
+        self.holder = holder = RoleHolder(switched=lambda role: self.writer.open(None), changed=lambda: None)
         started = threading.Event()
         started.set()
         self.write_loop = WriteLoop(
@@ -78,7 +109,15 @@ class Trial:
             guarded=self._guarded, clock=self._clock,
         )  # fmt: skip
         holder.standalone()
-        self.thread = threading.Thread(target=self.write_loop.run)
+        self.thread = threading.Thread(target=self._guarded, args=("write", self.write_loop.run))
+
+    def append_slowly(self) -> None:
+        """Write as in a cluster, where the event loop does not wait for the log."""
+        loop = asyncio.get_running_loop()
+        self.lone = LoneAppends(
+            self.writer, self.write_loop, self.log, is_busy=lambda: self.station.store.is_being_written,
+            guarded=self._guarded, soon=loop.call_soon_threadsafe,
+        )  # fmt: skip
 
     def _write_in_place(self) -> bool:
         self.time += self.takes_s
@@ -123,6 +162,8 @@ async def trial(folder: Path) -> AsyncIterator[Trial]:
         yield made
     finally:
         made.write_loop.stop()
+        while made.log.begun:  # after a failed assertion
+            made.log.finish()
         await asyncio.to_thread(made.thread.join)
         made.station.close()
 
@@ -246,3 +287,92 @@ async def test_a_failure_that_ends_the_node_is_reported(tmp_path: Path) -> None:
         await until_async(lambda: node.failures, "the failure")
         assert node.failures == ["write: the disk failed"]
         assert isinstance(node.outcomes[-1], Unknown)
+
+
+async def begin(node: Trial, subject: str) -> None:
+    """Begin a lone write that does not end before the log has appended its record."""
+    node.append_slowly()
+    await node.idle()
+    before = len(node.outcomes)
+    node.submit(subject)
+    await until_async(lambda: node.log.begun, "the append")
+    assert len(node.outcomes) == before
+
+
+async def test_the_event_loop_does_not_wait_while_the_log_of_a_cluster_appends(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await node.write("first")
+        await begin(node, "lone")
+        assert not node.writer.waits, "the event loop writes in place of the write thread"
+        woken = waits(node.thread)
+        await asyncio.to_thread(node.log.finish)
+        await until_async(lambda: len(node.outcomes) == 2, "the outcome")
+        assert isinstance(node.outcomes[-1], Done)
+        assert node.by_loop[-1] is True
+        assert waits(node.thread) == woken, "the write thread sleeps all the time"
+        assert node.writer.waits
+
+
+async def test_what_arrives_during_an_append_is_written_by_the_write_thread(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await begin(node, "lone")
+        node.submit("meanwhile")
+        assert node.writer.stat().waiting == 1
+        node.log.finish()
+        await until_async(lambda: len(node.outcomes) == 2, "both outcomes")
+        assert node.by_loop == [True, False]
+
+
+async def test_an_append_that_fails_is_settled_by_the_write_thread(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await begin(node, "lone")
+        node.log.failing = True
+        node.log.finish()
+        await until_async(lambda: node.outcomes, "the outcome")
+        assert isinstance(node.outcomes[0], Unknown)
+        assert node.by_loop == [False]
+        await until_async(lambda: node.failures, "the failure that ends a node without fencing")
+
+
+async def test_records_of_another_program_before_ours_are_settled_by_the_write_thread(
+    tmp_path: Path,
+) -> None:
+    async with trial(tmp_path) as node:
+        await begin(node, "lone")
+        node.log.append([Entry(b"theirs", b"{}")])
+        node.log.finish()
+        await until_async(lambda: node.outcomes, "the outcome")
+        assert isinstance(node.outcomes[0], Done)
+        assert node.by_loop == [False]
+        assert node.station.store.applied == node.log.end()
+
+
+async def test_records_that_are_not_at_hand_are_read_by_the_write_thread(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await begin(node, "lone")
+        node.log.at_hand = False
+        node.log.finish()
+        await until_async(lambda: node.outcomes, "the outcome")
+        assert isinstance(node.outcomes[0], Done)
+        assert node.by_loop == [False]
+
+
+async def test_a_refusal_in_a_cluster_is_confirmed_by_the_write_thread(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        node.append_slowly()
+        await node.idle()
+        node.lone.submit(pending(Register("s", "{"), node._reply))
+        await until_async(lambda: node.outcomes, "the outcome")
+        assert isinstance(node.outcomes[0], Refused)
+        assert node.by_loop == [False]
+        assert not node.log.begun
+
+
+async def test_a_write_thread_that_stops_waits_for_an_append_of_the_event_loop(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await begin(node, "lone")
+        node.write_loop.stop()
+        assert node.thread.is_alive()
+        node.log.finish()
+        await until_async(lambda: not node.thread.is_alive(), "the write thread to end")
+        assert isinstance(node.outcomes[0], Done)
