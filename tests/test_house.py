@@ -152,7 +152,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots": (),
     "snapshots.building": _BUILDING,
     "snapshots.backup": (*_BUILDING, "snapshots.building"),
-    "snapshots.spark": (*_BUILDING, "snapshots.building"),
+    "snapshots.spark": (*_BUILDING, "snapshots.building", "snapshots.census"),
+    # What schemas messages name: planned and merged here, counted by Spark, which a run imports by its name.
+    "snapshots.census": (*_BUILDING, "snapshots.building"),
+    "snapshots.census.run": (*_BUILDING, "snapshots.building", "snapshots.census", "snapshots.spark"),
     # The choice of an engine, which imports Spark by its name, and what builds with the chosen one.
     "snapshots.building.engines": (*_BUILDING, "snapshots.building", "snapshots.spark"),
     "snapshots.building.builder": (*_BUILDING, "snapshots.building"),
@@ -364,6 +367,8 @@ MODULES_MAX, MEAN_LINES_MIN = 560, 145
 MODULES_MAX += 8
 # registrar.spark, which is no part of a server.
 MODULES_MAX += 9
+# The census.
+MODULES_MAX += 8
 
 
 def test_a_thought_does_not_cross_many_modules() -> None:

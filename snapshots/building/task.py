@@ -36,7 +36,7 @@ KEEP = "keep"
 class Progress(Protocol):
     """Receives the progress of a build; called from one thread at a time."""
 
-    def __call__(self, step: str, done: int, total: int) -> None:
+    def __call__(self, step: str, done: int, total: int, /) -> None:
         """Receive that ``done`` of ``total`` is done in this step; another name begins another step."""
         ...
 

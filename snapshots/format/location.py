@@ -1,6 +1,7 @@
 """The location of snapshots: a folder of this machine, or one in a store that Spark and all nodes can reach.
 
-``<location>/<id>/part-….arrow`` and ``<location>/<id>/manifest.json``. Paths are relative to the location,
+``<location>/<id>/part-….arrow`` and ``<location>/<id>/manifest.json``, and those of censuses in
+``<location>/census/<id>/``. Paths are relative to the location,
 with slashes between their parts.
 """
 
@@ -18,7 +19,7 @@ from .manifest import MANIFEST, MANIFEST_BYTES_MAX, NO_KEYS, ManifestKeys
 SCHEMES = ("file", "s3", "gs", "hdfs", "abfs", "abfss", "viewfs")
 # Hadoop's names for s3.
 _AS_S3 = ("s3a", "s3n")
-_PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_PATH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*){0,2}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
@@ -104,9 +105,12 @@ class Location:
         """
         self.backing.write(_check(path), data)
 
-    def folders(self) -> list[str]:
-        """Return the names of all folders, ascending. Raises :class:`.files.LocationUnreachable`."""
-        return sorted(filter(_PATH.fullmatch, self.backing.names("", folders=True)))
+    def folders(self, within: str = "") -> list[str]:
+        """Return the names of all folders directly in the location, or in a folder of it, ascending.
+
+        Raises :class:`.files.LocationUnreachable`.
+        """
+        return sorted(filter(_PATH.fullmatch, self.backing.names(within and _check(within), folders=True)))
 
     def files(self, folder: str) -> list[str]:
         """Return the names of the files in a folder, ascending; empty if the folder does not exist.
@@ -116,7 +120,7 @@ class Location:
         return sorted(filter(_PATH.fullmatch, self.backing.names(_check(folder), folders=False)))
 
     def delete(self, folder: str) -> None:
-        """Delete a snapshot's folder if it exists; call again if interrupted.
+        """Delete the folder of a snapshot or census if it exists; call again if interrupted.
 
         Raises :class:`.files.LocationUnreachable`.
         """

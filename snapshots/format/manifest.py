@@ -193,17 +193,13 @@ class Manifest(NamedTuple):
             del fields["keyset"]
         if self.format == FORMAT:
             del fields["full"], fields["deltas"]
-        head = json.dumps(fields, indent=1).encode().removesuffix(b"\n}")
-        return head + _HASH_BEGINS + hashlib.sha256(head).hexdigest().encode() + _HASH_ENDS
+        return seal(fields)
 
     @classmethod
     def loads(cls, data: bytes) -> Manifest:
         """Return the manifest in ``data``. Raises :class:`BadManifest`."""
-        head, _, tail = data.rpartition(_HASH_BEGINS)
-        if tail != hashlib.sha256(head).hexdigest().encode() + _HASH_ENDS:
-            raise BadManifest("its content does not match the hash at its end: damaged or truncated")
         try:
-            fields: dict[str, Any] = json.loads(head + b"}")
+            fields = unseal(data)
             if fields.get("format") not in FORMATS:
                 raise UnknownFormat(
                     f"it has the format {fields.get('format')!r}; this version reads {FORMATS_TEXT}"
@@ -215,6 +211,24 @@ class Manifest(NamedTuple):
         if problem:
             raise BadManifest(problem)
         return manifest
+
+
+def seal(fields: Mapping[str, Any]) -> bytes:
+    """Return a JSON object that ends with the hash of everything before it."""
+    head = json.dumps(fields, indent=1).encode().removesuffix(b"\n}")
+    return head + _HASH_BEGINS + hashlib.sha256(head).hexdigest().encode() + _HASH_ENDS
+
+
+def unseal(data: bytes) -> dict[str, Any]:
+    """Return the members of an object that was sealed, without the hash.
+
+    Raises :class:`BadManifest`, and ``ValueError`` or ``RecursionError`` if it is no JSON.
+    """
+    head, _, tail = data.rpartition(_HASH_BEGINS)
+    if tail != hashlib.sha256(head).hexdigest().encode() + _HASH_ENDS:
+        raise BadManifest("its content does not match the hash at its end: damaged or truncated")
+    fields: dict[str, Any] = json.loads(head + b"}")
+    return fields
 
 
 def new_id(offset: int, now_ms: int, random: int) -> str:

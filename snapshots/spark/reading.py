@@ -24,8 +24,8 @@ from .tasks.owned_records import OWNERS, owners_of
 
 RECORDS_IN_TASK, BYTES_IN_TASK = 100_000, 128 << 20
 _TASKS_MAX = 4_096
-_POLL_MS = 120_000
-_FETCH = {
+POLL_MS = 120_000
+FETCH = {
     # With the default of 500 records, each fetch costs as much as reading its records.
     "kafka.max.poll.records": "5000",
     "kafka.max.partition.fetch.bytes": str(4 << 20),
@@ -73,8 +73,8 @@ def _kafka(session: SparkSession, task: Task, tasks: int) -> DataFrame:
             "minPartitions": str(tasks),
             # With "false", missing records would be skipped silently.
             "failOnDataLoss": "true",
-            "kafkaConsumer.pollTimeoutMs": str(_POLL_MS),
-            **_FETCH,
+            "kafkaConsumer.pollTimeoutMs": str(POLL_MS),
+            **FETCH,
         },
     )
     return reader.load().select("key", "offset", sql.unix_millis("timestamp").alias("ts"), "value")

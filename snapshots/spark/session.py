@@ -44,6 +44,7 @@ _SQL_HERE = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factory
 _QUIET = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
 # By default, Java runs a full collection after loading 21 MB of classes, in the middle of the work.
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -XX:MetaspaceSize=256m"
+_JVM_OF_RECORDS = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
 # Freed bytes that workers keep: otherwise the system would zero new pages for every part.
 _KEPT = str(1 << 30)
 _SECRETS = "(?i)secret|password|token|access[.]?key|jaas|keystore"
@@ -57,11 +58,13 @@ _kept: set[SparkContext] = set()
 
 
 @contextmanager
-def open_session(settings: Settings, *, keep: bool = False) -> Iterator[SparkSession]:
+def open_session(
+    settings: Settings, *, keep: bool = False, records_in_java: bool = False
+) -> Iterator[SparkSession]:
     """Open a session for a ``with`` block: one that runs, as that of ``spark-submit``, else a new one.
 
     ``keep``: leave the session running for the next call, unless the block fails: what a failed build has
-    left in it must not harm the next one.
+    left in it must not harm the next one. ``records_in_java``: Java will handle every record, also here.
     Raises :class:`..task.BuildFailed` if there is no Java, no connector or no such Spark.
     """
     # It logs every connection that it closes, and traces of those that Java closes.
@@ -70,13 +73,13 @@ def open_session(settings: Settings, *, keep: bool = False) -> Iterator[SparkSes
     session = _running()
     own = session is None or session.sparkContext in _kept
     if session is None:
-        conf = session_conf(settings)
+        conf = session_conf(settings, records_in_java=records_in_java)
         _set_environment(conf)
         session = _start(conf, settings.snapshots_spark_start_timeout_s)
     _kept.clear()
     succeeded = False
     try:
-        with _with_settings(session, _sql(session, settings)):
+        with _with_settings(session, _sql(session, settings, records_in_java=records_in_java)):
             yield session
         succeeded = True
     finally:
@@ -191,9 +194,10 @@ def _load_ahead() -> None:
         importlib.import_module("pandas")
 
 
-def session_conf(settings: Settings) -> dict[str, str]:
+def session_conf(settings: Settings, *, records_in_java: bool = False) -> dict[str, str]:
     """Return Spark's configuration; the user's settings override all others.
 
+    ``records_in_java``: see :func:`open_session`.
     Raises :class:`..task.BuildFailed` if the connector is not available, or if ``snapshots_spark_conf`` is
     malformed.
     """
@@ -212,9 +216,13 @@ def session_conf(settings: Settings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _QUIET,
     }
     given = given_conf(settings.snapshots_spark_conf)
-    if runs_here(where):
+    here = runs_here(where)
+    if here:
         conf |= _on_this_machine(where)
-    elif settings.kafka and not {"spark.jars", "spark.jars.packages"} & given.keys():
+        if records_in_java:
+            conf["spark.driver.extraJavaOptions"] = f"-Duser.timezone=UTC {_QUIET} {_JVM_OF_RECORDS}"
+    needs_connector = settings.kafka and (records_in_java or not here)
+    if needs_connector and not {"spark.jars", "spark.jars.packages"} & given.keys():
         try:
             conf |= connector_conf(settings.snapshots_spark_packages)
         except NotAvailable as error:
@@ -222,10 +230,14 @@ def session_conf(settings: Settings) -> dict[str, str]:
     return conf | given
 
 
-def _sql(session: SparkSession, settings: Settings) -> dict[str, str]:
-    """Return the SQL settings of one build, without those that the user has set."""
+def _sql(session: SparkSession, settings: Settings, *, records_in_java: bool) -> dict[str, str]:
+    """Return the SQL settings of one job, without those that the user has set."""
     given = given_conf(settings.snapshots_spark_conf)
-    wanted = _SQL | _SQL_HERE if runs_here(session.sparkContext.master or "") else _SQL
+    here = runs_here(session.sparkContext.master or "")
+    wanted = _SQL | _SQL_HERE if here and not records_in_java else _SQL
+    if records_in_java:
+        # What is counted is little, however many records are read.
+        wanted = wanted | {"spark.sql.shuffle.partitions": str(session.sparkContext.defaultParallelism)}
     return {name: value for name, value in wanted.items() if name not in given}
 
 

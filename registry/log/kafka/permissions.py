@@ -58,7 +58,7 @@ async def read_permissions(partition: Partition) -> Permitted:
 
     def read(answer: Any) -> Permitted:
         *_, topic, _ = answer.topics[0]
-        return Permitted(_operations(topic), _operations(answer.authorized_operations))
+        return Permitted(operations_of(topic), operations_of(answer.authorized_operations))
 
     return await partition.send_to_any(requests.Metadata(partition.topic, operations=True), read)
 
@@ -74,7 +74,7 @@ async def permitted_for_group(partition: Partition, group: str) -> frozenset[Ope
         code, *_, operations = answer.groups[0]
         _check_coordinator(group, code)
         if code == Code.NONE:
-            return _operations(operations)
+            return operations_of(operations)
     return frozenset() if code == Code.GROUP_AUTHORIZATION_FAILED else None
 
 
@@ -112,7 +112,8 @@ def _check_coordinator(name: str, code: int) -> None:
         raise NoAnswer(f"the coordinator of {name}: {requests.code_name(code)}", sent=False)
 
 
-def _operations(bits: int) -> frozenset[Operation] | None:
+def operations_of(bits: int) -> frozenset[Operation] | None:
+    """Return the operations in a bit field of Kafka's; ``None`` if the broker does not say."""
     if bits == _NOT_SAID:
         return None
     return frozenset(each for each in Operation if bits & 1 << each)

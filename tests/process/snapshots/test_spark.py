@@ -1,4 +1,4 @@
-"""Real Spark over real logs: the files are those of the plain fold, whatever the log contains."""
+"""Real Spark over real logs: snapshots are those of the plain fold, and a census counts every message."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ from snapshots.building.delta import DeltaLimits
 from snapshots.building.sources import Source, open_source
 from snapshots.building.task import BuildFailed, Task, silent
 from snapshots.catalogue.open import open_catalogue
+from snapshots.census import files as census_files
+from snapshots.census import run as census
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest
 from snapshots.format.parts import begins_part
@@ -44,8 +46,10 @@ from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.verify import verify
 from snapshots.spark import engine
 from snapshots.spark.engine import build
+from snapshots.spark.jars import connector_jars
 from snapshots.spark.ranges import places_for
 from snapshots.spark.session import open_session
+from tests.process.snapshots import counting
 from tests.support.kafka_topics import admin, make_topic
 from tests.support.running import ROOT, until
 from tests.support.sample_snapshots import files_of, rows_in, task
@@ -74,7 +78,9 @@ _SUBJECT = re.compile(rb'"subject":"((?::\.c:)?)([^"])')
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Start one session for all tests here; builds find it running."""
     # Uncompressed blocks have no checksum, so a test can change the rows in them.
-    conf = f"{QUICK} spark.rdd.compress=false spark.local.dir={tmp_path_factory.mktemp('spark')}"
+    jars = ",".join(map(str, connector_jars()))
+    folder = tmp_path_factory.mktemp("spark")
+    conf = f"{QUICK} spark.jars={jars} spark.rdd.compress=false spark.local.dir={folder}"
     given = Settings(kafka="127.0.0.1:1", snapshots_spark_master=MASTER, snapshots_spark_conf=conf)
     with open_session(given) as session:
         yield session
@@ -659,3 +665,76 @@ def test_a_killed_spark_leaves_no_snapshot_and_the_next_build_succeeds(
     assert not list((tmp_path / "snapshots").glob(f"*/{MANIFEST}"))
     at = opened(None, "", 20)
     check(build(at, silent), local.build(opened(None, "", 20), silent), at, log)
+
+
+KEPT = {"cleanup.policy": "delete"}
+
+
+class Steps:
+    """The steps that a census has reported."""
+
+    def __init__(self) -> None:
+        self.names = set[str]()
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        self.names.add(step)
+
+
+def test_a_census_counts_every_committed_message_and_then_only_new_ones(
+    spark: SparkSession, kafka: Broker, tmp_path: Path
+) -> None:
+    """It equals a count by another client: of all framings, headers, transactions and removed messages."""
+    servers = kafka.address
+    topics = {"plain": 2, "expired": 1, "compacted": 1, "transactions": 1, "empty": 1}
+    plain, expired, compacted, transactions, _ = (
+        make_topic(servers, {} if name == "compacted" else KEPT, name=f"census.{name}", partitions=partitions)
+        for name, partitions in topics.items()
+    )
+    counting.produce(servers, plain, counting.messages(1, 3_000), partitions=2)
+    counting.produce(servers, expired, counting.messages(2, 500))
+    counting.produce(servers, compacted, counting.messages(3, 200))
+    batches = [(counting.messages(seed, 50), seed % 3 > 0) for seed in range(9)]
+    counting.produce_in_transactions(servers, transactions, batches)
+    expire(servers, expired, 200)
+    settings = Settings(kafka=servers, snapshots_spark_master=MASTER, data=tmp_path)
+    scope, location = census.Scope(("census.*",)), Location.parse(tmp_path / "found")
+
+    def take() -> tuple[census.Result, set[str]]:
+        steps = Steps()
+        return census.run(settings, scope, location, steps), steps.names
+
+    def brute() -> dict[tuple[object, ...], list[object]]:
+        found = [counting.counted(servers, f"census.{name}", number) for name, number in topics.items()]
+        return {key: row for each in found for key, row in each.items()}
+
+    first, _ = take()
+    assert counting.as_counts(first.rows.uses) == brute()
+    assert all(use.exact for use in first.rows.uses)
+    assert {len(use.samples) for use in first.rows.uses if use.framing != "none"} == {0}
+    assert {len(use.samples) for use in first.rows.uses if use.messages > 50 and use.framing == "none"} == {5}
+    assert (first.census.sources.read, first.census.sources.unread) == (5, 0)
+    assert not first.census.complete, "it has counted only some topics"
+
+    same, steps = take()
+    assert same.rows == first.rows, "nothing has changed"
+    assert census.STARTING not in steps, "nothing was read, so Spark was not needed"
+
+    counting.produce(servers, plain, counting.messages(4, 100), partitions=2)
+    counting.produce(servers, compacted, counting.messages(5, 10))
+    expire(servers, expired, 350)
+    third, _ = take()
+    assert third.census.base == same.census.id
+    found, wanted = counting.as_counts(third.rows.uses), brute()
+    exact = {tuple(use[:6]) for use in third.rows.uses if use.exact}
+    assert {key: found[key] for key in exact} == {key: wanted[key] for key in exact}
+    assert {key[0] for key in found.keys() - exact} == {expired}, "the base has counted removed messages"
+    assert found.keys() == wanted.keys(), "what no message names any more is gone"
+    assert all(wanted[key][0] <= found[key][0] for key in found)
+    assert census_files.read_rows(location, third.census) == third.rows
+
+
+def expire(servers: str, topic: str, offset: int) -> None:
+    """Remove the messages of a topic before an offset, as retention does."""
+    at = TopicPartition(topic, 0, offset)
+    client = admin(servers)  # Kept, because its pending calls would end with it.
+    client.delete_records([at])[at].result(30)

@@ -1,0 +1,171 @@
+"""The plan of a census and the merging of its rows, without Kafka and without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from registry.log.kafka.cluster_topics import DescribedPartition, DescribedTopic
+from snapshots.census.plan import (
+    READ,
+    UNREAD,
+    PartitionRow,
+    Range,
+    Use,
+    after_reading,
+    is_complete,
+    matches,
+    merge,
+    parse_patterns,
+    plan_topics,
+)
+
+ID = "i" * 22
+
+
+def topic(*partitions: tuple[int, int], compacted: bool = False, **changes: Any) -> DescribedTopic:
+    described = [
+        DescribedPartition(number, begin, end, end, size=100)
+        for number, (begin, end) in enumerate(partitions)
+    ]
+    return DescribedTopic("t", ID, False, compacted, tuple(described))._replace(**changes)
+
+
+def row(begin: int, end: int, **changes: Any) -> PartitionRow:
+    return PartitionRow("t", 0, begin, end, 100, False, ID, READ)._replace(**changes)
+
+
+def use(first: int, last: int, messages: int = 10, **changes: Any) -> Use:
+    return Use("t", 0, "value", "id", 1, None, messages, 100, first, last, 1000, 2000)._replace(**changes)
+
+
+def ranges(found: DescribedTopic, *base: PartitionRow) -> tuple[list[Range], bool]:
+    """Return what is read, and whether rows of the base are taken over."""
+    planned = plan_topics([found], {each.place: each for each in base})
+    return list(planned.ranges), ("t", 0) in planned.kept
+
+
+@pytest.mark.parametrize(
+    ("found", "base", "read", "kept"),
+    [
+        pytest.param(topic((5, 9)), None, (5, 9), False, id="a topic that was never counted"),
+        pytest.param(topic((0, 0)), None, None, False, id="an empty one"),
+        pytest.param(topic((0, 9)), row(0, 6), (6, 9), True, id="only what is new"),
+        pytest.param(topic((0, 9)), row(0, 9), None, True, id="nothing is new"),
+        pytest.param(topic((7, 9)), row(0, 6), (7, 9), True, id="some of it was removed before it was read"),
+        pytest.param(topic((0, 9)), row(0, 6, topic_id="other"), (0, 9), False, id="created again"),
+        pytest.param(topic((0, 4)), row(0, 6), (0, 4), False, id="truncated"),
+        pytest.param(topic((0, 9)), row(0, 6, compacted=True), (0, 9), False, id="was compacted before"),
+        pytest.param(topic((0, 9), compacted=True), row(0, 9), (0, 9), False, id="is compacted now"),
+        pytest.param(
+            topic((0, 9), compacted=True), row(0, 9, compacted=True), None, True, id="as it was"
+        ),
+        pytest.param(
+            topic((0, 9), compacted=True), row(0, 9, compacted=True, size=90), (0, 9), False, id="it ran"
+        ),
+        pytest.param(
+            topic((0, 9), compacted=True), row(0, 6, compacted=True), (0, 9), False, id="compacted and longer"
+        ),
+        pytest.param(topic((0, 9)), row(0, 6, state=UNREAD), (6, 9), True, id="read up to a transaction"),
+        pytest.param(topic((0, 9), problem="no Read"), row(0, 6), None, True, id="not permitted any more"),
+        pytest.param(topic((0, 9), problem="no Read"), None, None, False, id="never permitted"),
+    ],
+)  # fmt: skip
+def test_only_what_the_base_has_not_counted_is_read(
+    found: DescribedTopic, base: PartitionRow | None, read: tuple[int, int] | None, kept: bool
+) -> None:
+    wanted = [Range("t", 0, *read)] if read else []
+    assert ranges(found, *([base] if base else [])) == (wanted, kept)
+
+
+def test_a_compacted_partition_of_unknown_size_is_always_read() -> None:
+    found = topic(compacted=True)._replace(partitions=(DescribedPartition(0, 0, 9, 9, size=None),))
+    assert ranges(found, row(0, 9, compacted=True, size=None)) == ([Range("t", 0, 0, 9)], False)
+
+
+def test_a_partition_is_unread_while_a_transaction_is_open_but_is_counted_up_to_it() -> None:
+    planned = plan_topics([topic()._replace(partitions=(DescribedPartition(0, 0, 5, 9),))], {})
+    assert planned.ranges == (Range("t", 0, 0, 5),)
+    assert (planned.partitions[0].state, planned.partitions[0].end) == (UNREAD, 5)
+    assert "a transaction has been open since offset 5" in planned.partitions[0].reason
+
+
+def test_a_topic_that_may_not_even_be_described_is_a_row_with_the_reason() -> None:
+    hidden = topic(problem="this client needs Describe on the topic", id="")
+    (found,) = plan_topics([hidden], {}).partitions
+    assert (found.source, found.partition, found.state) == ("t", -1, UNREAD)
+    assert found.reason == hidden.problem
+    assert list(after_reading([found], {})) == [found]
+
+
+@pytest.mark.parametrize(
+    ("after", "state", "begin", "reason"),
+    [
+        pytest.param(topic((0, 12)), READ, 0, "", id="more was written"),
+        pytest.param(topic((3, 12)), READ, 3, "", id="some was removed"),
+        pytest.param(topic((11, 12)), READ, 9, "", id="all was removed"),
+        pytest.param(topic((0, 4)), UNREAD, 0, "truncated from offset 9 to 4", id="truncated"),
+        pytest.param(topic((0, 9), id="x"), UNREAD, 0, "deleted and created again", id="created again"),
+        pytest.param(topic(), UNREAD, 0, "deleted while", id="a partition is gone"),
+        pytest.param(None, UNREAD, 0, "deleted while", id="deleted"),
+        pytest.param(topic((0, 9), problem="no Read"), UNREAD, 0, "no Read", id="not permitted any more"),
+    ],
+)
+def test_what_happened_while_it_was_read_is_noticed(
+    after: DescribedTopic | None, state: str, begin: int, reason: str
+) -> None:
+    (found,) = after_reading([row(0, 9)], {"t": after} if after else {})
+    assert (found.state, found.begin, found.end) == (state, begin, 9)
+    assert reason in found.reason
+
+
+def test_what_was_counted_is_added_to_the_base_and_what_retention_removed_is_dropped() -> None:
+    base = [use(0, 4), use(0, 6, id=2), use(0, 9, id=3, messages=3)]
+    found = merge([use(10, 12, messages=2)], base, [row(5, 13)])
+    assert found == [
+        use(10, 12, messages=2),
+        use(5, 6, id=2, exact=False),
+        use(5, 9, id=3, messages=3, exact=False),
+    ]
+    again = merge([use(14, 15, id=3, first_ms=500, last_ms=600)], found, [row(6, 16)])
+    assert again[-1] == use(6, 15, 13, id=3, bytes=200, first_ms=500, exact=False)
+
+
+def test_samples_are_the_newest_that_still_exist() -> None:
+    kept = use(0, 9, framing="none", id=None, samples=(1, 3, 5, 7, 9))
+    (found,) = merge([kept._replace(first_offset=10, last_offset=11, samples=(10, 11))], [kept], [row(4, 12)])
+    assert found.samples == (5, 7, 9, 10, 11)
+
+
+def test_rows_of_files_have_no_offsets_and_are_kept() -> None:
+    found = use(0, 0, first_offset=None, last_offset=None, first_ms=None, last_ms=None)
+    assert merge([found], [], [row(0, 0)]) == [found]
+
+
+def test_rows_of_partitions_that_are_gone_are_dropped() -> None:
+    assert merge([], [use(0, 5), use(0, 5, partition=1)], [row(0, 6)]) == [use(0, 5)]
+
+
+def states(*found: str) -> Iterable[PartitionRow]:
+    return [row(0, 1, state=state) for state in found]
+
+
+def test_only_a_census_of_all_topics_that_were_read_is_complete() -> None:
+    assert is_complete(["*"], states(READ, READ), knows_all_topics=True)
+    assert is_complete(["*", "a"], [], knows_all_topics=True)
+    assert not is_complete(["a*"], states(READ), knows_all_topics=True)
+    assert not is_complete(["*"], states(READ, UNREAD), knows_all_topics=True)
+    assert not is_complete(["*"], states(READ), knows_all_topics=False)
+
+
+def test_topics_are_named_by_names_prefixes_or_all() -> None:
+    patterns = parse_patterns("orders.*, payments,orders.*")
+    assert patterns == ("orders.*", "payments")
+    assert [matches(patterns, each) for each in ("orders.eu", "payments", "payments2", "orders")] == [
+        True, True, False, False,
+    ]  # fmt: skip
+    for wrong in ("", " , ", "*.orders"):
+        with pytest.raises(ValueError, match=r"named|end"):
+            parse_patterns(wrong)
