@@ -65,7 +65,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "registry.domain.decide": (
         *_LOOKUP, "registry.domain.compatibility", "registry.domain.events", "registry.domain.fold",
     ),
-    "registry.domain.reseed": (*_QUERIES, "registry.domain.fold"),
+    "registry.domain.reseed": _QUERIES,
     # Stored data: the log, the store, snapshots; and the election.
     "registry.log": ("registry.base", "registry.domain"),
     "registry.log.kafka.open_topic": ("registry.base", "registry.log"),

@@ -78,6 +78,35 @@ _USAGE: Json = object_of(
         "the count is exact (otherwise the log has removed some since)",
     },
 )  # fmt: skip
+_AS_OF: Json = nullable({
+    **object_of("id started ended complete", id=TEXT, started=LONG, ended=LONG, complete=BOOL, unread=LONG),
+    "description": "The census that the counts are from; null: there is none",
+})  # fmt: skip
+_USE: Json = object_of(
+    "source side framing schema messages",
+    **dict.fromkeys(("source", "side", "framing"), TEXT), schema={"type": ["integer", "string", "null"]},
+    **dict.fromkeys(("messages", "bytes", "first", "last"), LONG), exact=BOOL,
+)  # fmt: skip
+_STATE: Json = {
+    "enum": ["used", "unused", "unknown"],
+    "description": "unused: a complete census that began after the registration found no message",
+}
+_SUMMARY: dict[str, Json] = {
+    "messages": LONG,
+    "first": {**LONG, "description": "Time of the first message, in ms since the epoch; -1: none"},
+    "last": {**LONG, "description": "Time of the last one"},
+    "exact": {**BOOL, "description": "False: at most so many, because the log has removed some since"},
+    "sourceCount": {**INT, "description": "Number of sources; the first 100 are listed"},
+}
+_VERSION_USAGE: dict[str, Json] = {
+    "id": INT, "guid": TEXT, "ts": {**LONG, "description": "When it was registered"}, "deleted": BOOL,
+    "state": _STATE, **_SUMMARY, "sources": list_of(_USE),
+    "referrers": {
+        **list_of(object_of("subject version", subject=TEXT, version=INT)),
+        "description": "Versions in use that refer to it, directly or not, and that may be read",
+    },
+    "referrerCount": INT,
+}  # fmt: skip
 _CENSUS: Json = object_of(
     "id started ended complete",
     id=TEXT, location={**TEXT, "description": "Its files; only for administrators, as the next two"},
@@ -373,6 +402,38 @@ SCHEMAS: dict[str, Json] = {
         "maxProperties": 1,
     },
     "Census": _CENSUS,
+    "SubjectVersionUsage": object_of(
+        "subject census versions",
+        subject=TEXT, census=_AS_OF, versions=list_of(object_of("version", version=INT, **_VERSION_USAGE)),
+    ),
+    "SchemaUsage": object_of(
+        "id context known census",
+        context=TEXT, census=_AS_OF, known={**BOOL, "description": "False: no version has this id"},
+        **_VERSION_USAGE,
+    ),
+    "SubjectUsages": list_of(
+        object_of(
+            "subject versions used unknown unused",
+            subject=TEXT, versions=INT, used=INT, unknown=INT, **_SUMMARY,
+            hasTopic={**BOOL, "description": "The census found the topic that the subject is named after"},
+            unused=list_of(
+                object_of(
+                    "version id ts deleted deletedAt",
+                    version=INT, id=INT, ts=LONG, deleted=BOOL, deletedAt=nullable(LONG),
+                )
+            ),
+        )
+    ),
+    "UnknownUses": list_of(
+        object_of(
+            "source context problem use",
+            source=TEXT, context=TEXT, use=nullable(_USE),
+            problem={
+                "enum": ["unknown", "unframed", "topic"],
+                "description": "An id that nobody knows, bytes that name none, or a topic without a subject",
+            },
+        )
+    ),
     "Usage": _USAGE,
     "Usages": list_of(ref("Usage")),
     "Configs": list_of(object_of("subject config", subject=TEXT, config=ref("Config"))),

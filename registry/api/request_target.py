@@ -18,7 +18,7 @@ _ENTRY_BYTES = 512  # overhead of an entry
 # First segments of paths for administrators. Load balancers keep them from outside by these names, so
 # ``/contexts/{ctx}/…`` must not be a second way to them.
 OF_ADMINISTRATORS = frozenset({"admin", "metrics", "node", "quarantine"})
-_OF_THE_CENSUS = (("usage", "census"), ("usage", "sources"))
+_OF_THE_CENSUS = (("usage", "census"), ("usage", "sources"), ("usage", "unknown"))
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})?")
 
 
@@ -130,11 +130,11 @@ def _query(
 ) -> tuple[tuple[str, str], ...]:
     if list(rest) == ["me"]:
         return _qualify_parameter(prefix, "subject", query) if prefix else query
-    if rest[:2] == ("schemas", "ids"):
+    if rest[:2] in (("schemas", "ids"), ("usage", "schemas")):
         if not prefix:
             return query
         return _qualify_parameter(prefix, "subject", query)
-    if list(rest) in (["subjects"], ["schemas"], ["changes"]) or "keks" in rest:
+    if list(rest) in (["subjects"], ["schemas"], ["changes"], ["usage", "subjects"]) or "keks" in rest:
         return _qualify_parameter(prefix, "subjectPrefix", query)
     if rest[:2] == ("compatibility", "explain"):
         return (*(pair for pair in query if pair[0] != "context"), ("context", prefix))

@@ -29,6 +29,7 @@ from . import (
     server_info,
     subjects,
     usage,
+    version_usage,
     webhooks,
 )
 from .answers import Answer
@@ -269,6 +270,7 @@ def operations(
         *_own(administration.operations(searches)),
         *_own(subjects.OWN_OPERATIONS),
         *_own(usage.OPERATIONS),
+        *_own(version_usage.OPERATIONS),
     ]
     if metrics is not None:
         found += _own(

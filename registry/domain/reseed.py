@@ -34,7 +34,6 @@ from typing import Any
 
 import orjson
 
-from registry.domain.fold import fold
 from registry.domain.log_format.jackson import dumps
 from registry.domain.log_format.records import (
     AssociationKey,
@@ -177,7 +176,7 @@ def _without_order(view: View, key: bytes, value: bytes) -> Entry | None:
 def _history(view: View) -> list[bytes]:
     """Return the keys of all rows whose order matters, each prefixed with its offset, ascending."""
     found = [_pack(version_row.offset_of(value)) + key for key, value in scan(view, layout.VERSION)]
-    found += [_pack(fold.read_mark(value)[0]) + key for key, value in scan(view, layout.DELETE_MARK)]
+    found += [_pack(layout.read_mark(value)[0]) + key for key, value in scan(view, layout.DELETE_MARK)]
     found += [value + key for key, value in scan(view, layout.CLEAR)]
     found.sort()
     return found
@@ -198,7 +197,7 @@ def _of_history(view: View, key: bytes) -> Entry | None:
         return None
     if key.startswith(layout.CLEAR):
         return Entry(records.clear_subject_key(subject), values.clear_subject_value(subject))
-    _, upto = fold.read_mark(value)
+    _, upto = layout.read_mark(value)
     return Entry(records.delete_subject_key(subject), values.delete_subject_value(subject, upto))
 
 
@@ -213,7 +212,7 @@ def _is_marked(view: View, key: bytes, offset: int) -> bool:
     mark = view.get(layout.DELETE_MARK + key[1:-4])
     if mark is None:
         return False
-    at, upto = fold.read_mark(mark)
+    at, upto = layout.read_mark(mark)
     return at > offset and layout.unnumber(key[-4:]) <= upto
 
 
@@ -281,4 +280,4 @@ def _comparable(view: View, table: bytes) -> Iterator[tuple[bytes, object]]:
         elif table in _SAME and (table != layout.RESERVATION or _context_of(view, key) is not None):
             yield key, value
         elif table in (layout.DELETE_MARK, layout.CLEAR) and _subject_of(view, key) is not None:
-            yield key, fold.read_mark(value)[1] if table == layout.DELETE_MARK else b""
+            yield key, layout.read_mark(value)[1] if table == layout.DELETE_MARK else b""

@@ -63,6 +63,7 @@ SILENT = {
     "PUT /admin/webhooks/{webhook} body subjectPrefix": "for administrators",
     "GET /admin/duplicates query subjectPrefix": "for administrators",
     "GET /usage/sources query cursor": "for administrators",
+    "GET /usage/unknown query cursor": "for administrators",
     "GET /changes query after": "no offset",
 }
 

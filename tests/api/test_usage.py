@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from tests.api.driver import Api, Reply
+from tests.api.driver import FIRST_TS, Api, Reply, record
 from tests.api.permitting import PermittingApi, rule
 
 CENSUS = {
@@ -83,3 +84,105 @@ def test_places_in_the_census_are_only_for_administrators() -> None:
         shown = api.request("GET", "/usage/census", user="reader").json
         assert CENSUS.keys() - shown.keys() == {"location", "sha256", "patterns"}
         assert api.request("GET", "/usage/sources", user="reader").status == 403
+
+
+BASE, USER, OTHER = record("Base", "a"), record("User", "b"), record("Other", "c")
+LATER = FIRST_TS + 1_000_000
+
+
+@pytest.fixture
+def used(api: Api) -> Api:
+    """A registry with a version that messages name, one that it refers to, and one that nothing needs."""
+    fill(api)
+    return api
+
+
+def fill(api: Api) -> None:
+    api.register("base", BASE)
+    references = [{"name": "Base", "subject": "base", "version": 1}]
+    api.register("orders-value", USER.replace('"int"', '"Base"', 1), references=references)
+    api.register("other-value", OTHER)
+    uses = [["value", "id", 2, 3, 60, 5, 7, True], ["value", "id", 99, 1, 60, 5, 5, True], USES[1]]
+    put(api, "/usage/sources/orders", usage(uses=uses))
+    put(api, "/usage/sources/lost", usage(uses=[["value", "header-id", 2, 1, 60, 9, 9, False]]))
+    put(api, "/usage/census", {**CENSUS, "started": LATER, "ended": LATER + 1})
+
+
+def test_a_version_is_shown_with_its_sources_and_its_uses_by_reference(used: Api) -> None:
+    shown = used.get("/usage/subjects/orders-value").json
+    assert shown["census"] == {
+        "id": "c1", "started": LATER, "ended": LATER + 1, "complete": True, "unread": 0,
+    }  # fmt: skip
+    [version] = shown["versions"]
+    assert (version["version"], version["state"], version["messages"]) == (1, "used", 4)
+    assert (version["first"], version["last"], version["exact"], version["sourceCount"]) == (5, 9, False, 2)
+    assert [(each["source"], each["framing"]) for each in version["sources"]] == [
+        ("lost", "header-id"), ("orders", "id"),
+    ]  # fmt: skip
+    [version] = used.get("/usage/subjects/base").json["versions"]
+    assert (version["state"], version["messages"]) == ("used", 0)
+    assert version["referrers"] == [{"subject": "orders-value", "version": 1}]
+    assert used.get("/usage/subjects/other-value").json["versions"][0]["state"] == "unused"
+    assert used.get("/usage/subjects/missing").error[:2] == (404, 40401)
+
+
+def test_only_a_complete_census_that_began_later_finds_a_version_unused(used: Api) -> None:
+    def state() -> str:
+        return str(used.get("/usage/subjects/other-value").json["versions"][0]["state"])
+
+    for members, expected in (
+        ({"complete": False, "unread": 1}, "unknown"),
+        ({"started": FIRST_TS, "ended": LATER}, "unknown"),
+        ({"started": LATER, "ended": LATER}, "unused"),
+    ):
+        put(used, "/usage/census", {**CENSUS, **members} if "started" in members else {
+            **CENSUS, "started": LATER, "ended": LATER, **members
+        })  # fmt: skip
+        assert state() == expected
+
+
+def test_the_list_names_unused_versions_and_subjects_without_a_topic(used: Api) -> None:
+    used.delete("/subjects/other-value")
+    found = {each["subject"]: each for each in used.get("/usage/subjects").json}
+    assert {name: (each["used"], each["hasTopic"]) for name, each in found.items()} == {
+        "base": (1, False), "orders-value": (1, True), "other-value": (0, False),
+    }  # fmt: skip
+    [unused] = found["other-value"]["unused"]
+    assert (unused["version"], unused["deleted"]) == (1, True)
+    assert unused["deletedAt"] == used.backend.log[-1].ts
+    assert [each["subject"] for each in used.get("/usage/subjects?unused=true").json] == ["other-value"]
+
+
+def test_what_nobody_can_explain_is_listed(used: Api) -> None:
+    found = used.get("/usage/unknown").json
+    assert [(each["source"], each["problem"], (each["use"] or {}).get("schema")) for each in found] == [
+        ("lost", "topic", None), ("orders", "unknown", 99), ("orders", "unframed", None),
+    ]  # fmt: skip
+    page = used.get("/usage/unknown?limit=2")
+    following = page.headers["link"].partition("<")[2].partition(">")[0]
+    assert used.get(following).json == found[2:]
+
+
+def test_an_id_is_found_whether_or_not_the_registry_knows_it(used: Api) -> None:
+    known, unknown = (used.get(f"/usage/schemas/{each}").json for each in (2, 99))
+    assert (known["known"], known["messages"]) == (True, 4)
+    assert (unknown["known"], unknown["messages"], unknown["sources"][0]["source"]) == (False, 1, "orders")
+    assert used.get("/usage/schemas/98").error == (404, 40403, "Schema 98 not found")
+    assert used.get("/contexts/.c/usage/schemas/2").error[:2] == (404, 40403)
+    put(used, "/usage/sources/orders-c", usage(context=".c", uses=[["key", "id", 2, 8, 1, 1, 1, True]]))
+    assert used.get("/contexts/.c/usage/schemas/2").json["messages"] == 8
+    assert used.get("/usage/schemas/2").json["messages"] == 4
+
+
+def test_those_who_may_not_read_a_subject_do_not_learn_of_it() -> None:
+    with PermittingApi(rule("reader", "reader", "base")) as api:
+        fill(api)
+        reader = partial(api.request, "GET", user="reader")
+        [version] = reader("/usage/subjects/base").json["versions"]
+        assert (version["state"], version["referrers"], version["referrerCount"]) == ("used", [], 1)
+        assert reader("/usage/subjects/orders-value").status == 403
+        assert [each["subject"] for each in reader("/usage/subjects").json] == ["base"]
+        assert reader("/usage/schemas/2").status == 404
+        assert reader("/usage/schemas/99").status == 404
+        assert reader("/usage/schemas/1").json["known"]
+        assert reader("/usage/unknown").status == 403

@@ -26,7 +26,6 @@ This has consequences:
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -72,10 +71,6 @@ FOLD_VERSION = 5
 # Values that other writers use in place of a tombstone.
 _DELETES = (b"", b"null")
 _PLAIN_VERSIONS = VERSION + PLAIN_CONTEXT
-_MARK = struct.Struct(">qiq")
-_FORMER_MARK = struct.Struct(">qi")
-# Later than any time: when a mark in a row of a former version was set.
-UNKNOWN_TIME = 2**63 - 1
 
 
 def apply(view: View, record: Record) -> list[Change]:
@@ -178,29 +173,18 @@ def owner_of(key: Key) -> bytes:
 
 def _delete_subject(view: View, key: DeleteSubjectKey, record: Record) -> list[Change]:
     def mark(value: bytes) -> bytes:
-        return _MARK.pack(record.offset, values.read_delete_mark(value), record.ts)
+        return layout.delete_mark(record.offset, values.read_delete_mark(value), record.ts)
 
     row_key = layout.scope_key(layout.DELETE_MARK, key.subject)
     marked = view.get(row_key) is not None
     changes = _single(view, record, row_key, mark)
     new = dict(changes).get(row_key)
     if new is not None:
-        _, upto = read_mark(new)
+        _, upto = layout.read_mark(new)
         changes += _deleted_upto(view, key.subject, upto)
     elif marked:
         changes += _deleted_by_themselves(view, key.subject)
     return changes
-
-
-def read_mark(value: bytes) -> tuple[int, int]:
-    """Return the offset and the highest version in the row of a delete mark."""
-    offset, upto = _FORMER_MARK.unpack_from(value)
-    return offset, upto
-
-
-def mark_time(value: bytes) -> int:
-    """Return when a delete mark was set, in ms since the epoch; :data:`UNKNOWN_TIME` in former rows."""
-    return _MARK.unpack(value)[2] if len(value) == _MARK.size else UNKNOWN_TIME
 
 
 def _deleted_upto(view: View, subject: Subject, upto: int) -> Iterator[Change]:

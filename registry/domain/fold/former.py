@@ -10,7 +10,7 @@ Each version since the first only added rows, or a member to some, so the rows o
   associations.
 
 :func:`missing` derives all of that from the other rows. Only two times are not in them: ``createTs`` takes
-the place of ``updateTs``, and a mark's is unknown (:func:`.fold.mark_time`).
+the place of ``updateTs``, and a mark's is unknown (:func:`.layout.mark_time`).
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ bytes, all big-endian.
 from __future__ import annotations
 
 import hashlib
+from struct import Struct
 
 import orjson
 
@@ -55,6 +56,9 @@ RESOURCE_NAME, RESOURCE_ID = b"S", b"U"
 WEBHOOK, POSITION = b"W", b"P"
 SOURCE, USE = b"T", b"H"
 _UNREADABLE = b"?"
+_MARK, _FORMER_MARK = Struct(">qiq"), Struct(">qi")
+# Later than any time: when a mark in a row of a former version of the fold was set.
+UNKNOWN_TIME = 2**63 - 1
 
 
 def after(prefix: bytes) -> bytes:
@@ -274,6 +278,22 @@ def owner_of(key: bytes) -> bytes:
         return owner_of(association_of(key))
     name, _, after_name = after_context.partition(b"\0")
     return after_name[4:-4] if table == REFERRER else context + b"\0" + name + b"\0"
+
+
+def delete_mark(offset: int, upto: int, ts: int) -> bytes:
+    """Return the value of the row of a delete mark: its offset, the highest version, and when it was set."""
+    return _MARK.pack(offset, upto, ts)
+
+
+def read_mark(value: bytes) -> tuple[int, int]:
+    """Return the offset and the highest version in the row of a delete mark."""
+    offset, upto = _FORMER_MARK.unpack_from(value)
+    return offset, upto
+
+
+def mark_time(value: bytes) -> int:
+    """Return when a delete mark was set, in ms since the epoch; :data:`UNKNOWN_TIME` in former rows."""
+    return _MARK.unpack(value)[2] if len(value) == _MARK.size else UNKNOWN_TIME
 
 
 def mode_row(subject: Subject, mode: str) -> bytes:

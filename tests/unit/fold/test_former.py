@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from registry.domain.fold import former
-from registry.domain.fold.fold import FOLD_VERSION, UNKNOWN_TIME, mark_time, read_mark
+from registry.domain.fold.fold import FOLD_VERSION
 from registry.domain.log_format.records import Record
-from registry.domain.rows.layout import ASSOCIATION, DELETE_MARK
+from registry.domain.rows.layout import ASSOCIATION, DELETE_MARK, UNKNOWN_TIME, mark_time, read_mark
 from registry.domain.rows.memory_views import DictView, OverlayView
 from registry.domain.rows.view import scan
 from registry.store.examination import open_rows

@@ -1,0 +1,173 @@
+"""The versions that the data needs, as found by the newest census: directly, or by references.
+
+A version is *unused* only if a complete census says so that began after the version was registered; without
+one, what no source holds is *unknown*. A message names a version by its id or guid, in the context of its
+topic; all versions with that id or guid in the context count as used.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import chain
+from typing import Any, NamedTuple
+
+from registry.domain.log_format import usage
+from registry.domain.log_format.usage import Census, SourceUse, Usage, Use
+from registry.domain.model import Subject
+from registry.domain.parsing.stored import referrers
+from registry.domain.queries import versions
+from registry.domain.queries.associations import ASSOCIATION_TYPES
+from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import Search, run_search
+from registry.domain.rows import layout
+from registry.domain.rows.view import View, scan
+
+# Referrers that are examined for one version. Beyond, it counts as used: nobody may find out by deleting it.
+REFERRERS_MAX = 10_000
+
+
+class State(StrEnum):
+    """The knowledge about a version's messages."""
+
+    USED = "used"
+    UNUSED = "unused"
+    UNKNOWN = "unknown"
+
+
+class VersionUsage(NamedTuple):
+    """A version, the messages that name it, and the versions in use that refer to it."""
+
+    found: Registered
+    uses: list[SourceUse]
+    referrers: list[Registered]
+    # False: it has more referrers than were examined.
+    complete: bool = True
+
+    @property
+    def is_used(self) -> bool:
+        """True if the data needs the version, or if that cannot be ruled out."""
+        return bool(self.uses or self.referrers or not self.complete)
+
+    def state(self, census: Census | None) -> State:
+        """Return what ``census``, the newest one, says of the version."""
+        if self.is_used:
+            return State.USED
+        counted = census is not None and census.complete and census.started > self.found.row.ts
+        return State.UNUSED if counted else State.UNKNOWN
+
+
+def direct_uses(view: View, found: Registered) -> list[SourceUse]:
+    """Return the uses of a version's id and guid in its context."""
+    row = found.row
+    return list(usage.uses_of(view, found.subject.context, (row.schema_id, row.md5)))
+
+
+def find_usage(view: View, found: Registered) -> Search[VersionUsage]:
+    """Search for what the data needs a version for; soft-deleted referrers count."""
+    through: list[Registered] = []
+    seen, waiting = {(found.subject, found.version)}, deque([found])
+    while waiting:
+        user = waiting.popleft()
+        for each in referrers(view, user.subject, user.version):
+            yield
+            place = each.subject, each.version
+            if place in seen:
+                continue
+            if len(seen) > REFERRERS_MAX:
+                return VersionUsage(found, direct_uses(view, found), through, complete=False)
+            seen.add(place)
+            waiting.append(each)
+            if direct_uses(view, each):
+                through.append(each)
+    return VersionUsage(found, direct_uses(view, found), through)
+
+
+def usage_of(view: View, found: Registered) -> VersionUsage:
+    """Return what :func:`find_usage` finds."""
+    return run_search(find_usage(view, found))
+
+
+def deleted_at(view: View, found: Registered) -> int:
+    """Return when a soft-deleted version was deleted, in ms since the epoch, by the clock of the primary.
+
+    :data:`~.layout.UNKNOWN_TIME` if the row of the mark is of a former release.
+    """
+    if found.row.own_deleted:
+        return found.row.ts
+    mark = view.get(layout.scope_key(layout.DELETE_MARK, found.subject))
+    return layout.UNKNOWN_TIME if mark is None else layout.mark_time(mark)
+
+
+def unread_sources(view: View) -> list[str]:
+    """Return the sources that the census could not read to their ends."""
+    return [each.source for each in usage.sources(view) if each.state == "unread"]
+
+
+class Stranger(NamedTuple):
+    """Messages whose schema the registry cannot name, or a topic that no subject is named after."""
+
+    source: Usage
+    # Number of the use in the source, from 1; 0 for the topic itself.
+    place: int
+    # ``unknown``: nobody knows the id or guid; ``unframed``: the bytes name none; ``topic``: the topic has
+    # neither a subject of its name nor an association.
+    problem: str
+    use: Use | None
+
+
+def strangers(view: View, after: tuple[str, int] | None = None) -> Iterator[Stranger | None]:
+    """Walk what no subject explains, behind the given place of a source's name and a number."""
+    name, begin = after or ("", -1)
+    first = usage.source(view, name) if name else None
+    for source in chain([first] if first else (), usage.sources(view, name)):
+        for place, use in enumerate([None, *source.uses]):
+            problem = _problem(view, source, use) if place > begin else ""
+            yield Stranger(source, place, problem, use) if problem else None
+        begin = -1
+
+
+def _problem(view: View, source: Usage, use: Use | None) -> str:
+    if use is None:
+        return "" if "#" in source.source or _has_subject(view, source) else "topic"
+    if use.reference is None:
+        return "unframed" if use.framing == "none" else ""
+    return "" if is_known(view, source.context, use.reference) else "unknown"
+
+
+def is_known(view: View, context: str, reference: int | bytes) -> bool:
+    """Return true if a version has this id, or the guid in 16 bytes, in a context."""
+    if isinstance(reference, int):
+        return versions.by_id(view, context, reference) is not None
+    return next(versions.of_content(view, context, reference), None) is not None
+
+
+def _has_subject(view: View, source: Usage) -> bool:
+    named = (Subject(source.context, f"{source.source}-{side}") for side in ASSOCIATION_TYPES)
+    if any(versions.exists(view, each, deleted=True) for each in named):
+        return True
+    return next(scan(view, layout.resource_name_prefix(source.source)), None) is not None
+
+
+def as_members(each: SourceUse) -> dict[str, Any]:
+    """Return what clients see of a use."""
+    use = each.use
+    return {"source": each.source, **use_members(use)}
+
+
+def use_members(use: Use) -> dict[str, Any]:
+    """Return what clients see of a use, without its source; times are ms since the epoch, -1: none."""
+    return {
+        "side": use.side, "framing": use.framing, "schema": use.schema, "messages": use.messages,
+        "bytes": use.size, "first": use.first, "last": use.last, "exact": use.exact,
+    }  # fmt: skip
+
+
+def has_topic(view: View, subject: Subject) -> bool:
+    """Return true if the census found a topic that a subject is named after."""
+    for side in ASSOCIATION_TYPES:
+        topic = subject.name.removesuffix(f"-{side}")
+        if topic != subject.name and (found := usage.source(view, topic)) is not None:
+            return found.context == subject.context
+    return False
