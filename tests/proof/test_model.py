@@ -101,7 +101,7 @@ SABOTAGES: tuple[Callable[[list[Event]], None], ...] = (
 
 
 def test_histories_of_the_simulation_are_behaviors_of_the_model_and_sabotaged_ones_are_not() -> None:
-    histories = [events(traced(seed)[1]) for seed in range(SEEDS)]
+    histories = [events(traced(seed)) for seed in range(SEEDS)]
     sabotaged = [deepcopy(histories[0]) for _ in SABOTAGES]
     for sabotage, history in zip(SABOTAGES, sabotaged, strict=True):
         sabotage(history)
@@ -113,7 +113,7 @@ def test_histories_of_the_simulation_are_behaviors_of_the_model_and_sabotaged_on
 
 @pytest.mark.long
 def test_many_histories_of_the_simulation_are_behaviors_of_the_model() -> None:
-    histories = [events(traced(seed)[1]) for seed in range(MANY)]
+    histories = [events(traced(seed)) for seed in range(MANY)]
     claims = {tuple(each["claim"]) for history in histories for each in history if each["what"] == "claim"}
     assert {producer for producer, _ in claims} > {1}, "no history has claims of several producers"
     assert replay(histories) == [len(each) for each in histories]

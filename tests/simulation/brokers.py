@@ -2,7 +2,7 @@
 
 They answer the product's own requests. The first record that a broker accepts is in the log for good: leaders
 change, restart and are cut off from their controllers, but nothing that was appended is lost, unless a
-history cuts the log on purpose. What readers may see, the high watermark, follows a little later.
+history cuts the log or recreates the topic. What readers may see, the high watermark, follows a little later.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ _COMMON_VERSIONS = {
 NEW_VERSIONS = {**_COMMON_VERSIONS, _PRODUCE: (0, 13), _FETCH: (0, 17), 55: (0, 2)}
 OLD_VERSIONS = {**_COMMON_VERSIONS, _PRODUCE: (0, 9), _FETCH: (0, 12)}
 Reply = Callable[[Any], None]
+# Called with an error code and an offset.
+Answer = Callable[[int, int], None]
 
 
 class Stored(NamedTuple):
@@ -66,6 +68,8 @@ class Broker:
     epoch: int = 0
     # The high watermark when it was deposed without knowing it.
     stands_at: int | None = None
+    # How often it has lost records, and with them every request that it had received.
+    losses: int = 0
     # Called when it restarts; as a dict, since they are called in order.
     connections: dict[Callable[[], None], None] = field(default_factory=dict)
 
@@ -101,7 +105,10 @@ class Brokers:
         self.visible = 0
         self._polls: dict[int, _Poll] = {}
         self._poll_count = 0
-        self._unanswered: list[tuple[int, Callable[[], None]]] = []
+        # Appends that readers cannot see yet: their ends, their bases and whom to answer.
+        self._unanswered: list[tuple[int, int, Answer]] = []
+        # True between the deletion of the topic and its creation.
+        self.deleted = False
         self._claims: dict[Claim, int] = {}
         # Until then appends lack replicas, and the coordinator is moving.
         self.lacking_until = self.moving_until = 0.0
@@ -129,6 +136,46 @@ class Brokers:
             else:
                 self.loop.call_later(self._world.chance.random() * 0.1, self._learn, broker)
 
+    def cut(self, end: int) -> None:
+        """Lose the records from ``end`` on: a replica that lacks them was elected, and others follow it."""
+        self.rejoin()
+        self._lose(end)
+        others = [each.id for each in self.brokers.values() if each.id != self.leader]
+        self.leader, self.epoch = self._world.chance.choice(others), self.epoch + 1
+        self._epoch_starts = [each for each in self._epoch_starts if each[1] < end] + [(self.epoch, end)]
+        for broker in self.brokers.values():
+            self._learn(broker)
+
+    def delete(self) -> None:
+        """Delete the topic."""
+        self.rejoin()
+        self._lose(0)
+        self.deleted = True
+
+    def create(self) -> None:
+        """Create the topic again, with another id."""
+        self.deleted, self.topic_id = False, self._world.chance.randbytes(16)
+        self.epoch, self._epoch_starts = 0, [(0, 0)]
+        for broker in self.brokers.values():
+            self._learn(broker)
+
+    def _lose(self, end: int) -> None:
+        self.partition.cut(end)
+        self.stored = [each for each in self.stored if each.base < end]
+        self.visible, self.compacted_upto = min(self.visible, end), min(self.compacted_upto, end)
+        unanswered, self._unanswered = self._unanswered, []
+        for needed, base, answer in unanswered:
+            if needed <= end:
+                self._unanswered.append((needed, base, answer))
+            else:
+                answer(Code.NOT_LEADING, -1)
+        polls, self._polls = self._polls, {}
+        for poll in polls.values():
+            poll.reply(Code.NOT_LEADING, -1, b"")
+        for broker in self.brokers.values():
+            broker.losses += 1
+            self._end_connections(broker)
+
     def rejoin(self) -> None:
         """Let all brokers be up and learn what they missed."""
         for broker in self.brokers.values():
@@ -142,6 +189,10 @@ class Brokers:
         if broker.id == self.leader:
             return
         broker.up = False
+        self._end_connections(broker)
+
+    @staticmethod
+    def _end_connections(broker: Broker) -> None:
         for close in list(broker.connections):
             close()
         broker.connections.clear()
@@ -208,6 +259,8 @@ class Brokers:
         known = [(each.id, each.host, PORT, None) for each in self.brokers.values() if each.up]
         partitions = [(0, 0, broker.leader, broker.epoch, list(BROKERS), [each[0] for each in known])]
         topic = (Code.NONE, TOPIC, self.topic_id, False, partitions)
+        if self.deleted:
+            topic = (Code.UNKNOWN_TOPIC_OR_PARTITION, TOPIC, bytes(16), False, [])
         return SimpleNamespace(
             brokers=known, cluster_id=_CLUSTER, controller_id=broker.leader, topics=[topic]
         )
@@ -226,6 +279,8 @@ class Brokers:
 
     def _leads_in(self, broker: Broker, epoch: int) -> int:
         """Return the error for a request to the leader in ``epoch``; -1: any."""
+        if self.deleted:
+            return Code.UNKNOWN_TOPIC_OR_PARTITION
         if epoch >= 0 and epoch != broker.epoch:
             return Code.FENCED_LEADER_EPOCH if epoch < broker.epoch else Code.UNKNOWN_LEADER_EPOCH
         return Code.NONE if broker.leader == broker.id else Code.NOT_LEADING
@@ -305,8 +360,8 @@ class Brokers:
         def answer(code: int, offset: int = -1) -> None:
             reply(_topics(0, code, offset, -1, 0, [], None))
 
-        if broker.leader != broker.id:
-            answer(Code.NOT_LEADING)
+        if code := self._leads_in(broker, -1):
+            answer(code)
         elif world.now < self.lacking_until:
             answer(Code.NOT_ENOUGH_REPLICAS)
         elif self._followers_of(broker) < 1:
@@ -321,12 +376,12 @@ class Brokers:
     def _followers_of(self, broker: Broker) -> int:
         return sum(each is not broker and each.epoch == broker.epoch for each in self.brokers.values())
 
-    def _append(self, data: bytes, sender: str, answer: Callable[..., None]) -> None:
+    def _append(self, data: bytes, sender: str, answer: Answer) -> None:
         header = next(record_batches.batch_headers(data))
         found: list[tuple[int, bytes]] = []
         (records,) = record_batches.runs(data, 0, found)
         if records[0].ts > self._world.wall_ms() + _FUTURE_MS:
-            answer(Code.INVALID_TIMESTAMP)
+            answer(Code.INVALID_TIMESTAMP, -1)
             return
         before = self.partition.end
         try:
@@ -340,10 +395,10 @@ class Brokers:
                 records[0].ts,
             )
         except InvalidEpoch:
-            answer(Code.INVALID_PRODUCER_EPOCH)
+            answer(Code.INVALID_PRODUCER_EPOCH, -1)
             return
         except OutOfSequence:
-            answer(Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+            answer(Code.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
             return
         after = base + len(records)
         if base == before:
@@ -352,16 +407,17 @@ class Brokers:
             self.stored.append(Stored(base, after, whole, self._world.wall_ms()))
             delay_s = self._world.chance.random() * (0.3 if self._world.likely(0.02) else 0.002)
             self.loop.call_later(delay_s, self._see, after)
-        self._when_visible(after, lambda: answer(Code.NONE, base))
+        self._when_visible(after, base, answer)
 
-    def _when_visible(self, end: int, then: Callable[[], None]) -> None:
+    def _when_visible(self, end: int, base: int, answer: Answer) -> None:
         if self.visible >= end:
-            then()
+            answer(Code.NONE, base)
         else:
-            self._unanswered.append((end, then))
+            self._unanswered.append((end, base, answer))
 
     def _see(self, end: int) -> None:
         """Let readers see the log up to ``end``."""
+        end = min(end, self.partition.end)
         if end <= self.visible:
             return
         self.visible = end
@@ -370,8 +426,8 @@ class Brokers:
                 del self._polls[number]
                 self._answer_poll(poll)
         waiting, self._unanswered = self._unanswered, []
-        for needed, then in waiting:
-            self._when_visible(needed, then)
+        for needed, base, answer in waiting:
+            self._when_visible(needed, base, answer)
 
 
 def compacted(batch: Stored, kept: set[int]) -> Stored | None:

@@ -68,6 +68,11 @@ class Client:
         self._write(index)
         return self.acknowledged > before
 
+    def forget(self) -> None:
+        """Use other subjects and texts: the log has lost what it had acknowledged."""
+        self._subjects = [self._fresh(), self._fresh()]
+        self._texts.clear()
+
     def _fresh(self) -> OwnSubject:
         self._made += 1
         return OwnSubject(f"{self._name}-{self._made}")
@@ -75,7 +80,10 @@ class Client:
     def _write(self, index: int) -> None:
         subject = self._subjects[index]
         command = self._command(subject.name)
+        losses = self._cluster.losses
         outcome = self._cluster.submit(command)
+        if self._cluster.losses != losses:
+            return  # The log may have lost it, with or without its acknowledgment.
         clean = isinstance(outcome, Refused) and str(outcome.code).startswith("5")
         if isinstance(command, Register) and not clean:
             self._tried.add(command.schema)
@@ -110,9 +118,9 @@ class Client:
 
     def _read(self, subject: OwnSubject) -> None:
         """List versions through any node: exactly the acknowledged ones."""
-        expected = subject.live()
+        expected, losses = subject.live(), self._cluster.losses
         with self._cluster.read() as view:
-            if view is None:
+            if view is None or self._cluster.losses != losses:
                 return
             found = versions.versions(view, Subject.parse(subject.name), deleted=False)
             seen = {each.version: each.row.schema_id for each in found}

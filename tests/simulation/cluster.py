@@ -22,15 +22,19 @@ from registry.domain.commands import (
     refusal,
 )
 from registry.domain.errors import TOO_MANY_WRITES
+from registry.domain.log_format.lineage import Lineage, Trace
 from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.forwarding.command_forwarder import Doubt, Reply
-from registry.log.contract import LogError, Unreachable
+from registry.log.contract import ForeignLog, LogError, Unreachable
+from registry.log.kafka.topic import TopicMissing
 from registry.node.leadership.claim import claim_log
 from registry.node.leadership.role import Role, RoleHolder, Stage
 from registry.node.replication.dedup import DedupCache
 from registry.node.replication.follower import Follower
+from registry.node.replication.log_match import Known, LogMatcher
 from registry.node.replication.read_barrier import ReadBarrier
+from registry.node.replication.reconnecting_log import ReconnectingLog
 from registry.node.write.loop import WriteLoop
 from registry.node.write.writer import Writer, Writing
 from registry.store.layout import StoreError
@@ -98,8 +102,10 @@ class Running:
         self._node = node
         self._identity = node.identity
         self.role_holder = PausingRoleHolder(world, switched=self._switched)
-        # True once the log is open.
+        # True once there is a log, or a store that is served without it.
         self.started = False
+        # Why the log cannot be followed; ``None`` if it can.
+        self.error: LogError | None = None
         world.spawn(self.process, self._start)
 
     def _start(self) -> None:
@@ -151,7 +157,7 @@ class Running:
             world.spawn(self.process, run)
         self.started = True
         if node.reader is not None:
-            node.reader.on_node_start(self.log.identity)
+            node.reader.on_state(self.log.identity, None)
 
     async def _open_barrier(self) -> ReadBarrier:
         return ReadBarrier(
@@ -175,27 +181,59 @@ class Running:
         loop = self._loop_host.loop
         loop.call_soon_threadsafe(lambda: loop.create_task(confirm()))
 
-    def _opened(self) -> NodeLog | SimulatedLog:
-        world, brokers, line = self._world, self._cluster.brokers, self._node.line
-        if brokers is None:
-            return NodeLog(world, self._cluster.partition, self.process, line)
-        while True:
+    def _opened(self) -> NodeLog | ReconnectingLog:
+        """Return the log, as registry/node/startup/open_kafka.py opens it: a store is served without it."""
+        world, store = self._world, self.store
+        if self._cluster.brokers is None:
+            return NodeLog(world, self._cluster.partition, self.process, self._node.line)
+        matches = LogMatcher(self._known, margin_ms=0, now=self._node.wall_ms)
+        log, error = None, None
+        while log is None and error is None:
             try:
-                log = SimulatedLog(world, brokers, self.process, line, self._node.wall_ms)
-                assert log.divergence(self.store.lineage) is None, "the log is taken for another one"
-            except Unreachable:
-                world.sleep(_RETRY_S)
-            else:
-                return log
+                found = self._open_log()
+                store.log = store.log or found.identity
+                matches(found)
+                log = found
+            except LogError as why:
+                if store.log:
+                    error = why
+                else:
+                    world.sleep(_RETRY_S)
+        return ReconnectingLog(
+            self._open_log,
+            matches,
+            identity=store.log,
+            applied=store.applied,
+            log=log,
+            error=error,
+            run_in_thread=lambda search: world.spawn(self.process, search),
+            condition=lambda: cast("threading.Condition", SimulatedCondition(world)),
+        )
 
-    @property
-    def appending(self) -> bool:
-        """True while an append is in progress."""
-        return self.started and self.log.appending
+    def _known(self) -> Known:
+        store = self.store
+        return Known(store.log, store.applied, self._node.wall_ms(), store.lineage, store.view)
+
+    def _open_log(self) -> SimulatedLog:
+        brokers = self._cluster.brokers
+        assert brokers is not None
+        try:
+            return SimulatedLog(self._world, brokers, self.process, self._node.line, self._node.wall_ms)
+        except TopicMissing as error:
+            raise ForeignLog(str(error)) from error
 
     @property
     def role(self) -> Role:
         return self.role_holder.role
+
+    def _found(self, error: LogError | None) -> None:
+        """Remember why the log cannot be followed, and let the reader know whose rows it serves."""
+        self.error = error
+        foreign = error if isinstance(error, ForeignLog) else None
+        mismatch = None if foreign is None else foreign.mismatch
+        if mismatch != self.store.mismatch and self._node.reader is not None:
+            self.store.mismatch = mismatch
+            self._node.reader.on_state("" if foreign else self.store.log, mismatch)
 
     def follow(self, offset: int) -> None:
         """Return when the store holds the log up to ``offset``."""
@@ -250,9 +288,15 @@ class Running:
     def _follow_for_ever(self) -> None:
         while True:
             try:
+                if self.error is not None:
+                    self.log.query_end(_ASK_S)
+                    self._found(None)
                 if not self.follower.step():
                     self.log.wait(self.store.applied, 1.0)
-            except (LogError, StoreError):
+            except LogError as error:
+                self._found(error)
+                self._world.sleep(_FOLLOW_AGAIN_S)
+            except StoreError:
                 self._world.sleep(_FOLLOW_AGAIN_S)
             self._world.pause()
 
@@ -266,7 +310,7 @@ class Node:
         self.identity = Identity(
             "http", self.name, 8081, eligible=True, peer=f"{self.name}:1", node=self.name
         )
-        self.new_store = new_store
+        self._new_store = new_store
         self.store = new_store()
         self.line = Line()
         self.running: Running | None = None
@@ -274,6 +318,15 @@ class Node:
         self.cut_off = False
         self.clock_ahead_ms = 0
         self.reader: Reader | None = None
+
+    @property
+    def foreign(self) -> bool:
+        """True if it reports that the log is not the one of its store."""
+        return self.running is not None and isinstance(self.running.error, ForeignLog)
+
+    def replace_store(self) -> None:
+        """Begin with an empty store."""
+        self.store = self._new_store()
 
     def wall_ms(self) -> int:
         """Return what its host's clock shows."""
@@ -286,11 +339,10 @@ class Cluster:
     def __init__(self, world: World, size: int, *, model: bool = False) -> None:
         """``model``: the nodes' logs are the model of the log, not the one of production."""
         self._world = world
-        witness: dict[int, int] = {}
-
-        def new_store() -> MemoryStore:
-            return MemoryStore(witness, lambda: 0 if self.brokers is None else self.brokers.compacted_upto)
-
+        # The digests of all stores by offset.
+        self._witness: dict[int, int] = {}
+        # How often the log has lost records.
+        self.losses = 0
         self.partition = Partition(
             lambda: world.now,
             world.wall_ms,
@@ -306,11 +358,29 @@ class Cluster:
         self.settled = 0
         # True if no client sends requests.
         self.night = False
-        self.nodes = [Node(world, number, new_store) for number in range(size)]
+        self.nodes = [Node(world, number, self._new_store) for number in range(size)]
         world.applied = lambda: {node.name: node.store.applied for node in self.nodes}
         for node in self.nodes:
             self._start_reader(node)
             self.start(node)
+
+    def _new_store(self) -> MemoryStore:
+        return MemoryStore(self._witness, self._is_of_the_log)
+
+    def _is_of_the_log(self, applied: int, lineage: Lineage) -> bool:
+        """Return true if a store with this lineage holds the log's records, and all that count."""
+        if self.brokers is not None and applied < self.brokers.compacted_upto:
+            return False
+        records = self.partition.records
+        return not self.losses or (
+            applied <= len(records) and all(Trace.of(records[each.offset]) == each for each in lineage.traces)
+        )
+
+    def on_loss(self) -> None:
+        """Take into account that the log has lost the records from its present end on."""
+        self.losses += 1
+        for offset in [each for each in self._witness if each > self.partition.end]:
+            del self._witness[offset]
 
     def _start_reader(self, node: Node) -> None:
         if self.brokers is not None:
@@ -320,7 +390,7 @@ class Cluster:
         """Give a killed node an empty store, as a release with another format of rows does."""
         if node.reader is not None:
             node.reader.end()
-        node.store = node.new_store()
+        node.replace_store()
         self._start_reader(node)
 
     def start(self, node: Node) -> None:

@@ -38,6 +38,8 @@ class Line:
     lagging: bool = False
     # True if the election is out of reach, but the brokers are not.
     deaf: bool = False
+    # True while an append is in progress.
+    appending: bool = False
 
     @property
     def fetches(self) -> bool:
@@ -67,6 +69,7 @@ class SimulatedConnection:
         self._timeout_s = timeout_s
         self._open = self._dead = False
         self._used_at = 0.0
+        self._losses = 0
         self._arrives_at = self._returns_at = 0.0
         self._inbox: deque[_Sent] = deque()
         self._busy = False
@@ -83,7 +86,7 @@ class SimulatedConnection:
             raise KafkaConnectionError("no answer")
         if self._broker is None or not self._broker.up:
             raise ConnectionRefusedError("the broker is down")
-        self._open, self._used_at = True, self._world.now
+        self._open, self._used_at, self._losses = True, self._world.now, self._broker.losses
         self._broker.connections[self._reset] = None
 
     async def _let_pass(self, seconds: float) -> None:
@@ -141,7 +144,7 @@ class SimulatedConnection:
 
     def _arrive(self, sent: _Sent, left_s: float) -> None:
         line, loop = self._network.line, self._network.brokers.loop
-        if self._dead or sent.fate == "lost" or self._broker is None or not self._broker.up or left_s < 0:
+        if self._dead or sent.fate == "lost" or left_s < 0 or not self._reaches():
             self._dead = True
             return
         if line.cut:
@@ -149,6 +152,10 @@ class SimulatedConnection:
             return
         self._inbox.append(sent)
         self._next()
+
+    def _reaches(self) -> bool:
+        broker = self._broker
+        return broker is not None and broker.up and broker.losses == self._losses
 
     def _next(self) -> None:
         if self._inbox and not self._busy:

@@ -30,11 +30,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._timer_count = 0
         self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
+        # True if nothing runs on it any more, though its process goes on.
+        self.stopped = False
         process.when_killed.append(self._close)
         self._task = world.spawn(process, self._run)
 
     def _run(self) -> None:
-        while True:
+        while not self.stopped:
             while self._timers and self._timers[0][2].cancelled():
                 heapq.heappop(self._timers)
             wait_s = self._timers[0][0] - self._world.now if self._timers else math.inf
@@ -128,7 +130,7 @@ class SimulatedLoopHost:
     def __init__(self, world: World, process: Process) -> None:
         self._world = world
         self._process = process
-        self.loop: asyncio.AbstractEventLoop = SimulatedLoop(world, process)
+        self.loop = SimulatedLoop(world, process)
 
     def run(self, call: Coroutine[Any, Any, T], timeout_s: float | None) -> T:
         """Return the result of ``call``; the calling task yields meanwhile."""
@@ -142,11 +144,13 @@ class SimulatedLoopHost:
         return result
 
     def stop(self, last: Coroutine[Any, Any, None], timeout_s: float) -> None:
-        """Run ``last``; the loop ends with its process."""
+        """Run ``last`` and end the loop."""
         if self._process.dead:
             last.close()
         else:
             self.run(last, timeout_s)
+            self.loop.stopped = True
+            self.loop.call_soon(lambda: None)
 
 
 class SimulatedCondition:

@@ -26,6 +26,9 @@ NIGHT_S = 1.5 * FORGET_S
 # The share of histories with an idle night.
 _NIGHTS = 0.15
 CALM_S = 120.0
+# The share of histories in which the log loses records, and for how long a deleted topic is missing.
+_LOSSES = 0.2
+_MISSING_S = 4.0
 # How far a clock may be ahead: a day back, somewhat off, and more than brokers accept.
 _CLOCKS_MS = (-86_400_000, -3000, 3000, 7_200_000)
 
@@ -50,9 +53,13 @@ class Told:
 class Trouble:
     """Injects the faults of networks, machines and operators."""
 
-    def __init__(self, world: World, cluster: Cluster) -> None:
+    def __init__(
+        self, world: World, cluster: Cluster, clients: list[Client], ids: Ids, *, losses: bool
+    ) -> None:
         self._world = world
         self._cluster = cluster
+        self._clients = clients
+        self._ids = ids
         self.over = False
         self._actions: list[Callable[[Node], None]] = [
             self._crash, self._crash, self._freeze, self._freeze, self._cut, self._usurp, self._noise,
@@ -63,6 +70,10 @@ class Trouble:
                 self._elect, self._depose, self._restart, self._lack, self._move, self._compact,
                 self._set_clock, self._fill_disk, self._crash_at_commit, self._set_aside,
             ]  # fmt: skip
+        # How the log loses records in this history, if it does.
+        self._loss: Callable[[], None] | None = None
+        if cluster.brokers is not None and losses and world.likely(_LOSSES):
+            self._loss = world.chance.choice((self._cut_log, self._recreate_topic))
         # Histories with few kinds of faults get further into what those lead to.
         share = world.chance.choice((0.3, 0.6, 1.0))
         self._actions = [each for each in self._actions if world.likely(share)] or [self._crash]
@@ -71,6 +82,9 @@ class Trouble:
         """Inject faults until the storm is over, then heal everything."""
         night_at = self._world.chance.random() * STORM_S if self._world.likely(_NIGHTS) else STORM_S
         ends_at = STORM_S
+        if self._loss is not None:
+            self._later(STORM_S / 2, self._loss)
+            self._world.spawn(Process("operator"), self._operate)
         while self._world.now < ends_at:
             if self._world.now > night_at:
                 self._night()
@@ -105,9 +119,38 @@ class Trouble:
 
         self._world.spawn(Process("later"), then)
 
+    def _cut_log(self) -> None:
+        """Let the log lose some of its newest batches."""
+        batches = self._cluster.partition.batches[-self._world.chance.randint(1, 20) :]
+        if batches:
+            self._brokers.cut(batches[0].base)
+            self._forget()
+
+    def _recreate_topic(self) -> None:
+        self._brokers.delete()
+        self._forget()
+        self._world.sleep(self._world.chance.random() * _MISSING_S)
+        self._brokers.create()
+
+    def _forget(self) -> None:
+        self._cluster.on_loss()
+        self._ids.keep(set(_registered(self._cluster)))
+        for client in self._clients:
+            client.forget()
+
+    def _operate(self) -> None:
+        """Give each node that reports that the log is not its store's an empty store, as an operator may."""
+        while True:
+            self._world.sleep(self._world.chance.expovariate(0.2))
+            for node in self._cluster.nodes:
+                if node.foreign:
+                    self._cluster.kill(node)
+                    self._cluster.set_aside(node)
+                    self._cluster.start(node)
+
     def _amid_an_append(self, node: Node) -> None:
         """Return while the node appends, or after a while if it does not."""
-        self._world.until(lambda: node.running is not None and node.running.appending, 1.0)
+        self._world.until(lambda: node.line.appending, 1.0)
 
     def _crash(self, node: Node) -> None:
         self._cluster.kill(node)
@@ -263,22 +306,25 @@ def run(seed: int, *, model: bool = False) -> Told:
 
     ``model``: over the model of the log, instead of the log that runs in production.
     """
-    return traced(seed, model=model)[0]
-
-
-def traced(seed: int, *, model: bool = False) -> tuple[Told, list[Note]]:
-    """Run a history as :func:`run` does; return also what happened, in order."""
     random.seed(seed)  # for the jitter of retries
     with closing(World(seed)) as world:
-        return _history(world, model=model), world.trace
+        return _history(world, model=model, losses=True)
 
 
-def _history(world: World, *, model: bool) -> Told:
+def traced(seed: int) -> list[Note]:
+    """Run a history in which the log loses nothing; return what happened, in order."""
+    random.seed(seed)
+    with closing(World(seed)) as world:
+        _history(world, model=False, losses=False)
+        return world.trace
+
+
+def _history(world: World, *, model: bool, losses: bool) -> Told:
     cluster = Cluster(world, 3, model=model)
     ids = Ids()
     clients = [Client(world, cluster, f"c{number}", ids) for number in range(CLIENTS)]
     outside = Process("outside")
-    trouble = Trouble(world, cluster)
+    trouble = Trouble(world, cluster, clients, ids, losses=losses)
     for client in clients:
         world.spawn(outside, client.run)
     world.spawn(Process("trouble"), trouble.run)
@@ -307,11 +353,13 @@ def _digest(world: World, cluster: Cluster) -> str:
 
 
 def _writes_again(world: World, cluster: Cluster, clients: list[Client]) -> None:
-    """After the storm the cluster must heal by itself."""
+    """After the storm the cluster must heal by itself, or once an operator has seen foreign logs."""
     last: list[bool] = []
 
     def write() -> None:
-        last.append(clients[0].succeeds())
+        while not (done := clients[0].succeeds()) and any(node.foreign for node in cluster.nodes):
+            world.sleep(1.0)
+        last.append(done)
 
     world.spawn(Process("last"), write)
     assert world.run(lambda: last, CALM_S), "the last write was not answered"

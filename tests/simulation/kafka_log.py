@@ -33,8 +33,7 @@ class SimulatedLog(KafkaLog):
     def __init__(
         self, world: World, brokers: Brokers, process: Process, line: Line, now_ms: Callable[[], int]
     ) -> None:
-        # True while an append is in progress.
-        self.appending = False
+        self._line = line
         self._note = lambda what, about: world.note(what, process.name, about)
         host = Host(
             Connections(cast("Login", Network(world, brokers, line, process))),
@@ -63,9 +62,9 @@ class SimulatedLog(KafkaLog):
     def append(
         self, entries: Sequence[Entry], cuts: Sequence[int] = (), headers: Mapping[int, bytes] = NO_HEADERS
     ) -> int:
-        self.appending = True
+        self._line.appending = True
         self._note("send", entries)
         try:
             return super().append(entries, cuts, headers)
         finally:
-            self.appending = False
+            self._line.appending = False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 from registry.domain.history.entries import Slice
-from registry.domain.log_format.lineage import NOTHING, Lineage
+from registry.domain.log_format.lineage import NOTHING, Lineage, Mismatch
 from registry.domain.rows import digest
 from registry.domain.rows.memory_views import DictView
 from registry.domain.rows.view import Change
@@ -35,16 +35,20 @@ class MemoryView(DictView):
 class MemoryStore:
     """A store that outlives the process that uses it; commits are atomic."""
 
-    def __init__(self, witness: dict[int, int], compacted_upto: Callable[[], int]) -> None:
+    def __init__(self, witness: dict[int, int], counts: Callable[[int, Lineage], bool]) -> None:
         """``witness``: offsets and digests of all stores so far; a different digest is detected at once.
 
-        Before the offset ``compacted_upto`` a store may lack rows whose records were replaced later.
+        ``counts`` returns true if all stores at this offset, with such a lineage, have the same rows.
         """
-        self._compacted_upto = compacted_upto
+        self._counts = counts
         self._rows = MemoryView((), 0)
         self._witness = witness
         self.digest = digest.EMPTY
         self.lineage = NOTHING
+        # The identity of the log that it is built from; empty before the first one.
+        self.log = ""
+        # Why its rows may not be the log's.
+        self.mismatch: Mismatch | None = None
         # True if nothing can be written.
         self.full = False
         # Called in each commit with its moment, "before" and "after" it took effect.
@@ -77,10 +81,9 @@ class MemoryStore:
         self._rows.commit(changes.items())
         self._rows.moment = applied
         self.lineage = lineage
-        known = self.digest
-        if applied >= self._compacted_upto():
+        if self._counts(applied, lineage):
             known = self._witness.setdefault(applied, self.digest)
-        assert known == self.digest, f"two stores differ at offset {applied}"
+            assert known == self.digest, f"two stores differ at offset {applied}"
         self._reach("after")
 
     def _reach(self, moment: str) -> None:

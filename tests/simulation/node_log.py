@@ -58,8 +58,6 @@ class NodeLog:
         self._used_at = 0.0
         self._heard = 0
         self._fetched = 0
-        # True while an append is in progress.
-        self.appending = False
 
     def end(self) -> int:
         return self._heard
@@ -151,14 +149,14 @@ class NodeLog:
         """Append in one piece or, as if the entries were long, in two."""
         places = [each for each in cuts if 0 < each < len(entries)]
         cut = self._world.chance.choice(places) if places and self._world.likely(0.3) else len(entries)
-        self.appending = True
+        self._line.appending = True
         try:
             base = self._append_piece(entries[:cut], headers)
             if cut < len(entries):
                 rest = {at - cut: header for at, header in headers.items() if at >= cut}
                 self._append_rest(entries[cut:], rest)
         finally:
-            self.appending = False
+            self._line.appending = False
         return base
 
     def _append_rest(self, entries: Sequence[Entry], headers: Mapping[int, bytes]) -> None:

@@ -96,6 +96,20 @@ class Partition:
         self._note("grant", "", self._given)
         return self._given, self.claims
 
+    def cut(self, end: int) -> None:
+        """Lose all records from ``end`` on, where a batch begins. What is left tells of producers."""
+        self.batches = [each for each in self.batches if each.base < end]
+        self.headers = {at: header for at, header in self.headers.items() if at < end}
+        del self.records[end:]
+        before, self._producers = self._producers, {}
+        for batch in self.batches:
+            known = self._producers.get(batch.producer)
+            if known is None or known.epoch != batch.epoch:
+                appended_at = before[batch.producer].appended_at if batch.producer in before else self._now()
+                known = self._producers[batch.producer] = _Producer(batch.epoch, 0, appended_at)
+            known.next = batch.sequence + batch.count
+            known.recent.append(batch)
+
     def produce(
         self,
         claim: Claim,

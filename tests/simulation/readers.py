@@ -35,14 +35,14 @@ CONFIRM_S = 5.0
 class _SharedView:
     """A view as readers open it."""
 
-    def __init__(self, rows: MemoryView) -> None:
-        self._rows = rows
+    def __init__(self, rows: MemoryView, mismatch: Mismatch | None) -> None:
+        self._rows, self._mismatch = rows, mismatch
 
     def applied(self) -> int:
         return self._rows.applied()
 
     def standing(self) -> tuple[int, Mismatch | None]:
-        return self._rows.applied(), None
+        return self._rows.applied(), self._mismatch
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +60,7 @@ class _SharedStore:
         self._node = node
 
     def view(self) -> _SharedView:
-        return _SharedView(self._node.store.view())
+        return _SharedView(self._node.store.view(), self._node.store.mismatch)
 
     def refresh(self) -> bool:
         return True
@@ -105,12 +105,12 @@ class Reader:
         self._host = SimulatedLoopHost(world, self._process)
         self._backend: ReaderBackend | None = None
 
-    def on_node_start(self, identity: str) -> None:
-        """Take the state that a node reports when it has started."""
+    def on_state(self, identity: str, mismatch: Mismatch | None) -> None:
+        """Take the state that a node reports: the identity of its log, "" if that is not its store's."""
 
         def open_backend() -> None:
             self._backend = self._backend or self._open()
-            self._backend.on_state(State(started=True, log=identity))
+            self._backend.on_state(State(started=True, log=identity, mismatch=mismatch))
 
         self._host.loop.call_soon_threadsafe(open_backend)
 

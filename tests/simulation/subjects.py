@@ -98,6 +98,10 @@ class Ids:
     def __init__(self) -> None:
         self._texts: dict[int, str] = {}
 
+    def keep(self, texts: set[str]) -> None:
+        """Forget the ids of all other texts, which the log has lost."""
+        self._texts = {number: text for number, text in self._texts.items() if text in texts}
+
     def given(self, schema_id: int, text: str) -> None:
         """Record that a new text got an id, which no other text may have."""
         known = self._texts.setdefault(schema_id, text)

@@ -71,7 +71,7 @@ class Station:
 
     def __init__(self, stage: Stage, name: str) -> None:
         self.log = NodeLog(stage.world, stage.partition, Process(name), Line())
-        self.store = MemoryStore({}, lambda: 0)
+        self.store = MemoryStore({}, lambda *_: True)
         self.follower = Follower(self.log, cast("Store", self.store))
         self.before_following: list[Callable[[], object]] = []
         self._name = name
@@ -196,7 +196,10 @@ def test_a_read_is_not_confirmed_by_a_query_that_was_sent_before_it_came() -> No
 
     def scene() -> None:
         process = Process("node")
-        log, store = NodeLog(world, stage.partition, process, Line(hops_s=1.0)), MemoryStore({}, lambda: 0)
+        log, store = (
+            NodeLog(world, stage.partition, process, Line(hops_s=1.0)),
+            MemoryStore({}, lambda *_: True),
+        )
         host = SimulatedLoopHost(world, process)
 
         async def make() -> ReadBarrier:

@@ -53,12 +53,16 @@ class Topic(AsyncLog, Protocol):
 Suits = Callable[[Topic], None]
 
 
+def _run_in_thread(search: Callable[[], None]) -> None:
+    threading.Thread(target=search, name="reconnect", daemon=True).start()
+
+
 class ReconnectingLog:
     """The log that ``open_log`` opens, once ``suits`` accepts it; ``log`` is one already accepted.
 
     ``identity`` and ``applied`` are the store's. Calls raise :class:`Unreachable` or :class:`ForeignLog`
     while no log is attached, and :class:`StaleStore` if the store has to be rebuilt. ``retry_s``: seconds
-    between attempts.
+    between attempts. ``run_in_thread`` runs the search, which waits on a ``condition``.
     """
 
     def __init__(
@@ -71,6 +75,8 @@ class ReconnectingLog:
         log: Topic | None = None,
         error: LogError | None = None,
         retry_s: float = RETRY_S,
+        run_in_thread: Callable[[Callable[[], None]], object] = _run_in_thread,
+        condition: Callable[[], threading.Condition] = threading.Condition,
     ) -> None:
         self._open_log = open_log
         self._suits = suits
@@ -79,9 +85,9 @@ class ReconnectingLog:
         self._retry_s = retry_s
         self._log = log
         self._error: LogError | StaleStore = error or Unreachable("")
-        self._changed = threading.Condition()
+        self._run_in_thread = run_in_thread
+        self._changed = condition()
         self._closed = False
-        self._looking: threading.Thread | None = None
         if log is None:
             self._look()
         else:
@@ -217,8 +223,7 @@ class ReconnectingLog:
         log.close()
 
     def _look(self) -> None:
-        self._looking = threading.Thread(target=self._attach, name="reconnect", daemon=True)
-        self._looking.start()
+        self._run_in_thread(self._attach)
 
     def _attach(self) -> None:
         while not self._closed:

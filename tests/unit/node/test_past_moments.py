@@ -20,7 +20,7 @@ NOW_MS = 100
 
 def test_a_time_means_the_last_record_that_is_not_newer_and_that_is_applied(tmp_path: Path) -> None:
     times = iter((10, 20, 20, 30, 40))
-    log, store = EmbeddedLog(tmp_path, clock=lambda: next(times)), MemoryStore({}, lambda: 0)
+    log, store = EmbeddedLog(tmp_path, clock=lambda: next(times)), MemoryStore({}, lambda *_: True)
     for _ in range(5):
         log.append([Entry(NOOP_KEY, None)])
     store.commit_folded([], [], applied=4)
