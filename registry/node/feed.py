@@ -61,9 +61,13 @@ class NodeFeed:
         self._readers = ThreadPoolExecutor(_READS_MAX, thread_name_prefix="feed")
         self._reading = 0
 
+    def is_read(self) -> bool:
+        """Return true if events were requested lately."""
+        return time.monotonic() <= self._wanted_until
+
     def add_records(self, records: Sequence[Record] | None, end: int) -> None:
         """Take the records of a step whose rows are visible; ``None``: they are not known here."""
-        if records is None or time.monotonic() > self._wanted_until:
+        if records is None or not self.is_read():
             begin, entries = end, list[Entry]()
         else:
             begin = records[-COUNT_MAX].offset if len(records) > COUNT_MAX else self._ring.begin

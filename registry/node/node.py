@@ -97,6 +97,7 @@ class Node:
         self.following = FollowLoop(
             self.log, self.store, self.follower,
             caught_up=self._caught_up, advanced=self._on_advance, stuck=self._on_stuck, staleness=staleness,
+            feed_is_read=self.feed.is_read,
         )  # fmt: skip
         self.read_barrier = ReadBarrier(
             self.log, self.store, ask_s=settings.confirm_timeout_s,
@@ -133,10 +134,10 @@ class Node:
         )  # fmt: skip
         self._submit: Submit = self.writer.submit
         if isinstance(self.log, EmbeddedLog):
-            written = self.log, self.store
+            log = self.log
             self._submit = LoneWrites(
                 self.writer, self.candidate.write_loop.write_in_place,
-                is_busy=lambda: any(each.is_being_written for each in written),
+                is_busy=lambda: log.is_being_written or self.store.is_being_written,
                 guarded=self._threads.run_guarded,
             ).submit  # fmt: skip
         elif isinstance(self.log, ReconnectingLog):

@@ -106,7 +106,7 @@ class Digest:
         """Add the hashes of rows that came and subtract those of rows that went."""
         new, changed, scrubbed = commit.new, commit.changed, self._scrubbed
         delta = total(new) + total(changed)
-        seen = total(_before(scrubbed, new)) + total(_before(scrubbed, changed))
+        seen = total(_before(scrubbed, new)) + total(_before(scrubbed, changed)) if scrubbed else 0
         for key, old in commit.replaced:
             gone = row_hash(key, old)
             delta -= gone

@@ -113,7 +113,7 @@ class AppliedView(View, AbstractContextManager["AppliedView"], Protocol):
 class StoreView:
     """A read transaction as a :class:`registry.domain.rows.view.View`; ends with its ``with`` block.
 
-    Must be short: while it lasts, none of the pages that it sees can be reused. It belongs to one thread.
+    Must be short: while it lasts, none of the pages that it sees can be reused. One thread at a time uses it.
     """
 
     __slots__ = (

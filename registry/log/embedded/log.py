@@ -115,7 +115,8 @@ class EmbeddedLog:
 
     def end(self) -> int:
         """Return the offset of the next record."""
-        self._alive()
+        if self._closed:
+            self._alive()  # raises
         return self._state.end
 
     def query_end(self, timeout_s: float) -> int:

@@ -125,10 +125,11 @@ class Noticed(threading.Event):
         return super().wait(timeout)
 
 
+@pytest.mark.parametrize("feed_is_read", [False, True])
 def test_records_that_nobody_waits_for_are_taken_together_and_at_once_when_somebody_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, feed_is_read: bool
 ) -> None:
-    monkeypatch.setattr(loop, "_COLLECT_S", 3600.0)
+    monkeypatch.setattr(loop, "_COLLECT_FOR_FEED_S" if feed_is_read else "_COLLECT_S", 3600.0)
     log = EmbeddedLog(tmp_path / "log", map_bytes=64 << 20)
     store, _ = open_store(tmp_path / "store", log.identity, 0, map_bytes=64 << 20)
     staleness = Staleness(store, retention_ms=lambda: None, margin_ms=0, now=now_ms)
@@ -137,6 +138,7 @@ def test_records_that_nobody_waits_for_are_taken_together_and_at_once_when_someb
     node = FollowLoop(
         log, store, follower,
         caught_up=there.set, advanced=lambda: went.put(store.applied), staleness=staleness,
+        feed_is_read=lambda: feed_is_read,
     )  # fmt: skip
     node._nudged = nudged = Noticed(3600.0)
     thread = threading.Thread(target=node.run, daemon=True)

@@ -7,7 +7,7 @@ matter.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
@@ -18,6 +18,7 @@ from .model import PRIMITIVES, Json
 from .parser import ENUM_RESERVED, FIELD_RESERVED, RECORDS, RESERVED
 
 _NAMED: Final = frozenset({*RECORDS, "enum", "fixed"})
+_NULL: Final = (None,)
 # A type inside a namespace.
 _Place = tuple[Any, str]
 
@@ -111,7 +112,8 @@ class _Glance:
         if type(value) is str:
             return _simple(value)
         if type(value) is list:
-            return [self.shape(each) for each in value]
+            # Most types in a union are names.
+            return [_simple(each) if type(each) is str else self.shape(each) for each in value]
         kind: str = value["type"]
         if kind in RECORDS:
             fields = value["fields"]
@@ -130,10 +132,11 @@ class _Glance:
 
     def _field(self, field: dict[str, Json]) -> tuple[Any, ...]:
         shape = self.shape(field["type"])
-        return field["name"], shape, _default(field, shape), _props(field, FIELD_RESERVED)
+        default = _default(field["default"], shape) if "default" in field else ()
+        return field["name"], shape, default, _props(field, FIELD_RESERVED)
 
     def _define(
-        self, value: dict[str, Json], plain: list[Any], docs: list[str | None], reserved: Collection[str]
+        self, value: dict[str, Json], plain: list[Any], docs: list[str | None], reserved: frozenset[str]
     ) -> str:
         name = _simple(value["name"])
         self.count += 1
@@ -151,21 +154,22 @@ def _doc(value: dict[str, Json]) -> str | None:
     return doc if type(doc) is str else None
 
 
-def _default(field: dict[str, Json], shape: Any) -> tuple[Json, ...]:
+def _default(value: Json, shape: Any) -> tuple[Json, ...]:
     """Return the default of a field of this type, if it has only one spelling."""
-    if "default" not in field:
-        return ()
-    value = field["default"]
+    if value is None:
+        return _NULL
     # The parser converts texts to numbers for these.
     if type(value) is str and (shape[0] if type(shape) is tuple else shape) in ("float", "double"):
         return (None,)
     return (value if type(value) is bool else _plain_value(value),)
 
 
-def _props(value: dict[str, Json], reserved: Collection[str]) -> list[tuple[str, Json]] | None:
+def _props(value: dict[str, Json], reserved: frozenset[str]) -> list[tuple[str, Json]] | None:
     """Return the properties with those values that have only one spelling."""
+    if value.keys() <= reserved:
+        return None
     names = [name for name in value if name not in reserved]
-    return [(name, _plain_value(value[name])) for name in sorted(names)] if names else None
+    return [(name, _plain_value(value[name])) for name in sorted(names)]
 
 
 def _plain_value(value: Json) -> Json:
