@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 from registry.domain.schemas import FORMATS, Budget, InvalidSchema
 from registry.domain.schemas.logical import target_reports
+from registry.domain.schemas.logical.findings import Finding
 from registry.domain.schemas.logical.types import MISSING, STRING, Array, Field, Kind, Leaf, Map, Struct, Type
 
 _FOLDER = Path(__file__).parent
 _CORPUS = _FOLDER.parents[1] / "corpus"
 _INSIDE = re.compile(r"[.\[{]")
+_LEAF = r"(\w+(?:\(\d+(?:, \d+)?\))?)"
+_RETYPED = re.compile(f"type changed from {_LEAF} to {_LEAF}")
 _FILES = {"AVRO": "avro", "JSON": "json_schema", "PROTOBUF": "protobuf"}
 
 DISAGREEMENTS: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
@@ -32,24 +35,47 @@ class TableChange(NamedTuple):
     new: Type
 
     def broken_rules(self, target: str) -> set[str]:
-        """Return the rules of a target that the change breaks, and if inside a column; empty: allowed."""
+        """Return the rules of a target that the change breaks, and if inside a column; empty: allowed.
+
+        Of a type that may not become another, both are returned, as the disagreements name them.
+        """
         reports = target_reports(self.new, self.old, [target], Budget())
-        found = (each for report in reports for each in report.findings)
-        return {f"{each.rule} inside" if _INSIDE.search(each.path) else each.rule for each in found}
+        return {_rule(each) for report in reports for each in report.findings}
 
     def can_exist(self, target: str) -> bool:
         """Return true if both types are tables, without limits of the target that they exceed."""
-        return all(
-            isinstance(each.shape, Struct)
-            and not each.shape.is_union
-            and not each.nullable
-            and not target_reports(each, None, [target], Budget())
-            for each in (self.old, self.new)
-        )
+        return not any(target_reports(each, None, [target], Budget()) for each in (self.old, self.new))
+
+    def consists_of(self, known: Callable[[Leaf], bool]) -> bool:
+        """Return true if an engine has all types without parts."""
+        return all(map(known, (*_leaves(self.old), *_leaves(self.new))))
+
+
+def _leaves(type: Type) -> Iterator[Leaf]:
+    match type.shape:
+        case Struct(fields=fields):
+            for each in fields:
+                yield from _leaves(each.type)
+        case Array(element):
+            yield from _leaves(element)
+        case Map(key, value):
+            yield from _leaves(key)
+            yield from _leaves(value)
+        case leaf:
+            yield leaf
+
+
+def _rule(finding: Finding) -> str:
+    if finding.rule == "UNSUPPORTED_TYPE_CHANGE" and (found := _RETYPED.match(finding.text)):
+        return f"{found[1]} to {found[2]}"
+    return f"{finding.rule} inside" if _INSIDE.search(finding.path) else finding.rule
 
 
 def corpus_changes() -> Iterator[TableChange]:
-    """Yield the pairs of the corpora whose schemas have logical types, in both directions."""
+    """Yield the pairs of the corpora whose schemas have logical types, in both directions.
+
+    What is no table by itself is the only column of one.
+    """
     for schema_type, name in _FILES.items():
         cases = json.loads((_CORPUS / f"{name}_compatibility.json").read_text("utf-8"))
         for case in cases:
@@ -63,7 +89,12 @@ def corpus_changes() -> Iterator[TableChange]:
 
 def _type(schema_type: str, schema: Any) -> Type:
     text = schema if schema_type == "PROTOBUF" else json.dumps(schema)
-    return FORMATS[schema_type].parse(text).logical(Budget())
+    found = FORMATS[schema_type].parse(text).logical(Budget())
+    if isinstance(found.shape, Struct) and not found.shape.is_union and not found.nullable:
+        return found
+    table = Struct()
+    table.fields.append(Field("value", found))
+    return Type(table)
 
 
 _LEAVES = (

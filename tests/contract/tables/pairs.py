@@ -64,6 +64,8 @@ def value_of(leaf: Leaf) -> str:
     size, scale = leaf.size or 0, leaf.scale or 0
     if leaf.kind is Kind.DECIMAL:
         return f"'{'9' * (size - scale)}{'.' if scale else ''}{'9' * scale}'"
+    if leaf.symbols:
+        return f"'{leaf.symbols[-1]}'"
     if leaf.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ):
         return f"'{_MOMENT[: _WITHOUT_FRACTION + size]}'"
     return _VALUES[leaf.kind]
