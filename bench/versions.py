@@ -37,14 +37,16 @@ from registry.log.embedded.log import EmbeddedLog  # noqa: E402
 from tests.support.running import Registry  # noqa: E402
 
 FIELDS = 10
-# Subjects for each number of versions: their level and type.
+NONE = {"compatibilityLevel": "NONE"}
+# Subjects for each number of versions: their config, and how their schemas are made.
 PURPOSES = {
-    "none": ("NONE", "AVRO"),
-    "backward": ("BACKWARD", "AVRO"),
-    "transitive": ("FULL_TRANSITIVE", "AVRO"),
-    "deleted": ("NONE", "AVRO"),
-    "json": ("NONE", "JSON"),
-    "protobuf": ("NONE", "PROTOBUF"),
+    "none": (NONE, "AVRO"),
+    "backward": ({"compatibilityLevel": "BACKWARD"}, "AVRO"),
+    "logical": ({"compatibilityLevel": "BACKWARD", "compatibilityPolicy": "LOGICAL"}, "DOCUMENTED"),
+    "transitive": ({"compatibilityLevel": "FULL_TRANSITIVE"}, "AVRO"),
+    "deleted": (NONE, "AVRO"),
+    "json": (NONE, "JSON"),
+    "protobuf": (NONE, "PROTOBUF"),
 }
 TRANSITIVE = 5
 WARM_UP = 25
@@ -56,6 +58,12 @@ def avro(number: int) -> str:
     own = {"name": f"own{number}", "type": ["null", "long"], "default": None}
     value = {"type": "record", "name": "Order", "namespace": "shop", "fields": [*listed, own]}
     return orjson.dumps(value).decode()
+
+
+def avro_with_doc(number: int) -> str:
+    """Return the fields that all versions have, with a doc of the version's own: no column comes or goes."""
+    value = orjson.loads(avro(number))
+    return orjson.dumps(value | {"fields": value["fields"][:-1], "doc": f"version {number}"}).decode()
 
 
 def json_schema(number: int) -> str:
@@ -72,7 +80,9 @@ def protobuf(number: int) -> str:
     return f'syntax = "proto3";\npackage shop;\n\nmessage Order {{\n{listed}  int64 own{number} = 99;\n}}\n'
 
 
-SCHEMAS = {"AVRO": avro, "JSON": json_schema, "PROTOBUF": protobuf}
+SCHEMAS = {"AVRO": avro, "DOCUMENTED": avro_with_doc, "JSON": json_schema, "PROTOBUF": protobuf}
+# The formats of those that are not named after theirs.
+TYPES = {"DOCUMENTED": "AVRO"}
 
 
 def spelled_otherwise(number: int) -> str:
@@ -85,9 +95,9 @@ def fill(log: EmbeddedLog, counts: list[int]) -> None:
     """Append a subject of each purpose for each count."""
     schema_id = 0
     for count in counts:
-        for purpose, (level, kind) in PURPOSES.items():
+        for purpose, (config, kind) in PURPOSES.items():
             subject = Subject.parse(f"{purpose}-{count}")
-            log.append([Entry(config_key(subject), config_value(subject, {"compatibilityLevel": level}))])
+            log.append([Entry(config_key(subject), config_value(subject, config))])
             for first in range(1, count + 1, 1000):
                 numbers = range(first, min(first + 1000, count + 1))
                 log.append([version(subject, number, schema_id + number, kind) for number in numbers])
@@ -96,8 +106,9 @@ def fill(log: EmbeddedLog, counts: list[int]) -> None:
 
 def version(subject: Subject, number: int, schema_id: int, kind: str) -> Entry:
     """Return the record of a version."""
-    text = FORMATS[kind].parse(SCHEMAS[kind](number)).canonical
-    value = schema_value(subject, number, schema_id, text, schema_type=kind)
+    schema_type = TYPES.get(kind, kind)
+    text = FORMATS[schema_type].parse(SCHEMAS[kind](number)).canonical
+    value = schema_value(subject, number, schema_id, text, schema_type=schema_type)
     return Entry(schema_key(subject, number), value)
 
 
@@ -120,7 +131,7 @@ class Bench:
 
     def _new(self, kind: str = "AVRO") -> dict[str, str]:
         self._fresh += 1
-        return {"schema": SCHEMAS[kind](self._fresh), "schemaType": kind}
+        return {"schema": SCHEMAS[kind](self._fresh), "schemaType": TYPES.get(kind, kind)}
 
     def time_request(
         self, method: str, path: str, body: dict[str, str] | None = None, ok: int = 200
@@ -151,7 +162,9 @@ class Bench:
 
     def row(self, count: int) -> dict[str, float]:
         """Return everything at subjects of one length."""
-        none, backward, transitive, deleted, json, proto = (f"{purpose}-{count}" for purpose in PURPOSES)
+        none, backward, logical, transitive, deleted, json, proto = (
+            f"{purpose}-{count}" for purpose in PURPOSES
+        )
         equal = {"schema": spelled_otherwise(1)}
         found = {
             "first registration, Avro": self.register(none),
@@ -162,9 +175,12 @@ class Bench:
         for subject in (none, backward):
             for _ in range(WARM_UP):  # A reader indexes some versions with each request.
                 self.register(subject)
+        for _ in range(WARM_UP):
+            self.register(logical, "DOCUMENTED")
         asked: dict[str, Callable[[], float]] = {
             "registration, NONE": lambda: self.register(none),
             "registration, BACKWARD": lambda: self.register(backward),
+            "registration, LOGICAL": lambda: self.register(logical, "DOCUMENTED"),
             "equal to an earlier version": lambda: self.time_request(
                 "POST", f"/subjects/{none}/versions", equal
             ),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Hashable
+from typing import Any
 
 import pytest
 
@@ -44,3 +47,43 @@ def test_a_version_costs_as_much_however_many_there_are(avro: CountingAvro, leve
 
 def test_a_transitive_level_costs_one_comparison_each_way_a_version(avro: CountingAvro) -> None:
     assert costs(avro, "FULL_TRANSITIVE", 60)[2] == 2 * 60
+
+
+def logical_costs(avro: CountingAvro, level: str, count: int) -> tuple[tuple[int, int, int], Counter[str]]:
+    """Return the same under the policy LOGICAL, and how often types are read and compared as tables."""
+    small = SmallRegistry()
+    small.view = rows = Rows()
+    small.config("s", compatibilityLevel=level, compatibilityPolicy="LOGICAL")
+    for number in range(count):
+        small.register("s", record("R", "a", doc=str(number)))
+    calls: Counter[str] = Counter()
+
+    def note(frame: Any, event: str, argument: object) -> None:
+        if event == "call" and "/schemas/" in frame.f_code.co_filename:
+            calls[frame.f_code.co_name] += 1
+
+    rows.reads = avro.parses = avro.comparisons = 0
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        small.register("s", record("R", "a", doc="new"))
+    finally:
+        sys.setprofile(before)
+    return (rows.reads, avro.parses, avro.comparisons), calls
+
+
+def test_a_version_under_logical_costs_as_much_however_many_there_are(avro: CountingAvro) -> None:
+    many, few = (logical_costs(avro, "BACKWARD", count) for count in (200, 2))
+    assert many[0] == few[0]
+    assert many[1]["change_findings"] == few[1]["change_findings"] == 2
+    assert many[1].total() == few[1].total()
+
+
+def test_a_transitive_level_under_logical_compares_each_version_once_a_way_and_engine(
+    avro: CountingAvro,
+) -> None:
+    costs, calls = logical_costs(avro, "FULL_TRANSITIVE", 60)
+    assert costs[2] == 2 * 60
+    assert calls["change_findings"] == 2 * 2 * 60
+    # The types of schemas that are kept are kept too.
+    assert calls["read"] < 10
