@@ -266,7 +266,7 @@ class Writing:
         self._thread.start()
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
+        while not self._stopping.wait(0.02):
             number = len(self.replies)
             node = self._nodes[number % len(self._nodes)]
             self.replies.append(

@@ -24,6 +24,8 @@ pytestmark = pytest.mark.logs_errors(
 )
 
 WAIT_S = 60.0
+# Of a client between two requests: more of them in the same time would show nothing else.
+PAUSE_S = 0.01
 SMALL_MAP = "16777216"
 # A schema so large that a store without room cannot put it on pages that have become free.
 TEXT = "x" * 100_000
@@ -43,7 +45,7 @@ class Writers:
 
     def _run(self, number: int, url: str) -> None:
         with httpx.Client(timeout=PATIENT) as client:
-            while not self._stopping.is_set():
+            while not self._stopping.wait(PAUSE_S):
                 subject = f"s{number}-{len(self.done[number])}"
                 answer = client.post(f"{url}/subjects/{subject}/versions", json=schema(subject))
                 if answer.status_code == 200:

@@ -20,6 +20,8 @@ from deploy.local.node import Node
 from tests.support.running import until
 
 TURNS_MAX = 5_000
+# Of a client between two turns: more of them in the same time would show nothing else.
+PAUSE_S = 0.02
 # The number of rounds that every client makes between two kills.
 BETWEEN_KILLS = 8
 
@@ -59,7 +61,7 @@ class Application:
     def run(self) -> None:
         try:
             with self.client() as writer, self.client() as reader:
-                while not self.stopped.is_set() and self.turns < TURNS_MAX:
+                while not self.stopped.wait(PAUSE_S) and self.turns < TURNS_MAX:
                     self.turn(writer, reader, self.turns)
                     self.turns += 1
         except Exception as error:

@@ -23,6 +23,8 @@ from tests.support.certificates import Authority, replace
 from tests.support.running import PATIENT, ROOT, until
 
 RENEWED_S = 60.0
+# Of a client between two requests: more of them in the same time would show nothing else.
+PAUSE_S = 0.02
 
 
 class Files:
@@ -92,7 +94,7 @@ def forwarded(url: str) -> Iterator[list[str]]:
     def write(name: str) -> None:
         number = 0
         with httpx.Client(timeout=PATIENT) as client:
-            while not stop.is_set():
+            while not stop.wait(PAUSE_S):
                 number += 1
                 schema = json.dumps({"type": "fixed", "name": f"F{number}", "size": number})
                 answer = client.post(f"{url}/subjects/{name}-{number}/versions", json={"schema": schema})

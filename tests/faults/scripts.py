@@ -15,6 +15,8 @@ from .load import Line, schema
 
 # Versions of each subject.
 _COUNT = 3
+# Of a client between two subjects: more of them in the same time would show nothing else.
+_PAUSE_S = 0.05
 
 
 class Script:
@@ -40,7 +42,7 @@ class Script:
 
     def _run(self) -> None:
         number = 0
-        while not self._stopping.is_set() and not self.trouble:
+        while not self._stopping.wait(_PAUSE_S) and not self.trouble:
             number += 1
             subject = f"{self.name}-{number}"
             if all(self._step(*each) for each in steps(subject)):

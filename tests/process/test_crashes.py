@@ -63,6 +63,7 @@ class Load:
         try:
             answer = client.post(url, json={"schema": schema(name)})
         except httpx.TransportError:
+            self._stopping.wait(0.02)  # It starts again, which takes both cores.
             return False
         if answer.status_code == httpx.codes.OK:
             schema_id = answer.json()["id"]

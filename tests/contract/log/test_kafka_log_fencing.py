@@ -269,7 +269,7 @@ def test_an_append_outlives_a_broker_that_restarts(odd: OddBroker, opened: Opene
     done = threading.Event()
 
     def write() -> None:
-        while not done.is_set():
+        while not done.wait(0.01):
             offsets.append(log.append(entry(b"%d" % len(offsets))))
 
     writer = threading.Thread(target=write)

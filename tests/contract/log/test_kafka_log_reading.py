@@ -377,7 +377,7 @@ def test_reading_and_appending_go_on_when_the_partition_moves(brokers: Brokers, 
     done = threading.Event()
 
     def write() -> None:
-        while not done.is_set():
+        while not done.wait(0.01):
             offsets.append(log.append([Entry(b"%d" % len(offsets), b"")]))
 
     writer = threading.Thread(target=write)

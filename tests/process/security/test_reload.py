@@ -115,7 +115,7 @@ def load(user: User) -> Iterator[list[object]]:
     def ask(writes: bool, reconnects: bool) -> None:
         client = user.connect()
         for size in itertools.count(1):
-            if stop.is_set():
+            if stop.wait(0.02):
                 break
             try:
                 status = user.write(client, size) if writes else user.read(client, "/schemas/ids/1")

@@ -26,6 +26,8 @@ PATH = "/subjects/tls-value/versions"
 SCHEMA = rb'"schema":"\"string\""'
 BODY = json.dumps({"schema": '"string"'})
 READERS = 2  # of the shared registry
+# Of a client between two requests: more of them in the same time would show nothing else.
+PAUSE_S = 0.02
 KIND = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
@@ -178,7 +180,7 @@ def load(site: Site) -> Iterator[list[object]]:
 
     def ask(number: int) -> None:
         connection = site.connection()
-        while not stop.is_set():
+        while not stop.wait(PAUSE_S):
             try:
                 connection.request("POST", f"/subjects/s{number}/versions", BODY, KIND)
                 answer = connection.getresponse()
