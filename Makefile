@@ -54,7 +54,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 .PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff prepared unit
 .PHONY: docs site
 .PHONY: bench bench-ab bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
-.PHONY: bench-contract
+.PHONY: bench-contract bench-census
 .PHONY: kerberos kerberos-client node-and-npm
 .PHONY: coverage sabotage workflows release release-login system-packages
 
@@ -75,6 +75,7 @@ help:
 	@echo 'make bench-contract [ARGS="--runs 5"]                     measure what others measure, and a herd'
 	@echo 'make bench-report [ARGS="--only load,cluster"]           measure, and write the figures into bench/*.md'
 	@echo 'make bench-start [ARGS="--spark"]                        measure start times, with and without snapshots'
+	@echo 'make bench-census [ARGS="--messages 10000000 --workers 2"]  measure how fast a census counts'
 	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]      measure how cost grows with the number of schemas'
 	@echo 'make bench-hostile [ARGS="--seconds 5"]                  measure memory and latency under hostile clients'
 	@echo 'make soak [ROUNDS=20 MINUTES=60]                         random faults, then load without faults'
@@ -190,6 +191,10 @@ bench-start: $(VENV)/dev.stamp java
 # bench/growth-….svg. Fails if something grows faster than the work it does.
 bench-growth: $(VENV)/dev.stamp java
 	$(BIN)/python bench/growth.py --spark $(ARGS)
+
+# Messages that a census counts in a second, by Spark on this machine.
+bench-census: $(VENV)/dev.stamp java
+	$(BIN)/python -m bench.census $(ARGS)
 
 # Long lists, and what they cost other clients.
 bench-lists: $(VENV)/dev.stamp

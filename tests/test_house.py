@@ -136,7 +136,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "registry.host.tracing.contract", "registry.workers",
     ),
     "registry.node.past": ("registry.base", *_STATE, *_SNAPSHOTS),
-    "registry.node.snapshots": ("registry.node.write", "registry.base", *_STATE, *_SNAPSHOTS),
+    "registry.node.snapshots": (
+        "registry.node.write", "registry.base", *_STATE, *_SNAPSHOTS, "snapshots.census",
+    ),
     "registry.node.webhooks": (
         "registry.node.write", "registry.base", *_STATE, "registry.__init__", "registry.webhooks",
     ),
@@ -155,6 +157,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "snapshots.spark": (*_BUILDING, "snapshots.building", "snapshots.census"),
     # What schemas messages name: planned and merged here, counted by Spark, which a run imports by its name.
     "snapshots.census": (*_BUILDING, "snapshots.building"),
+    "snapshots.census.published": (
+        *_BUILDING, "snapshots.building", "snapshots.census", "snapshots.census.run",
+    ),
     "snapshots.census.run": (*_BUILDING, "snapshots.building", "snapshots.census", "snapshots.spark"),
     # The choice of an engine, which imports Spark by its name, and what builds with the chosen one.
     "snapshots.building.engines": (*_BUILDING, "snapshots.building", "snapshots.spark"),

@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
+from secrets import randbits
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from snapshots.format import manifest
 from snapshots.format.files import MissingFile
 from snapshots.format.location import Location
 from snapshots.format.manifest import (
@@ -119,10 +121,10 @@ def write(location: Location, census: Census, rows: Rows) -> Census:
         raise BadCensus(
             f"files of the census {census.id} are gone: another run has deleted them; run it again"
         )
-    manifest = census.dumps()
+    content = census.dumps()
     if location.keys.current:
-        location.write(f"{folder}/{SIGNATURE}", location.keys.sign(manifest))
-    location.write(f"{folder}/{MANIFEST}", manifest)
+        location.write(f"{folder}/{SIGNATURE}", location.keys.sign(content))
+    location.write(f"{folder}/{MANIFEST}", content)
     return census
 
 
@@ -132,6 +134,17 @@ def ids(location: Location) -> list[str]:
     Raises :class:`snapshots.format.files.LocationUnreachable`.
     """
     return [name for name in reversed(location.folders(FOLDER)) if is_id(name)]
+
+
+def new_id(location: Location, partitions: int, started_ms: int) -> str:
+    """Return an id for a census, greater than all others: also than one of the same second.
+
+    Raises :class:`snapshots.format.files.LocationUnreachable`.
+    """
+    newest, chance = max(ids(location), default=""), randbits(24)
+    while (found := manifest.new_id(partitions, started_ms, chance)) <= newest:
+        started_ms += 1000
+    return found
 
 
 def read_manifest(location: Location, id: str) -> Census:
@@ -200,6 +213,20 @@ def delete_unfinished(location: Location, before: str) -> None:
     for name in ids(location):
         if name < before and MANIFEST not in location.files(f"{FOLDER}/{name}"):
             location.delete(f"{FOLDER}/{name}")
+
+
+def delete_older(location: Location, newest: Census, keep: int) -> None:
+    """Delete the censuses of the same cluster, topics and files beyond the ``keep`` newest ones.
+
+    Raises :class:`snapshots.format.files.LocationUnreachable`.
+    """
+    same = [
+        each
+        for each in newest_first(location)
+        if (each.cluster, each.patterns) == (newest.cluster, newest.patterns)
+    ]
+    for each in same[keep:]:
+        location.delete(f"{FOLDER}/{each.id}")
 
 
 def _tables(rows: Rows) -> Iterator[tuple[str, pa.Table]]:

@@ -8,8 +8,11 @@ later.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
+
+from registry.domain.model import DEFAULT_CONTEXT, Subject
 
 if TYPE_CHECKING:
     from registry.log.kafka.cluster_topics import DescribedPartition, DescribedTopic
@@ -113,6 +116,30 @@ def parse_patterns(text: str) -> tuple[str, ...]:
 def matches(patterns: Iterable[str], topic: str) -> bool:
     """Return whether a topic is one of those that the patterns name."""
     return any(topic.startswith(each[:-1]) if each.endswith("*") else topic == each for each in patterns)
+
+
+def stale_sources(stored: Iterable[str], found: Collection[str], patterns: Collection[str]) -> Iterator[str]:
+    """Yield the stored sources that a census covers and has not found: topics that were deleted."""
+    # Names of topics have no number sign, which those of files have.
+    yield from (each for each in stored if each not in found and "#" not in each and matches(patterns, each))
+
+
+def infer_contexts(subjects: Iterable[str]) -> dict[str, str]:
+    """Return the contexts of topics by the qualified names of subjects.
+
+    A topic belongs to the only context that has a subject ``<topic>-key`` or ``<topic>-value``; a topic
+    without one, or with several, and topics of the default context are left out.
+    """
+    contexts = defaultdict[str, set[str]](set)
+    for each in map(Subject.parse, subjects):
+        topic, dash, side = each.name.rpartition("-")
+        if dash and side in (KEY, VALUE):
+            contexts[topic].add(each.context)
+    return {
+        topic: next(iter(found))
+        for topic, found in contexts.items()
+        if len(found) == 1 and DEFAULT_CONTEXT not in found
+    }
 
 
 def plan_topics(topics: Iterable[DescribedTopic], base: Mapping[Place, PartitionRow]) -> Plan:

@@ -7,7 +7,6 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from secrets import randbits
 from typing import NamedTuple, Protocol
 
 from registry.base.config.settings import Settings
@@ -19,7 +18,6 @@ from snapshots.building.task import BuildFailed, EngineFailed, EngineUnavailable
 from snapshots.catalogue.open import catalogue_topic, manifest_keys
 from snapshots.format.files import BadLocation, LocationUnreachable
 from snapshots.format.location import Location
-from snapshots.format.manifest import new_id
 
 from . import files, plan
 from .files import BadCensus, Census, Rows
@@ -68,6 +66,13 @@ class Scope(NamedTuple):
     def patterns(self) -> tuple[str, ...]:
         """The patterns and the files, as the manifest names them."""
         return (*self.topics, *map(str, self.files))
+
+
+def configured_scope(settings: Settings) -> Scope:
+    """Return what the settings say. Raises :class:`ValueError`."""
+    files = tuple(map(FileSource.parse, settings.census_files.split()))
+    topics = plan.parse_patterns(settings.census_topics) if settings.census_topics else ()
+    return Scope(topics, files)
 
 
 class Counted(NamedTuple):
@@ -119,7 +124,7 @@ def run(settings: Settings, scope: Scope, location: Location, progress: Progress
     rows += _file_rows(scope, counted.problems)
     uses = plan.merge(counted.uses, (use for use in before.uses if use.place in planned.kept), rows)
     census = Census(
-        id=new_id(len(rows), started, randbits(24)),
+        id=files.new_id(location, len(rows), started),
         base=base,
         started_ms=started,
         ended_ms=now_ms(),
@@ -130,6 +135,7 @@ def run(settings: Settings, scope: Scope, location: Location, progress: Progress
     )
     result = Result(files.write(location, census, Rows(uses, rows)), Rows(uses, rows))
     files.delete_unfinished(location, census.id)
+    files.delete_older(location, census, settings.census_keep)
     return result
 
 

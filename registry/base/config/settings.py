@@ -712,6 +712,34 @@ class Settings:
         "Additional Spark configuration",
     )
 
+    census_every_s: float = _setting(
+        0.0,
+        seconds(0, 365 * _DAY),
+        "census",
+        "Time after which the primary takes a census of the data again; 0 for never. It needs Spark",
+    )
+    census_topics: str = _setting(
+        "*",
+        text(r"([^*,\s]*\*?(,[^*,\s]*\*?)*)?", "NAME,PREFIX*,…, or empty"),
+        "census",
+        "Topics to count: names, prefixes such as orders.*, or * for all, which a complete census needs",
+    )
+    census_files: str = _setting(
+        "",
+        text(r"([A-Za-z][\w.-]*:[^\s#]+#[^\s#]+(\s+|$))*", "FORMAT:PATH#COLUMN …, or empty"),
+        "census",
+        "Files to count, such as parquet:/lake/orders#value, separated by spaces",
+    )
+    census_contexts: str = _setting(
+        "",
+        text(r"([^*,=\s]*\*?=\.[^:,=\s]*(,|$))*", "PATTERN=CONTEXT,…, or empty"),
+        "census",
+        "Contexts of topics, such as orders-eu.*=.eu; others are inferred from the names of subjects",
+    )
+    census_keep: int = _setting(
+        3, whole(1, 10_000), "census", "Number of censuses to keep; older ones are deleted"
+    )
+
     cache_max_age_s: int = _setting(
         0,
         whole(0, 365 * _DAY),
@@ -837,6 +865,7 @@ GROUP_TITLES = {
     "limits": "Limits",
     "storage": "Storage",
     "snapshots": "Snapshots",
+    "census": "The census of the data",
     "webhooks": "Webhooks",
     "answers": "Responses and log lines",
 }

@@ -101,6 +101,12 @@ def _snapshots(given: _GivenSettings) -> Iterator[str]:
         yield f"{given.describe('snapshots_old_key')} also needs snapshots_key, the one that signs"
 
 
+def _census(given: _GivenSettings) -> Iterator[str]:
+    settings = given.settings
+    if settings.census_every_s and settings.census_topics and not settings.kafka:
+        yield f"{given.describe('census_every_s')} needs kafka, or census_topics = \"\" to count only files"
+
+
 def _election(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
     if settings.election == "zookeeper" and not settings.zookeeper:
@@ -257,7 +263,7 @@ def _files_are_there(given: _GivenSettings) -> Iterator[str]:
 
 _Check = Callable[[_GivenSettings], Iterator[str]]
 _FOR_ALL: tuple[_Check, ...] = (
-    *(_listeners, _tls, _tokens, _console, _encoder, _snapshots, _audit),
+    *(_listeners, _tls, _tokens, _console, _encoder, _snapshots, _census, _audit),
     _files_are_there,
 )
 _WITHOUT_KAFKA = (_cluster_needs_kafka, *_FOR_ALL)

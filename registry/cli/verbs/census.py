@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
@@ -22,14 +24,17 @@ from registry.cli.output import (
     print_table,
     progress,
 )
+from registry.cli.registry_flags import report_errors, with_connection
 from registry.cli.setting_flags import with_settings
 from registry.cli.verb import Verb, VerbGroup
 
 if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
+    from registry.cli.client.connect import Connection
     from snapshots.census.files import Census
     from snapshots.census.run import Result
 
-_GROUPS = ("snapshots", "where", "cluster", "security", "encoder")
+_GROUPS = ("snapshots", "census", "where", "cluster", "security", "encoder")
 _SHOWN = ("snapshots", "data", "kafka", "topic", "snapshots_spark_master")
 _NUMBERS = ("messages", "bytes", "read", "unread")
 _LATEST = "latest"
@@ -56,35 +61,76 @@ _to = click.option(
 
 @_verb("Exit status: 0 every source was read, 1 some were not, 2 no census was taken.")
 @click.option(
-    "--topics", default="", metavar="NAME,PREFIX*,…", help="Topics to count [default: all, without --files]."
+    "--topics", default="", metavar="NAME,PREFIX*,…", help="Topics to count [default: census_topics]."
 )
 @click.option(
     "--files",
     multiple=True,
     metavar="FORMAT:PATH#COLUMN",
-    help="Files to count, such as parquet:/lake#value.",
+    help="Files to count, such as parquet:/lake#value [default: census_files].",
 )
 @_to
-def _run(loaded: Loaded, *, topics: str, files: tuple[str, ...], location: str, as_json: bool) -> int:
+@with_connection()
+def _run(
+    connection: Connection,
+    loaded: Loaded,
+    *,
+    topics: str,
+    files: tuple[str, ...],
+    location: str,
+    as_json: bool,
+) -> int:
     """Count the messages of topics by the schemas that they name, on both sides, with Spark.
 
-    A run reads only what was written since the last one with the same topics and files.
+    A run reads only what was written since the last one with the same topics and files. The result is
+    published to the registry that --url or --registry names.
     """
     from snapshots.census.plan import parse_patterns  # noqa: PLC0415 - the help needs no census
-    from snapshots.census.run import FileSource, Scope, open_location, run  # noqa: PLC0415 - as above
+    from snapshots.census.run import (  # noqa: PLC0415 - as above
+        FileSource,
+        Scope,
+        configured_scope,
+        open_location,
+        run,
+    )
 
     try:
-        named = parse_patterns(topics or "*") if topics or not files else ()
-        scope = Scope(named, tuple(map(FileSource.parse, files)))
+        scope = configured_scope(loaded.settings)
+        if topics or files:
+            named = parse_patterns(topics) if topics else ()
+            scope = Scope(named, tuple(map(FileSource.parse, files)))
     except ValueError as error:
         raise click.UsageError(str(error), click.get_current_context()) from None
     with _failures(), progress(as_json=as_json) as steps:
-        result = run(loaded.settings, scope, open_location(loaded.settings, location), steps)
+        where = open_location(loaded.settings, location)
+        result = run(loaded.settings, scope, where, steps)
+    if connection.url or os.environ.get("REGISTRAR_URL"):
+        with report_errors(), connection.open(os.environ) as registry:
+            _publish(registry, result, str(where), loaded.settings.census_contexts)
     if as_json:
         print_json(_about(result.census))
     else:
         _print_summary(result)
     return REFUSED if result.census.sources.unread else OK
+
+
+def _publish(registry: RegistryClient, result: Result, location: str, contexts: str) -> None:
+    """Make the registry hold the usage of every source, then the census; unchanged sources are not sent."""
+    import msgspec  # noqa: PLC0415 - the help needs no census
+
+    from registry.domain.log_format.usage import Usage, says_the_same  # noqa: PLC0415 - as above
+    from snapshots.census.plan import infer_contexts, stale_sources  # noqa: PLC0415 - as above
+    from snapshots.census.published import census_record, context_of, usages  # noqa: PLC0415 - as above
+
+    stored = {each["source"]: msgspec.convert(each, Usage) for each in registry.pages("/usage/sources")}
+    inferred = infer_contexts(registry.pages("/subjects", str, subjectPrefix=":*:"))
+    new = dict(usages(result, context_of(contexts, inferred)))
+    for source, found in new.items():
+        if source not in stored or not says_the_same(stored[source], found):
+            registry.put(f"/usage/sources/{quote(source, safe='')}", msgspec.to_builtins(found))
+    for source in stale_sources(stored, new, result.census.patterns):
+        registry.delete(f"/usage/sources/{quote(source, safe='')}")
+    registry.put("/usage/census", msgspec.to_builtins(census_record(result.census, location)))
 
 
 @_verb("Exit status: 0 shown, 1 not found, 2 the location cannot be read.")

@@ -1,26 +1,78 @@
-"""Build of snapshots on this host, in one separate process at a time, so that serving is not slowed down."""
+"""Builds of snapshots and censuses on this host, in separate processes, so serving is not slowed down."""
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import pickle
 import signal
 import socket
 import subprocess
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
+
+import orjson
 
 from registry.base.config.settings import Settings
 from registry.base.processes.child_process import module_command
+from registry.domain.commands import Command, DeleteUsage, Done, Outcome, PutCensus, PutUsage
+from registry.domain.log_format import usage
+from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
+from registry.domain.queries.by_subject import subjects
+from registry.domain.rows.view import Rows
 from snapshots.catalogue.catalogue import Catalogue, Entry, builder_name
+from snapshots.census.plan import infer_contexts, stale_sources
 from snapshots.format.manifest import is_id
 
 PAUSE_S = 2.0  # Seconds before the second attempt at a request; four times as long before each further one.
 _END_S = 2.0
+# After a census that failed, the next one begins so many seconds later.
+CENSUS_AGAIN_S = 600.0
+_ALL_CONTEXTS = ":*:"
+_PART_BYTES = 1 << 20
 # How much later than its own limit a builder is killed.
 _LATE_S = 120.0
 _log = logging.getLogger(__name__)
+
+
+def _start(
+    module: str, settings: Settings, *arguments: str, request: object = None
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a module in a process group of its own; return its process and the socket to it.
+
+    Raises :class:`OSError`.
+    """
+    ours, theirs = socket.socketpair()
+    given = {"settings": settings, "endpoint": "", "parent": os.getpid(), "request": request}
+    with theirs:
+        command, environment = module_command(module, str(theirs.fileno()), *arguments)
+        try:
+            process = subprocess.Popen(  # noqa: S603 (our own module)
+                command,
+                pass_fds=(theirs.fileno(),),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            raise
+    message = pickle.dumps(given)
+    with suppress(OSError):
+        ours.sendall(len(message).to_bytes(4, "big") + message)
+    return process, ours
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its children, which may outlive it."""
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
 
 
 class Build:
@@ -46,26 +98,7 @@ class Build:
 
     def begin(self, entry: Entry) -> None:
         """Start a process that takes the entry and builds it. Raises :class:`OSError`."""
-        ours, theirs = socket.socketpair()
-        message = pickle.dumps({"settings": self._settings, "endpoint": "", "parent": os.getpid()})
-        with theirs:
-            command, environment = module_command(
-                "snapshots.building.requests", str(theirs.fileno()), entry.id
-            )
-            try:
-                # A process group of its own, for it and its children.
-                self._process = subprocess.Popen(  # noqa: S603 (our own module)
-                    command,
-                    pass_fds=(theirs.fileno(),),
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-            except OSError:
-                ours.close()
-                raise
-        with suppress(OSError):
-            ours.sendall(len(message).to_bytes(4, "big") + message)
+        self._process, ours = _start("snapshots.building.requests", self._settings, entry.id)
         self._deadline = time.monotonic() + self._settings.snapshots_build_timeout_s + _LATE_S
         self._line, self._begun, self._builder = ours, entry, builder_name(self._process.pid)
         pause_s = PAUSE_S * 4**entry.attempts
@@ -99,11 +132,7 @@ class Build:
         """
         process, self._process = self._process, None
         assert process is not None
-        with suppress(OSError):
-            # Children of the builder may outlive it.
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_S)
+        _kill(process)
         if self._line is not None:
             self._line.close()
         entry, builder = catalogue.entries().get(self._begun.id), self._builder
@@ -119,3 +148,100 @@ class Build:
             catalogue.put(
                 entry.in_state("failed", now_ms, reason=failure, builder=builder, attempts=attempts)
             )
+
+
+class CensusRuns:
+    """The censuses that the primary takes by its schedule. One thread calls :meth:`look` at short intervals.
+
+    The process reports what it has counted; this node then submits it to the log, one source after another.
+    """
+
+    def __init__(self, settings: Settings, store: Rows, submit: Submit, now: Callable[[], int]) -> None:
+        """``now``: the wall clock in ms since the epoch."""
+        self._settings, self._store, self._submit, self._now = settings, store, submit, now
+        self._process: subprocess.Popen[bytes] | None = None
+        self._line: socket.socket | None = None
+        self._received = bytearray()
+        self._waiting = deque[Command]()
+        self._not_before = self._deadline = 0.0
+
+    def look(self, *, primary: bool) -> None:
+        """Start a census if one is due, and receive what the running one reports."""
+        if not primary:
+            self.end()
+        elif self._process is not None:
+            self._receive(self._process)
+        elif not self._waiting and self._is_due():
+            self._not_before = time.monotonic() + CENSUS_AGAIN_S
+            try:
+                self._begin()
+            except OSError as error:
+                _log.warning("cannot take a census now: %s", error)
+
+    def end(self) -> None:
+        """End the process and forget what it has reported: this node stops, or is no longer primary."""
+        process, self._process = self._process, None
+        if process is not None:
+            _kill(process)
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        self._received.clear()
+        self._waiting.clear()
+
+    def _is_due(self) -> bool:
+        every_s = self._settings.census_every_s
+        if not every_s or time.monotonic() < self._not_before:
+            return False
+        with self._store.view() as view:
+            newest = usage.census(view)
+        return newest is None or self._now() - newest.started >= every_s * 1000
+
+    def _begin(self) -> None:
+        with self._store.view() as view:
+            contexts = infer_contexts(subjects(view, _ALL_CONTEXTS))
+        _log.info("taking a census of the data")
+        self._deadline = time.monotonic() + self._settings.snapshots_build_timeout_s
+        self._process, self._line = _start("snapshots.census.published", self._settings, request=contexts)
+        self._line.setblocking(False)
+
+    def _receive(self, process: subprocess.Popen[bytes]) -> None:
+        assert self._line is not None
+        code = process.poll()
+        with suppress(BlockingIOError, ConnectionError):
+            while part := self._line.recv(_PART_BYTES):
+                self._received += part
+        if code is None and time.monotonic() < self._deadline:
+            return
+        if code is None:
+            _log.error("the census did not end in time (snapshots_build_timeout_s)")
+        lines = [orjson.loads(line) for line in bytes(self._received).splitlines()] if code == 0 else []
+        self.end()
+        if lines:
+            self._waiting.extend(self._commands(lines))
+            self._submit_next()
+
+    def _commands(self, lines: list[dict[str, Any]]) -> Iterator[Command]:
+        *sources, last = lines
+        for each in sources:
+            yield PutUsage(each["source"], orjson.dumps(each["usage"]))
+        found, patterns = {each["source"] for each in sources}, last["census"]["patterns"]
+        with self._store.view() as view:
+            stored = [each.source for each in usage.sources(view)]
+        for source in stale_sources(stored, found, patterns):
+            yield DeleteUsage(source)
+        yield PutCensus(orjson.dumps(last["census"]))
+
+    def _submit_next(self) -> None:
+        """Submit a command; the next one follows its reply, on the event loop."""
+
+        def on_reply(outcome: Outcome) -> None:
+            if isinstance(outcome, Done):
+                self._submit_next()
+            else:
+                _log.warning("the census is not published: %s", outcome)
+                self._waiting.clear()
+
+        with suppress(IndexError):
+            request = CommandRequest(self._waiting.popleft(), math.inf)
+            self._submit(PendingCommand(request, math.inf, on_reply))

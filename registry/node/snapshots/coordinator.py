@@ -33,7 +33,7 @@ from registry.domain.pending_command import CommandRequest, PendingCommand, Subm
 from registry.domain.rows.view import Rows
 from snapshots.catalogue.catalogue import CatalogueError, Entry, has_ended, newest_first
 
-from .build_process import Build
+from .build_process import Build, CensusRuns
 from .catalogue_view import Entries, why_due
 
 CALLS_MAX = 100
@@ -91,6 +91,7 @@ class SnapshotCoordinator:
         self._schedule = Schedule.parse(settings.snapshots_every)
         self.entries = Entries(settings, store, log, now)
         self._build = Build(settings)
+        self._censuses = CensusRuns(settings, store, submit, now)
         self._calls: Queue[Callable[[], None] | None] = Queue(CALLS_MAX)
         self._next_look = self._next_ask = 0.0
         self._asked = False
@@ -144,6 +145,7 @@ class SnapshotCoordinator:
                 if not self._stopping:
                     self._call_guarded(self._tick)
         finally:
+            self._censuses.end()
             with suppress(CatalogueError):
                 self._build.end(self.entries.catalogue, self._now())
             self.entries.catalogue.close()
@@ -169,6 +171,7 @@ class SnapshotCoordinator:
         return self._situation.role == "primary" and self._situation.is_started
 
     def _tick(self) -> None:
+        self._censuses.look(primary=self._primary)
         try:
             if self._build.look(self.entries.catalogue, self._now()):
                 self._next_look = 0.0
