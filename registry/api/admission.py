@@ -7,10 +7,12 @@ from typing import Any
 
 import orjson
 
+from registry.domain.errors import BAD_REQUEST, NOT_FOUND
 from registry.domain.model import Subject
 from registry.domain.queries import scope
 from registry.security.gate import (
     OPEN_GATE,
+    SESSION,
     STRANGER,
     Access,
     Admission,
@@ -19,11 +21,13 @@ from registry.security.gate import (
     NoCredentials,
     Permission,
     Refused,
+    SessionGate,
     SignIn,
 )
 
 from .answers import Answer
 from .backend import Backend
+from .browsers import is_own_page
 from .operations import Call, Operation
 from .parameters import word
 from .permissions import OPEN
@@ -42,14 +46,20 @@ WELCOME_PATH = ("me",)
 class Entrance:
     """Admits requests by the gate, unless their path is open."""
 
-    def __init__(self, gate: Gate, *, open_paths: bool) -> None:
+    def __init__(self, gate: Gate, *, open_paths: bool, sessions: SessionGate | None = None) -> None:
+        """``sessions``: whose cookies are accepted from pages of this origin."""
         self._gate = gate
+        self._cookie = b"" if sessions is None else sessions.cookie.encode() + b"="
         self._open = OPEN_PATHS if open_paths else frozenset()
 
     async def admit(self, context: RequestContext, segments: tuple[str, ...]) -> Admission:
         """Return the admission of a request. Raises :class:`~registry.domain.errors.RegistryError`."""
         if segments in self._open:
             return await OPEN_GATE.admit(Credentials())
+        if self._cookie and not context.peer.authorization and is_own_page(context.fields):
+            token = _cookie_in(context.fields, self._cookie)
+            if token:
+                context.peer = context.peer._replace(authorization=SESSION + token)
         known = self._gate.cached_admission(context.peer)
         if known is not None:
             return known
@@ -61,6 +71,13 @@ class Entrance:
             raise _for_pages(error) if _from_script(context.fields) else error from None
 
 
+def _cookie_in(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> bytes:
+    """Return the value of a cookie; empty without it, or if there are several."""
+    cookies = (part.strip() for name, value in headers if name == b"cookie" for part in value.split(b";"))
+    found = [each.removeprefix(wanted) for each in cookies if each.startswith(wanted)]
+    return found[0] if len(found) == 1 else b""
+
+
 def _from_script(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     return any(name == b"x-requested-with" for name, _ in headers)
 
@@ -69,6 +86,39 @@ def _for_pages(refused: Refused) -> Refused:
     """Return a refusal at which browsers open no dialog of their own, for pages that ask for passwords."""
     headers = tuple((name, value.replace(b"Basic ", b"X-Basic ", 1)) for name, value in refused.headers)
     return Refused(refused.code, refused.message, headers)
+
+
+async def begin_session(call: Call, backend: Backend) -> Answer:
+    """``POST /me/session``: exchange the credentials of the request for a cookie, or renew the session."""
+    sessions, context = call.settings.sessions, call.context
+    if sessions is None:
+        raise NOT_FOUND()
+    signed_in = sessions.begin(context.credentials, call.sender)
+    value = signed_in.token.decode()
+    return Answer(
+        orjson.dumps({"lasts": signed_in.lasts_s}),
+        headers=(_set_cookie(context, signed_in.cookie, value, signed_in.lasts_s), _NO_STORE),
+    )
+
+
+async def end_session(call: Call, backend: Backend) -> Answer:
+    """``DELETE /me/session``: end the session of the request, also for copies of its cookie."""
+    sessions, context = call.settings.sessions, call.context
+    if sessions is None:
+        raise NOT_FOUND()
+    sessions.end(context.credentials)
+    return Answer(b"{}", headers=(_set_cookie(context, sessions.cookie, "", 0), _NO_STORE))
+
+
+_NO_STORE = (b"cache-control", b"no-store")
+
+
+def _set_cookie(context: RequestContext, name: str, value: str, lasts_s: int) -> tuple[bytes, bytes]:
+    """Return the header that sets a cookie, which no script sees and no other site sends."""
+    # Behind a proxy that ends TLS, only the page's origin says that the browser speaks https.
+    secure = "; Secure" if context.headers.get("origin", "").startswith("https://") else ""
+    text = f"{name}={value}; Path=/; Max-Age={lasts_s}; HttpOnly; SameSite=Strict{secure}"
+    return b"set-cookie", text.encode()
 
 
 PATH = "/me"
@@ -131,5 +181,23 @@ OPERATIONS = (
                 None,
             ),
         ),
+    ),
+    Operation(
+        method="POST",
+        path=f"{PATH}/session",
+        summary="Exchange a password or token for a session of the console, in a cookie, or renew it",
+        permission=OPEN,
+        node_handler=begin_session,
+        response_schema="Session",
+        errors=(BAD_REQUEST, NOT_FOUND),
+    ),
+    Operation(
+        method="DELETE",
+        path=f"{PATH}/session",
+        summary="End the session of the console",
+        permission=OPEN,
+        node_handler=end_session,
+        response_schema="Empty",
+        errors=(NOT_FOUND,),
     ),
 )

@@ -83,7 +83,7 @@ def create_app(
         cors=cors,
         guard=guard,
         extra=extra,
-        entrance=Entrance(gate, open_paths=settings.open_paths),
+        entrance=Entrance(gate, open_paths=settings.open_paths, sessions=settings.sessions),
         proxies=TrustedProxies(settings.trusted_proxies),
         audit=audit,
         console=console,

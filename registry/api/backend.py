@@ -18,7 +18,7 @@ from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.view import View
 from registry.feed.contract import Bounds, Page
-from registry.security.gate import NO_SIGN_IN, SignIn
+from registry.security.gate import NO_SIGN_IN, SessionGate, SignIn
 from registry.webhooks.destinations import Destinations
 from registry.webhooks.message import Signer
 
@@ -220,6 +220,7 @@ class ApiSettings:
     open_paths: bool = True  # health, metrics and the API's description need no authentication
     history: bool = True  # nodes keep the history of subjects
     warnings: tuple[str, ...] = ()  # about the settings, for administrators
+    sessions: SessionGate | None = None  # of the console; ``None``: there are none
     sign_in: SignIn = NO_SIGN_IN  # the ways to authenticate, for ``GET /me``
     trusted_proxies: tuple[str, ...] = ()  # networks whose ``X-Forwarded-For`` is believed
     webhook_signer: Signer | None = None  # ``None``: webhooks cannot be registered

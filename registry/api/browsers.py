@@ -129,11 +129,12 @@ class PageGuard:
             raise FORBIDDEN(
                 f"The host {_name_of(host)[:255]!r} is not allowed; add it to the setting allowed_hosts"
             )
-        if method not in _SAFE and self._is_foreign(given):
+        if method not in _SAFE and self.is_foreign(given):
             origin = given.get(b"origin", b"another site")[:255].decode("latin-1")
             raise FORBIDDEN(f"Pages of {origin} may not write; add the origin to the setting cors_origins")
 
-    def _is_foreign(self, given: dict[bytes, bytes]) -> bool:
+    def is_foreign(self, given: dict[bytes, bytes]) -> bool:
+        """Return true if a page of an origin that is not allowed has sent these headers."""
         origin, site = given.get(b"origin"), given.get(b"sec-fetch-site")
         if self._any_origin or (origin is not None and origin in self._origins):
             return False
@@ -144,6 +145,18 @@ class PageGuard:
             given.get(HOST),
             given.get(b"x-forwarded-host"),
         )
+
+
+_OWN_PAGES = PageGuard()
+
+
+def is_own_page(headers: Iterable[Header]) -> bool:
+    """Return true for a request that a script of a page of this origin has sent, reads included.
+
+    Scripts of other origins cannot add the header without asking first, which no setting allows them.
+    """
+    given = dict(headers)
+    return b"x-requested-with" in given and not _OWN_PAGES.is_foreign(given)
 
 
 def _host_of(origin: bytes) -> bytes:

@@ -248,6 +248,10 @@ SCHEMAS: dict[str, Json] = {
     "WebhookTest": object_of(
         "delivered took_ms", delivered=BOOL, status=nullable(INT), error=TEXT, took_ms=INT
     ),
+    "Session": object_of(
+        "lasts", lasts={**INT, "description": "Seconds until it expires, unless it is renewed"}
+    ),
+    "Empty": object_of(),
     "Me": object_of(
         "principal groups kind method readOnly operations signIn",
         principal={**nullable(TEXT), "description": "null: the request has no credentials"},

@@ -25,7 +25,7 @@ from registry.http1.service import App, FastPath, Tls
 from registry.security.client_address import TrustedProxies
 from registry.security.exposure import warnings
 from registry.security.gate import OPEN_GATE, Oidc, SignIn, WatchedGate
-from registry.security.policies_file import PoliciesFile
+from registry.security.watched_file import PoliciesFile
 from registry.ui.console import Console
 from registry.webhooks.message import Signer
 
@@ -57,8 +57,10 @@ def configured_gate(settings: Settings) -> WatchedGate:
     return ConfiguredGate(settings)
 
 
-def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> ApiSettings:
-    """Return the options of the API."""
+def api_settings(
+    settings: Settings, version: str, policies: PoliciesFile, gate: WatchedGate = OPEN_GATE
+) -> ApiSettings:
+    """Return the options of the API behind a gate."""
     return ApiSettings(
         defaults=defaults(settings),
         request_timeout_s=settings.request_timeout_s,
@@ -80,6 +82,7 @@ def api_settings(settings: Settings, version: str, policies: PoliciesFile) -> Ap
         open_paths=settings.open_paths,
         warnings=tuple(warnings(settings)),
         trusted_proxies=words(settings.trusted_proxies),
+        sessions=gate.sessions,
         sign_in=SignIn(
             required=settings.authenticates,
             basic=bool(settings.users),

@@ -18,8 +18,7 @@ from registry.host import stop_budget
 from registry.host.tracing.contract import Tracing
 from registry.host.wiring import hand_over, tracing
 from registry.log.contract import LogError
-from registry.security.policies_file import PoliciesFile
-from registry.security.watched_file import FileError
+from registry.security.watched_file import FileError, PoliciesFile
 from registry.store.layout import StoreError
 
 from .command_router import CommandRouter

@@ -35,8 +35,7 @@ from registry.host.public_server import (
 )
 from registry.host.wiring import hand_over, tracing
 from registry.security.client_address import TrustedProxies
-from registry.security.policies_file import PoliciesFile
-from registry.security.watched_file import FileError
+from registry.security.watched_file import FileError, PoliciesFile
 from registry.store.reader import StoreReader
 
 from .backend import ReaderBackend
@@ -91,7 +90,7 @@ class Reader:
         self._batch_results = BatchResults()
         self._tracing = tracing(settings, "reader")
         self._backend = _backend(settings, endpoint)
-        api = api_settings(settings, VERSION, self._policies)
+        api = api_settings(settings, VERSION, self._policies, self._gate)
         self._hub = Hub(self._backend, self._gate, api.listeners)
         app = self._app(settings, api)
         self._server = public_server(

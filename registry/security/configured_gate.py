@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from registry.base.config.settings import Settings
 from registry.domain.principal import Principal
 
 from .authentication.gate import AuthenticationGate
+from .authentication.sessions import Sessions, session_keys
 from .authentication.signing_keys import KeyUrl, SigningKeys, parse_keys
 from .authentication.tokens import Claims, TokenVerifier
 from .authentication.users import Users, parse_users
 from .authorization import rules_file
 from .authorization.rules import Rules
-from .gate import FULL_ACCESS, Access
-from .watched_file import WatchedFile
+from .gate import FULL_ACCESS, Access, SessionGate
+from .watched_file import FileError, WatchedFile
 
 
 class ConfiguredGate(AuthenticationGate):
@@ -33,7 +35,13 @@ class ConfiguredGate(AuthenticationGate):
             keys=keys if isinstance(keys, KeyUrl) else None,
             certificates=settings.tls_client_auth != "none",
             processes=settings.readers,
+            sessions=_sessions(settings) if users is not None or keys is not None else None,
         )
+
+    @property
+    def sessions(self) -> SessionGate | None:
+        """The sessions of the console; ``None``: there are none."""
+        return self if self.cookie else None
 
     async def watch(self) -> None:
         """Keep users, keys and rules up to date until cancelled."""
@@ -66,6 +74,20 @@ class ConfiguredGate(AuthenticationGate):
             keys = WatchedFile(settings.jwt_jwks, parse_keys, changed=self.forget)
         self._watched.append(keys.watch)
         return keys
+
+
+def _sessions(settings: Settings) -> Sessions | None:
+    """Return the sessions of the console, ``None`` without one. Raises :class:`~.watched_file.FileError`."""
+    if settings.console == "off":
+        return None
+    folder, secret = settings.data / "sessions", settings.peer_secret
+    try:
+        if settings.peer_secret_file:
+            secret = Path(settings.peer_secret_file).read_text("utf-8").strip()
+        keys = session_keys(folder, [each for each in secret.split("\n") if each])
+    except OSError as error:
+        raise FileError(f"{folder} cannot be used for sessions of the console: {error.strerror}") from None
+    return Sessions(keys, folder / "ended", int(settings.console_session_s))
 
 
 def _claims(settings: Settings) -> Claims:

@@ -161,6 +161,35 @@ EVERYONE: Final = Admission(ANONYMOUS, FULL_ACCESS)
 STRANGER: Final = Admission(ANONYMOUS, NO_ACCESS)
 
 
+# In ``Credentials.authorization``, in front of the token of a console's session, which came in a cookie.
+SESSION: Final = b"Session "
+
+
+class SignedIn(NamedTuple):
+    """A session of the console."""
+
+    cookie: str  # its name
+    token: bytes
+    lasts_s: int
+
+
+class SessionGate(Protocol):
+    """The sessions of a gate; all calls are quick."""
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie that holds tokens."""
+        ...
+
+    def begin(self, credentials: Credentials, admission: Admission) -> SignedIn:
+        """Begin a session of who was admitted by these credentials, or renew theirs. Raises 400, 401."""
+        ...
+
+    def end(self, credentials: Credentials) -> None:
+        """End the session of these credentials, if they have one. Raises 503."""
+        ...
+
+
 class Gate(Protocol):
     """Authenticates requests and finds their access."""
 
@@ -189,6 +218,11 @@ class WatchedGate(Gate, Protocol):
         """Keep the files' content up to date until cancelled."""
         ...
 
+    @property
+    def sessions(self) -> SessionGate | None:
+        """The sessions of the console; ``None``: there are none."""
+        ...
+
 
 class _OpenGate:
     """A gate that admits everyone with full access, for a registry without authentication and rules."""
@@ -201,6 +235,10 @@ class _OpenGate:
 
     async def watch(self) -> None:
         """Return at once: there is nothing to watch."""
+
+    @property
+    def sessions(self) -> SessionGate | None:
+        return None
 
 
 OPEN_GATE: WatchedGate = _OpenGate()

@@ -175,7 +175,7 @@ def _parser(name: str) -> _Parse:
 
             return parse_rules
         case "policies":
-            from .policies_file import parse_policies  # noqa: PLC0415 - see setting_files
+            from .watched_file import parse_policies  # noqa: PLC0415 - see setting_files
 
             return parse_policies
         case _:

@@ -26,6 +26,8 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/health/started"): OPEN,
     ("GET", "/master_available"): OPEN,
     ("GET", "/me"): OPEN,
+    ("POST", "/me/session"): OPEN,
+    ("DELETE", "/me/session"): OPEN,
     ("GET", "/metrics"): OPEN,
     ("GET", "/openapi.json"): OPEN,
     ("GET", "/schemas/types"): OPEN,

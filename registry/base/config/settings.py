@@ -410,6 +410,12 @@ class Settings:
         "access",
         "Additional origins that the console may call, if the issuer's token endpoint has another origin",
     )
+    console_session_s: float = _setting(
+        900.0,
+        seconds(60, 12 * 3600),
+        "access",
+        "Time after which users of the console have to sign in again, unless a page of theirs is open",
+    )
     rules: str = _file(
         "TOML file of access rules; empty to permit everything to everyone",
         "access",

@@ -17,7 +17,10 @@ STANDARD_KIND = PRODUCED[0]
 GZIP_BYTES_MIN = 16 * 1024  # larger bodies are worth compressing, which the application does
 _new = tuple.__new__
 # Headers that only the application understands.
-_LEFT = frozenset({b"if-match", b"if-none-match", b"x-registry-min-offset", b"x-forward"}) | FROM_PAGES
+_LEFT = (
+    frozenset({b"if-match", b"if-none-match", b"x-registry-min-offset", b"x-forward", b"x-requested-with"})
+    | FROM_PAGES
+)
 _READ = (
     frozenset({b"accept", b"accept-encoding", b"authorization", b"content-type", b"x-request-id", HOST})
     | _LEFT

@@ -12,13 +12,23 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from registry.domain.errors import UNAVAILABLE
+from registry.domain.errors import BAD_REQUEST, UNAVAILABLE
 from registry.domain.principal import Principal
 from registry.security.client_address import wide_network
-from registry.security.gate import KIND_OF_METHOD, Access, Admission, Credentials, NoCredentials, Refused
+from registry.security.gate import (
+    KIND_OF_METHOD,
+    SESSION,
+    Access,
+    Admission,
+    Credentials,
+    NoCredentials,
+    Refused,
+    SignedIn,
+)
 
+from .sessions import Session, Sessions
 from .tokens import TokenError, TokenVerifier, UnknownKey
-from .users import Users
+from .users import User, Users
 from .verification import Recent, Throttle, Verifier
 
 # Seconds for which verified credentials are remembered after their last use, and at most in all. All are
@@ -26,6 +36,7 @@ from .verification import Recent, Throttle, Verifier
 UNUSED_S = 60.0
 PASSWORD_S = 3600.0
 TOKEN_S = 60.0
+SESSION_S = 1.0  # so that the end of a session is noticed
 REMEMBERED_MAX = 20_000
 HEADER_BYTES_MAX = 20 * 1024
 # No name and no password: some clients send it if none are configured, also with a certificate.
@@ -78,17 +89,20 @@ class AuthenticationGate:
         keys: KeyRefresh | None = None,
         certificates: bool = False,
         processes: int = 1,
+        sessions: Sessions | None = None,
     ) -> None:
         """Every method of authentication is disabled by default.
 
         ``access`` returns what a principal of a kind may do. ``keys``: those of ``tokens``, if they come
         from a URL. ``processes``: how many of this host serve clients, each with a gate of its own.
+        ``sessions``: of the console, for those with passwords or tokens.
         """
         self._access = access
         self._users = users
         self._tokens = tokens
         self._keys = keys
         self._certificates = certificates
+        self._sessions = sessions
         self._reads_header = users is not None or tokens is not None
         self._verifier = Verifier()
         self._throttle = Throttle(processes)
@@ -139,6 +153,8 @@ class AuthenticationGate:
                 )
             if scheme.lower() == b"bearer" and self._tokens is not None:
                 return await self._admit_token(self._tag(authorization), value.strip())
+            if authorization.startswith(SESSION) and self._sessions is not None:
+                return self._admit_session(self._tag(authorization), value)
         raise self._unauthorized_error()
 
     def close(self) -> None:
@@ -247,6 +263,76 @@ class AuthenticationGate:
             raise self._unauthorized_error(str(error)) from None
         remaining_s = min(TOKEN_S, found.expires - time.time())
         return self._remember(tag, found.principal, "bearer", time.monotonic() + remaining_s)
+
+    # --- sessions of the console
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie that holds tokens of sessions."""
+        return "" if self._sessions is None else self._sessions.cookie
+
+    def begin(self, credentials: Credentials, admission: Admission) -> SignedIn:
+        """Begin a session of who was admitted by these credentials, or renew theirs. Raises 400, 401."""
+        sessions, authorization = self._sessions, credentials.authorization
+        if sessions is None or not self._counts(authorization):
+            raise BAD_REQUEST("Sessions are for those who sign in with a password or a token")
+        _, _, value = authorization.partition(b" ")
+        if authorization.startswith(SESSION):
+            session = self._session_of(value)
+            if session is None:
+                raise self._unauthorized_error()
+            return SignedIn(sessions.cookie, *sessions.renew(session))
+        until, proof = math.inf, b""
+        if admission.method == "bearer":
+            assert self._tokens is not None
+            try:
+                until = self._tokens.verify(value.strip()).expires
+            except TokenError as error:  # it has just expired
+                raise self._unauthorized_error(str(error)) from None
+        else:
+            user = self._user(admission.principal.name)
+            if user is None:
+                raise self._unauthorized_error()
+            proof = sessions.proof(user.password)
+        return SignedIn(sessions.cookie, *sessions.begin(admission.principal, admission.method, proof, until))
+
+    def end(self, credentials: Credentials) -> None:
+        """End the session of these credentials, if they have one. Raises 503."""
+        authorization = credentials.authorization
+        session = self._session_of(authorization.partition(b" ")[2]) if self._sessions is not None else None
+        if session is not None and authorization.startswith(SESSION):
+            assert self._sessions is not None
+            self._sessions.end(session)
+            self._known.drop(self._tag(authorization))
+
+    def _admit_session(self, tag: bytes, token: bytes) -> Admission:
+        session = self._session_of(token)
+        if session is None:
+            raise self._unauthorized_error()
+        principal, method = session.principal, session.method
+        if method == "basic":
+            user = self._user(principal.name)
+            if user is None:
+                raise self._unauthorized_error()
+            principal = user.principal  # with the groups of today
+        remaining_s = min(SESSION_S, session.expires - time.time())
+        return self._remember(tag, principal, method, time.monotonic() + remaining_s)
+
+    def _session_of(self, token: bytes) -> Session | None:
+        """Return the session of a token, unless its user is gone or has another password."""
+        assert self._sessions is not None
+        session = self._sessions.verify(token)
+        if session is None or session.method != "basic":
+            return session
+        user = self._user(session.principal.name)
+        return session if user is not None and self._sessions.proves(session, user.password) else None
+
+    def _user(self, name: str) -> User | None:
+        if self._users is None:
+            return None
+        users = self._users.value
+        # Files of others may have names in another encoding.
+        return users.get(name.encode()) or next((each for each in users if each.principal.name == name), None)
 
     # --- refusals
 

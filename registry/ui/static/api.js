@@ -3,7 +3,7 @@
 const ROOT = new URL("..", document.baseURI);
 const JSON_TYPE = "application/json";
 
-let authorization = async () => null;
+let authorization = async () => ({ header: null });
 let recovered = async () => false;
 let writing = 0; // requests of this page that change something and have no answer yet
 let seen = null; // the end of the log, as far as this page has seen it
@@ -26,14 +26,14 @@ export class ApiError extends Error {
 }
 
 /**
- * Set the function that returns the value of the Authorization header, or null; it may wait until the user has signed
- * in.
+ * Set the function that returns with what a request is sent: { header }, the value of Authorization or null; it may
+ * wait until the user has signed in.
  */
 export function authorizeWith(source) {
   authorization = source;
 }
 
-/** Set the function that is called after a 401 with the header that was sent; true: send the request again. */
+/** Set the function that is called after a 401 with what was sent; true: send the request again. */
 export function recoverWith(source) {
   recovered = source;
 }
@@ -140,11 +140,11 @@ export async function* lines(where, { query, signal } = {}) {
  */
 export async function request(method, where, options = {}) {
   const given = options.credential !== undefined;
-  let credential = given ? options.credential : await authorization();
-  let answer = await answered(method, where, credential, options);
-  while (answer.status === 401 && !given && await recovered(credential)) {
-    credential = await authorization();
-    answer = await answered(method, where, credential, options);
+  let sent = given ? { header: options.credential } : await authorization();
+  let answer = await answered(method, where, sent.header, options);
+  while (answer.status === 401 && !given && await recovered(sent)) {
+    sent = await authorization();
+    answer = await answered(method, where, sent.header, options);
   }
   if (!answer.ok) throw await refusalOf(answer);
   return answer;

@@ -12,7 +12,7 @@ import pytest
 from registry.base.config.loading import Settings, table
 from registry.encoder.keyset import Keyset
 from registry.host.public_server import api_settings
-from registry.security.policies_file import PoliciesFile
+from registry.security.watched_file import PoliciesFile
 from tests.api.conversations.matching import Difference, Placeholders
 from tests.api.conversations.reading import Answer, Choice, Conversation, Exchange, conversations, of_version
 from tests.api.driver import Api, ListBackend, Reply

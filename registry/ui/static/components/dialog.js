@@ -1,8 +1,11 @@
 // A modal dialog: the browser's own, which keeps the focus inside and closes by Escape.
 import { html, useEffect, useId, useRef } from "../vendor.js";
 
-/** onClose: called after Escape or a click on Close; the parent then no longer shows the dialog. */
-export function Dialog({ title, onClose, children, footer }) {
+/**
+ * onClose: called after Escape or a click on Close; the parent then no longer shows the dialog. fixed: neither closes
+ * it. The focus is on the first element with `autofocus`.
+ */
+export function Dialog({ title, onClose, children, footer, fixed }) {
   const element = useRef();
   const id = useId();
   useEffect(() => {
@@ -10,11 +13,14 @@ export function Dialog({ title, onClose, children, footer }) {
     element.current.showModal();
     return () => before?.focus?.();
   }, []);
+  // The browser lets a page keep a dialog open only once, so the key itself is caught too.
+  const keep = (event) => fixed && (event.type === "cancel" || event.key === "Escape") && event.preventDefault();
   return html`
-    <dialog ref=${element} aria-labelledby=${id} onClose=${onClose}>
+    <dialog ref=${element} aria-labelledby=${id} onClose=${onClose} onKeyDown=${keep} onCancel=${keep}>
       <header>
         <h2 id=${id}>${title}</h2>
-        <button class="plain" aria-label="Close" onClick=${() => element.current.close()}>✕</button>
+        ${!fixed && html`
+          <button class="plain" aria-label="Close" onClick=${() => element.current.close()}>✕</button>`}
       </header>
       <div class="body">${children}</div>
       ${footer && html`<footer>${footer}</footer>`}

@@ -1,5 +1,6 @@
 // What has to be asked again and again: not while the page is hidden, never twice at once, more slowly after failures.
 import { useEffect, useRef, useState } from "../vendor.js";
+import { onSignIn } from "../session/session.js";
 
 const SLOWEST_MS = 15_000;
 
@@ -40,9 +41,11 @@ export function usePolled(ask, everyMs) {
     const shown = () => refused || run();
     current.current.again = () => { [failures, refused] = [0, false]; run(); };
     document.addEventListener("visibilitychange", shown);
+    const stop = onSignIn(() => current.current.again());
     run();
     return () => {
       stopped.abort();
+      stop();
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", shown);
     };

@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from "../vendor.js";
 import { Failure, Notice } from "../components/notice.js";
 import { useKeys } from "../keys.js";
 import { navigate, to } from "../router.js";
+import { onSignIn } from "../session/session.js";
 import { byGuid, byId, contextsToSearch, parsed } from "./finding.js";
 import { Found } from "./found.js";
 
@@ -44,6 +45,7 @@ function Results({ wanted, given, context }) {
       .then(setState, (error) => error.name !== "AbortError" && setState({ error }));
     return () => aborted.abort();
   }, [attempt]);
+  useEffect(() => onSignIn(() => setAttempt((count) => count + 1)), []);
   if (!wanted) {
     return html`<${Notice} kind="empty" title="Not an id or a guid">
       <p>An id is a number, and a guid looks like 0f253723-443d-17ff-493c-dc8c8fd78d5c.</p>

@@ -19,13 +19,13 @@ export function returned() {
   return { answer: found, pending };
 }
 
-/** Leave for the issuer's page. configured: signIn.oidc of GET /me; keep: keep the tokens while this tab is open. */
-export async function leave(configured, keep) {
+/** Leave for the issuer's page. configured: signIn.oidc of GET /me. */
+export async function leave(configured) {
   if (!crypto.subtle) throw new Error("Sign-in at an issuer requires https.");
   const found = await discovered(configured.issuer);
   const [state, nonce, verifier] = [random(), random(), random()];
   const hash = location.hash;
-  sessionStorage.setItem(PENDING, JSON.stringify({ state, nonce, verifier, keep, hash, configured }));
+  sessionStorage.setItem(PENDING, JSON.stringify({ state, nonce, verifier, hash, configured }));
   const target = new URL(endpoint(found, "authorization_endpoint"));
   const asked = {
     response_type: "code", client_id: configured.clientId, redirect_uri: here(), scope: configured.scopes, state, nonce,
@@ -38,19 +38,19 @@ export async function leave(configured, keep) {
   location.assign(target);
 }
 
-/** Exchange the code for tokens: { tokens, keep }. Rejects with the reason. */
+/** Exchange the code for tokens: { tokens }. Rejects with the reason. */
 export async function complete({ answer, pending }) {
   if (!pending || answer.get("state") !== pending.state) {
     throw new Error("This sign-in has expired or was started elsewhere. Sign in again.");
   }
-  const { configured, nonce, verifier, keep } = pending;
+  const { configured, nonce, verifier } = pending;
   if (answer.has("iss") && answer.get("iss") !== configured.issuer) throw new Error("Another issuer has answered.");
   if (answer.has("error")) {
     throw new Error(`The issuer refused: ${answer.get("error_description") ?? answer.get("error")}`);
   }
   const form =
     { grant_type: "authorization_code", code: answer.get("code"), redirect_uri: here(), code_verifier: verifier };
-  return { tokens: await fetched(configured, form, nonce), keep };
+  return { tokens: await fetched(configured, form, nonce) };
 }
 
 /** New tokens by the refresh token of old ones. Rejects if there is none, or the issuer refuses. */

@@ -1,23 +1,29 @@
-// The user of the console: credentials for requests, what GET /me says, and what is therefore permitted.
+// The user of the console: the session, what GET /me says, and what is therefore permitted.
 //
-// Credentials are in memory, and in sessionStorage only if the user chose so: they never reach localStorage or a URL.
+// A password or token is exchanged for a session at once: a cookie that no script sees and all tabs share. No
+// credentials are in the browser's storage or in a URL. Only what renews a token of an issuer stays in this page's
+// memory.
 import { useEffect, useState } from "../vendor.js";
 import { ApiError, authorizeWith, recoverWith, request } from "../api.js";
 import * as oidc from "./oidc.js";
 
-const KEPT = "registrar.session";
 const AGAIN_MS = 5000;
+const RENEWED_PART = 1 / 3; // of a session's time, after which it is renewed
+const RENEW_MIN_MS = 1000;
+const NO_SESSIONS = new Set([400, 404, 405]); // what a registry answers that gives this user none
 
 let state = { me: null, asking: false, error: "", ended: false };
-let credential = null; // { kind: "basic", header } or { kind: "oidc", tokens }
-let kept = false;
+let tokens = null; // of an issuer, to renew the session beyond the first one
+let credential = null; // the Authorization header, only where there are no sessions
 let dismissed = false;
+let round = 0; // counts sign-ins
 let waiting = []; // resolved when the user has signed in or does not want to
 const signIns = [];
 const afterSignIn = new Set();
-let renewing = null;
 let begun = null;
+let renewal = null; // the timer
 const listeners = new Set();
+const tabs = new BroadcastChannel("registrar.session"); // of this browser and registry
 
 function change(changed) {
   state = { ...state, ...changed };
@@ -47,46 +53,96 @@ export function started() {
   return begun;
 }
 
-/** Take what this tab has kept, or what the issuer's redirect has brought, and ask who the user is. */
+/** Take what the issuer's redirect has brought, and ask who the user is. */
 async function start() {
-  credential = JSON.parse(sessionStorage.getItem(KEPT) ?? "null");
-  kept = credential !== null;
+  tabs.onmessage = ({ data }) => heard(data);
   const returned = oidc.returned();
   try {
     if (returned) {
-      const { tokens, keep } = await oidc.complete(returned);
-      take({ kind: "oidc", tokens }, keep);
+      tokens = (await oidc.complete(returned)).tokens;
+      await open(`Bearer ${tokens.sent}`);
     }
-    const me = await askMe(await header());
+    const me = await askMe();
     change({ me, asking: me.signIn.required && me.principal === null });
+    if (canSignOut() && !returned) keepAlive();
+    if (returned) tabs.postMessage("in");
   } catch (error) {
-    if (error.status === 401) forget();
-    change({ error: error.message, me: await askMe(await header()).catch(() => null), asking: returned !== null });
+    change({ error: error.message, me: await askMe().catch(() => null), asking: returned !== null });
     if (state.me === null) setTimeout(askAgain, AGAIN_MS);
   }
 }
 
 async function askAgain() {
-  change({ me: await askMe(await header()).catch(() => null) });
+  change({ me: await askMe().catch(() => null) });
   if (state.me === null) setTimeout(askAgain, AGAIN_MS);
 }
 
 /** Sign in with a name and a password. Rejects with the reason. */
-export async function signInBasic(name, password, keep) {
+export async function signInBasic(name, password) {
   const bytes = new TextEncoder().encode(`${name}:${password}`);
-  const made = `Basic ${btoa(String.fromCharCode(...bytes))}`;
   try {
-    const me = await askMe(made);
-    take({ kind: "basic", header: made }, keep);
-    signedIn(me);
+    await open(`Basic ${btoa(String.fromCharCode(...bytes))}`);
+    signedIn(await askMe());
+    tabs.postMessage("in");
   } catch (error) {
     throw error instanceof ApiError && error.status === 401 ? new Error("Wrong user name or password.") : error;
   }
 }
 
+/** Exchange credentials for a session; where there are none, they stay in memory. */
+async function open(made) {
+  credential = null;
+  try {
+    const answer = await request("POST", "/me/session", { credential: made, body: {} });
+    keepAlive((await answer.json()).lasts);
+  } catch (error) {
+    if (!NO_SESSIONS.has(error.status)) throw error;
+    await askMe(made);
+    credential = made;
+  }
+}
+
+/** Renew the session before it ends, while the page is shown. lasts: its seconds; unknown at first. */
+function keepAlive(lasts) {
+  clearTimeout(renewal);
+  const ms = lasts === undefined ? 0 : Math.max(RENEW_MIN_MS, lasts * 1000 * RENEWED_PART);
+  renewal = setTimeout(renew, Math.min(ms, 2 ** 31 - 1));
+}
+
+async function renew() {
+  if (document.hidden) {
+    document.addEventListener("visibilitychange", renew, { once: true });
+    return;
+  }
+  try {
+    const due = tokens !== null && Date.now() > tokens.renewAt;
+    if (due) tokens = await oidc.renew(tokens).catch(() => null);
+    // By itself, a session lasts no longer than the token that it began with.
+    const made = due && tokens ? `Bearer ${tokens.sent}` : null;
+    const answer = await request("POST", "/me/session", { credential: made, body: {} });
+    keepAlive((await answer.json()).lasts);
+  } catch (error) {
+    if (error.status === 401) ended();
+    else if (error.temporary) renewal = setTimeout(renew, AGAIN_MS);
+  }
+}
+
 /** Leave for the issuer; the page comes back signed in. Rejects with the reason if that cannot be begun. */
-export function signInOidc(keep) {
-  return oidc.leave(state.me.signIn.oidc, keep);
+export function signInOidc() {
+  return oidc.leave(state.me.signIn.oidc);
+}
+
+/** What another tab says: the user has signed "in" or "out". */
+async function heard(said) {
+  if (said === "out") {
+    location.reload();
+    return;
+  }
+  const me = await askMe().catch(() => null);
+  if (me?.principal) {
+    signedIn(me);
+    keepAlive();
+  }
 }
 
 /** Resolves when the user signs in the next time. */
@@ -106,38 +162,31 @@ export function askToSignIn() {
   change({ asking: true, error: "" });
 }
 
-/** The user does not sign in: requests go on without credentials. */
+/** The user does not sign in: requests are sent without credentials. */
 export function dismiss() {
   dismissed = true;
   change({ asking: false });
   release(false);
 }
 
-/** Forget the credentials and all that the page shows. */
-export function signOut() {
-  forget();
+/** End the session, here and in all tabs, also for copies of the cookie; forget all that the page shows. */
+export async function signOut() {
+  clearTimeout(renewal);
+  credential = null;
+  tokens = null;
+  await request("DELETE", "/me/session", { credential: null }).catch(() => {});
+  tabs.postMessage("out");
   location.reload();
 }
 
-/** True if the page holds credentials that it can forget; a browser's certificate is none of them. */
+/** True if the user can sign out; a browser's certificate needs no session. */
 export function canSignOut() {
-  return credential !== null;
-}
-
-function take(taken, keep) {
-  credential = taken;
-  kept = keep;
-  if (keep) sessionStorage.setItem(KEPT, JSON.stringify(credential));
-}
-
-function forget() {
-  credential = null;
-  kept = false;
-  sessionStorage.removeItem(KEPT);
+  return state.me !== null && state.me.principal !== null && state.me.method !== "certificate";
 }
 
 function signedIn(me) {
   dismissed = false;
+  round += 1;
   change({ me, asking: false, error: "", ended: false });
   release(true);
   for (const each of signIns.splice(0)) each();
@@ -150,51 +199,32 @@ function release(done) {
   for (const each of released) each(done);
 }
 
-async function askMe(credential) {
-  return (await request("GET", "/me", { credential })).json();
+async function askMe(made = credential) {
+  return (await request("GET", "/me", { credential: made })).json();
 }
 
-/** The Authorization header of a request. Waits while a user who has to sign in does so. */
+/** What a request is sent with. Waits while a user who has to sign in does so. */
 async function authorization() {
   await begun;
-  const found = await header();
-  if (found !== null || dismissed || !state.me?.signIn.required || state.me.principal !== null) return found;
-  await signedInOrNot();
-  return header();
+  const { me, ended: over } = state;
+  if (!dismissed && me?.signIn.required && (over || me.principal === null)) await signedInOrNot();
+  return { header: credential, round };
 }
 
-async function header() {
-  if (credential?.kind === "basic") return credential.header;
-  if (credential?.kind !== "oidc") return null;
-  if (Date.now() > credential.tokens.renewAt) await renewed();
-  return credential && `Bearer ${credential.tokens.sent}`;
-}
-
-/** Get new tokens once for all requests; without them, the session has ended. */
-async function renewed() {
-  const before = credential;
-  renewing ??= oidc.renew(before.tokens)
-    .then(
-      // The user may have signed out meanwhile.
-      (tokens) => { if (credential === before) take({ kind: "oidc", tokens }, kept); },
-      () => { if (credential === before && Date.now() > before.tokens.expires) ended(); },
-    )
-    .finally(() => { renewing = null; });
-  await renewing;
-}
-
+/** The session has ended: the user, and what the page holds of theirs, stay. */
 function ended() {
-  forget();
-  change({ ended: true, me: state.me && { ...state.me, principal: null } });
+  clearTimeout(renewal);
+  credential = null;
+  if (state.me?.principal) change({ ended: true });
 }
 
 /** After a 401: true if the request should be sent again, because the user has signed in meanwhile. */
 async function recovered(sent) {
-  if (sent !== await header()) return true;
+  if (sent.round !== round) return true;
   // Without authentication it is a proxy that refuses, or settings have changed.
   if (!state.me?.signIn.required) change({ me: await askMe(null).catch(() => null) });
   if (dismissed || !state.me?.signIn.required) return false;
-  if (sent !== null) ended();
+  ended();
   return signedInOrNot();
 }
 

@@ -1,6 +1,7 @@
 // The form to sign in, shown over any page, and the user's place in the frame.
-import { html, useEffect, useRef, useState } from "../vendor.js";
+import { html, useRef, useState } from "../vendor.js";
 import { Dialog } from "../components/dialog.js";
+import { discardAll, hasDrafts } from "../editor/drafts.js";
 import { askToSignIn, canSignOut, dismiss, signInBasic, signInOidc, signOut, useSession } from "./session.js";
 
 /** The user's name with a button to sign out, or a button to sign in; nothing where nobody needs to. */
@@ -12,16 +13,32 @@ export function User() {
     ${me.principal !== null &&
       html`<span class="user" title=${`Signed in by ${METHODS[me.method]}`}><span class="name">${me.principal}</span>
       ${me.readOnly && html` <span class="badge">read only</span>`}</span>`}
-    ${canSignOut() && html`<button class="plain" onClick=${signOut}>Sign out</button>`}
+    ${canSignOut() && html`<${SignOut} />`}
     ${me.principal === null && me.signIn.required && offered && html`<button onClick=${askToSignIn}>Sign in</button>`}
     ${asking && html`<${SignIn} />`}`;
+}
+
+/** Signing out discards the drafts, because others may use this browser; it says so first. */
+function SignOut() {
+  const [asking, setAsking] = useState(false);
+  const out = () => {
+    discardAll(localStorage);
+    signOut();
+  };
+  return html`
+    <button class="plain" onClick=${() => (hasDrafts(localStorage) ? setAsking(true) : out())}>Sign out</button>
+    ${asking && html`
+      <${Dialog} title="Sign out and discard your drafts?" onClose=${() => setAsking(false)}
+        footer=${html`<button class="danger" onClick=${out}>Sign out and discard them</button>`}>
+        <p>Drafts of schemas are kept in this browser, and are removed when you sign out. Register them or copy their
+          texts first.</p>
+      <//>`}`;
 }
 
 const METHODS = { basic: "a password", bearer: "a token", certificate: "the browser's certificate" };
 
 function SignIn() {
   const { me, error, ended } = useSession();
-  const [keep, setKeep] = useState(false);
   const [failure, setFailure] = useState(error);
   const [busy, setBusy] = useState(false);
   const { basic, oidc, certificate } = me.signIn;
@@ -34,29 +51,25 @@ function SignIn() {
     });
   };
   return html`
-    <${Dialog} title="Sign in" onClose=${dismiss}>
-      ${ended && html`<p>Your session has ended. Sign in to continue.</p>`}
+    <${Dialog} title="Sign in" fixed footer=${html`<button onClick=${dismiss}>Continue without signing in</button>`}>
+      ${ended && html`<p>Your session has ended. Sign in to continue; nothing on this page is lost.</p>`}
       <p role="alert" class="bad">${failure}</p>
       ${oidc &&
-        html`<button class="primary" disabled=${busy} onClick=${() => attempt(() => signInOidc(keep))}>Sign in
+        html`<button class="primary" disabled=${busy} onClick=${() => attempt(() => signInOidc())}>Sign in
           at ${new URL(oidc.issuer).host}</button>`}
       ${oidc && basic && html`<p class="quiet">or with a password</p>`}
       ${basic &&
-        html`<${Password} busy=${busy}
-          onSubmit=${(name, password) => attempt(() => signInBasic(name, password, keep))} />`}
-      ${(basic || oidc) && html`
-        <label class="choice">
-          <input type="checkbox" checked=${keep} onChange=${(event) => setKeep(event.currentTarget.checked)} />
-          Stay signed in when this tab is reloaded</label>`}
+        html`<${Password} busy=${busy} known=${ended ? me.principal : ""}
+          onSubmit=${(name, password) => attempt(() => signInBasic(name, password))} />`}
       ${!basic && !oidc && html`<p>This console cannot sign you in: ${certificate
         ? "choose a certificate when your browser asks for one, on the registry's https address."
         : "the registry accepts only tokens, and no issuer is configured for the console."}</p>`}
     <//>`;
 }
 
-function Password({ busy, onSubmit }) {
+/** known: the name of a user whose session has ended. */
+function Password({ busy, known, onSubmit }) {
   const [name, password] = [useRef(), useRef()];
-  useEffect(() => name.current.focus(), []);
   const submit = (event) => {
     event.preventDefault();
     onSubmit(name.current.value, password.current.value);
@@ -64,8 +77,9 @@ function Password({ busy, onSubmit }) {
   return html`
     <form class="password" onSubmit=${submit}>
       <label>User name<input ref=${name} name="username" autocomplete="username" required pattern="[^:]+"
-        title="A name without a colon" /></label>
-      <label>Password<input ref=${password} name="password" type="password" autocomplete="current-password" /></label>
+        title="A name without a colon" defaultValue=${known} autofocus=${!known} /></label>
+      <label>Password<input ref=${password} name="password" type="password" autocomplete="current-password"
+        autofocus=${Boolean(known)} /></label>
       <button class="primary" disabled=${busy}>Sign in</button>
     </form>`;
 }

@@ -5,6 +5,7 @@ import { VirtualList } from "../components/virtual-list.js";
 import { useKeys } from "../keys.js";
 import { useChanges } from "../live/feed.js";
 import { href, navigate, to } from "../router.js";
+import { onSignIn } from "../session/session.js";
 import { Details } from "./details.js";
 import { Names, matching } from "./names.js";
 import { SubjectRow, head } from "./rows.js";
@@ -52,6 +53,9 @@ export default function Subjects({ query }) {
     list.load(enough(list, end, state.q));
   };
   const height = useRowHeight();
+  const failed = useRef();
+  failed.current = list.error || details.error;
+  useEffect(() => onSignIn(() => failed.current && again()), []);
   return html`
     <div class="subjects">
       <h1 class="unseen">Subjects</h1>

@@ -19,7 +19,7 @@ from registry.base.processes.cores import usable_cores
 from registry.host.public_server import api_settings
 from registry.log.kafka.security import Security
 from registry.security.gate import Oidc
-from registry.security.policies_file import PoliciesFile
+from registry.security.watched_file import PoliciesFile
 
 KAFKA = {"kafka": "127.0.0.1:9092"}
 
