@@ -54,7 +54,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 .PHONY: help serve console console-if-possible screenshots cluster test test-long test-ages lint ruff prepared unit
 .PHONY: docs site
 .PHONY: bench bench-ab bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
-.PHONY: bench-contract bench-census
+.PHONY: bench-contract bench-census bench-pyspark pyspark-archive
 .PHONY: kerberos kerberos-client node-and-npm
 .PHONY: coverage sabotage workflows release release-login system-packages
 
@@ -69,11 +69,13 @@ help:
 	@echo 'make coverage [TESTS="tests/unit" | GROUP="computing clusters"]  which branches the tests take'
 	@echo 'make sabotage [ARGS="id-granted-twice"]                   break guarantees one by one: which test notices?'
 	@echo 'make workflows                                           check .github/workflows'
+	@echo 'make pyspark-archive                                     registrar.spark as one file, in dist/'
 	@echo 'make release DRY_RUN=1                                   build all files of a release into dist/'
 	@echo 'make bench                                               measure (needs wrk and nginx)'
 	@echo 'make bench-ab [REV=v1.0] [ARGS="--rounds 7"]             compare what requests cost with another revision'
 	@echo 'make bench-contract [ARGS="--runs 5"]                     measure what others measure, and a herd'
 	@echo 'make bench-report [ARGS="--only load,cluster"]           measure, and write the figures into bench/*.md'
+	@echo 'make bench-pyspark [ARGS="--memory"]                      measure how fast PySpark reads messages'
 	@echo 'make bench-start [ARGS="--spark"]                        measure start times, with and without snapshots'
 	@echo 'make bench-census [ARGS="--messages 10000000 --workers 2"]  measure how fast a census counts'
 	@echo 'make bench-growth [ARGS="--schemas 100000,1000000"]      measure how cost grows with the number of schemas'
@@ -243,6 +245,15 @@ java:
 	@java --version 2>/dev/null | { read -r _ version _; test "$${version%%.*}" -ge 17 2>/dev/null; } || \
 	  { echo 'make test and make cluster need Java 17 or newer:' \
 	  'install the package default-jre-headless (apt-get install default-jre-headless)'; exit 1; }
+
+# registrar.spark in one file for spark-submit --py-files, with all of the project that it imports.
+pyspark-archive: $(VENV)/run.stamp
+	@mkdir -p dist
+	$(BIN)/python -m snapshots.spark.shipping --library dist/registrar-spark.zip
+
+# Messages a second that PySpark reads from Kafka, with Spark's bare from_avro and with from_registry.
+bench-pyspark: $(VENV)/dev.stamp java
+	$(BIN)/python bench/messages.py $(ARGS)
 
 # A stamp is older than its lock file if the lock has changed since it was installed.
 $(VENV)/bin/python:

@@ -5,5 +5,14 @@ from __future__ import annotations
 from .client import Refused, Registry, RegistryError
 from .columns import from_registry, to_registry
 from .framing import Malformed
+from .source import RegistrarSource
 
-__all__ = ["Malformed", "Refused", "Registry", "RegistryError", "from_registry", "to_registry"]
+__all__ = [
+    "Malformed",
+    "Refused",
+    "RegistrarSource",
+    "Registry",
+    "RegistryError",
+    "from_registry",
+    "to_registry",
+]

@@ -5,6 +5,7 @@ location of snapshots. A build on a cluster ships the archive by itself. Do not 
 the driver would import it instead of the whole project.
 
 ``python -m snapshots.spark.shipping`` lists its files; with an argument, it writes the archive, for images.
+``--library FILE`` writes another one, with ``registrar.spark`` and all that it imports, for ``--py-files``.
 """
 
 from __future__ import annotations
@@ -15,31 +16,33 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# The folder of the packages ``registry`` and ``snapshots``.
+# The folder of the packages.
 SOURCES = Path(__file__).parent.parent.parent
 ARCHIVE = "registrar-executors.zip"
-PACKAGES = ("registry", "snapshots")
-_ROOTS = "snapshots/spark/tasks"
+PACKAGES = ("registry", "registrar", "snapshots")
+_TASKS, LIBRARY = "snapshots/spark/tasks", "registrar/spark"
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
-def py_files() -> list[str]:
-    """Return the tasks' modules and all that they import, by their paths below :data:`SOURCES`."""
-    waiting = sorted(path.relative_to(SOURCES).as_posix() for path in (SOURCES / _ROOTS).glob("*.py"))
+def py_files(folder: str = _TASKS) -> list[str]:
+    """Return the modules of a folder and all that they import, by their paths below :data:`SOURCES`."""
+    waiting = sorted(path.relative_to(SOURCES).as_posix() for path in (SOURCES / folder).glob("*.py"))
     found = set(waiting)
     while waiting:
-        for path in _imports_of(waiting.pop()):
-            if path not in found:
-                found.add(path)
-                waiting.append(path)
-    packages = {f"{parent}/__init__.py" for path in found for parent in Path(path).parents if parent.name}
-    return sorted(found | {path for path in packages if (SOURCES / path).exists()})
+        path = waiting.pop()
+        # Importing a module runs those of its packages.
+        around = (f"{parent}/__init__.py" for parent in Path(path).parents if parent.name)
+        for other in (*_imports_of(path), *(each for each in around if (SOURCES / each).exists())):
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return sorted(found)
 
 
-def write_archive(archive: Path) -> None:
+def write_archive(archive: Path, folder: str = _TASKS) -> None:
     """Write the archive; the same files give the same bytes."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
-        for path in py_files():
+        for path in py_files(folder):
             out.writestr(zipfile.ZipInfo(path, _MOMENT), (SOURCES / path).read_bytes())
 
 
@@ -65,7 +68,9 @@ def _files(name: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    if sys.argv[1:2] == ["--library"]:
+        write_archive(Path(sys.argv[2]), LIBRARY)
+    elif sys.argv[1:]:
         write_archive(Path(sys.argv[1]))
     else:
         sys.stdout.writelines(f"{path}\n" for path in py_files())

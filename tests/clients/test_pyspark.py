@@ -7,7 +7,9 @@ import io
 import json
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,13 +19,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from registrar.spark import Refused, Registry, RegistryError, from_registry, to_registry
+from registrar.spark import Refused, RegistrarSource, Registry, RegistryError, from_registry, to_registry
 from registrar.spark.avro_resolution import long_bytes
 from registrar.spark.formats import Reader, Schema
 from registrar.spark.framing import prefix_of_guid, prefix_of_id
 from registrar.spark.schemas import Resolving
+from snapshots.spark import shipping
 from tests.clients.spark_session import session
-from tests.support.running import ROOT, Served, free_port
+from tests.support.running import Served, free_port
 
 # PySpark leaves closing the sockets of its results to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -34,7 +37,8 @@ TAGS = {"name": "tags", "type": {"type": "array", "items": "string"}, "default":
 
 
 def record(*fields: dict[str, Any]) -> str:
-    return json.dumps({"type": "record", "name": "User", "namespace": "shop", "fields": [*fields]})
+    written = {"type": "record", "name": "User", "namespace": "shop", "fields": [*fields]}
+    return json.dumps(written, separators=(",", ":"))
 
 
 FIRST, SECOND = record(*FIELDS), record(*FIELDS, NOTE)
@@ -202,21 +206,66 @@ def test_json_schema_is_read_by_from_json(spark: SparkSession, registry: Served,
     assert bytes(made.first()["value"]) == prefix_of_id(schema["id"]) + b'{"id":7,"tags":["a"]}'
 
 
-def test_importing_it_loads_nothing_of_a_server() -> None:
-    code = "import sys, registrar.spark; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+def test_its_archive_holds_all_that_it_needs_and_nothing_of_a_server(tmp_path: Path) -> None:
+    archive = tmp_path / "registrar-spark.zip"
+    shipping.write_archive(archive, shipping.LIBRARY)
+    lines = [
+        "import sys",
+        f"sys.path[:0] = [{str(archive)!r}, {sysconfig.get_path('purelib')!r}]",
+        "import registrar.spark",
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))",
+        # Only drivers parse JSON Schema.
+        "from registrar.spark.formats import reader_of, Schema",
+        "print(reader_of(Schema('JSON', '{\"type\": \"object\"}'), {}).type)",
+        "print(*{getattr(module, '__file__', '') for name, module in sys.modules.items()"
+        " if name.partition('.')[0] in ('registry', 'registrar')}, sep='\\n')",
+    ]
+    # Without what .pth files say, this project is found in the archive alone.
+    command = [sys.executable, "-I", "-S", "-c", "\n".join(lines)]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert printed.returncode == 0, printed.stderr
+    loaded, made, *files = printed.stdout.splitlines()
+    assert {"registrar", "pyspark", "pandas"} <= {*loaded.split()}
+    servers = {"aiokafka", "starlette", "hypercorn", "lmdb", "kazoo", "uvloop", "httptools", "httpx"}
+    assert not servers & {*loaded.split()}
+    assert made == "VARIANT"
+    assert [path for path in files if not path.startswith(str(archive))] == []
+
+
+def test_the_registry_is_tables_and_its_history_a_stream(
+    spark: SparkSession, registry: Served, topic: str, tmp_path: Path
+) -> None:
+    spark.dataSource.register(RegistrarSource)
+    first, second = (register(registry, topic, text) for text in (FIRST, SECOND))
+    assert httpx.delete(f"{registry.url}/subjects/{topic}/versions/1").is_success
+    source = spark.read.format("registrar").option("url", registry.url.replace("//", "//walter:hidden@"))
+    source = source.option("prefix", topic).option("token", "hidden")
+    versions = source.load("versions").select("version", "id", "guid", "type", "schema", "deleted")
+    assert sorted(map(tuple, versions.collect())) == [
+        (1, first["id"], first["guid"], "AVRO", FIRST, True),
+        (2, second["id"], second["guid"], "AVRO", SECOND, False),
+    ]
+    assert [tuple(row) for row in source.load("subjects").collect()] == [(topic, False)]
+    history = source.load("history").orderBy("offset").select("kind", "version")
+    changes = [("version_registered", 1), ("version_registered", 2), ("version_soft_deleted", 1)]
+    assert [tuple(row) for row in history.collect()] == changes
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        source.load("versions").explain(True)
+    assert "hidden" not in printed.getvalue()
+    stream = spark.readStream.format("registrar").option("url", registry.url).option("prefix", topic)
+    query = (
+        stream.load("history")
+        .writeStream.format("memory")
+        .queryName("history")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
     )
-    servers = {
-        "aiokafka",
-        "starlette",
-        "hypercorn",
-        "lmdb",
-        "kazoo",
-        "uvloop",
-        "httptools",
-        "httpx",
-        "election",
-    }
-    assert "pyspark" in loaded.stdout.split()
-    assert not servers & {*loaded.stdout.split()}
+    try:
+        query.processAllAvailable()
+        assert httpx.delete(f"{registry.url}/subjects/{topic}").is_success
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    found = spark.table("history").orderBy("offset").select("kind", "version").collect()
+    assert [tuple(row) for row in found] == [*changes, ("subject_soft_deleted", 2)]
