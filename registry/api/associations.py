@@ -12,7 +12,7 @@ import orjson
 
 from registry.domain import errors as e
 from registry.domain.commands import Associate, ChangeAssociations, Command, Dissociate, ResourceRequest
-from registry.domain.errors import ASSOCIATION_INVALID, NOT_FOUND, RegistryError
+from registry.domain.errors import ASSOCIATION_INVALID, DENIED_IN_ALL, NOT_FOUND, RegistryError
 from registry.domain.log_format.subject_values import LIFECYCLES
 from registry.domain.model import DEFAULT_CONTEXT, LATEST, Subject
 from registry.domain.queries import associations, entities, versions
@@ -43,7 +43,7 @@ from .association_requests import (
 from .listing import Listing
 from .operations import BODY_ERRORS, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch, Write
 from .paging import page
-from .parameters import CONTEXT, DRY_RUN, LIST_MAX, PAGE, flag, word, words
+from .parameters import CONTEXT, DRY_RUN, FORCE_DELETE, LIST_MAX, PAGE, flag, word, words
 from .permissions import SHOWN, in_handler, on_subject
 
 
@@ -123,12 +123,14 @@ def upsert(call: Call, view: View) -> Write:
 def delete(call: Call, view: View) -> Command:
     """``DELETE /associations/resources/{resource}``."""
     types = [*call.args["associationType"]]
-    cascade, dry_run = call.args["cascadeLifecycle"], call.args["dryRun"]
+    cascade, dry_run, force = (call.args[each] for each in ("cascadeLifecycle", "dryRun", "force"))
+    if force and not call.access.everywhere(Permission.FORCE):
+        raise DENIED_IN_ALL("Force")
     if not all(map(call.access.everywhere, (Permission.WRITE, Permission.DELETE))):
         wanted = Filter(_resource_type(call), tuple(types))
         stored = wanted.select(associations.of_resource_id(view, call.path["resource"]))
         require_removal(call.access, stored, cascade=cascade)
-    return Dissociate(call.path["resource"], _resource_type(call), types, cascade, dry_run)
+    return Dissociate(call.path["resource"], _resource_type(call), types, cascade, dry_run, force)
 
 
 def get_batch(call: Call, view: View) -> PendingSearch[list[bytes]]:
@@ -303,6 +305,7 @@ OPERATIONS = (
             e.ASSOCIATION_FROZEN,
             e.ASSOCIATION_EXISTS,
             e.REFERENCE_EXISTS,
+            e.DATA_NEEDS_VERSION,
             *WRITE_ERRORS,
         ),
         parameters=(
@@ -310,6 +313,7 @@ OPERATIONS = (
             _TYPES,
             flag("cascadeLifecycle", "Permanently delete the subjects of strong associations"),
             DRY_RUN,
+            FORCE_DELETE,
         ),
     ),
     Operation(

@@ -120,6 +120,9 @@ ASSOCIATED = (
 DELETED = flag("deleted", "Include soft-deleted ones")
 DELETED_ONLY = flag("deletedOnly", "Only soft-deleted ones; overrides deleted")
 PERMANENT = flag("permanent", "Delete permanently; it must be soft-deleted already")
+FORCE_DELETE = flag(
+    "force", "Delete permanently even what messages may still use; needs the permission force"
+)
 NORMALIZE = flag("normalize", "Normalize the schema first")
 FIND_TAGS = words("findTags", "Include the schema parts with one of these tags; * for any")
 FORMAT = word("format", "Format of the schema text, such as resolved")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion
+from registry.domain.decide.deletion_guard import WARN, why_needed
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.stored import describe_version, format_version
-from registry.domain.queries import by_subject, entities, lists
+from registry.domain.queries import by_subject, entities, lists, versions
 from registry.domain.queries.by_subject import Graph, Node
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
@@ -20,12 +23,13 @@ from registry.security.gate import Permission
 from . import registration
 from .answers import Answer, json_answer
 from .listing import Listing
-from .operations import VERSION_MISSING, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch
+from .operations import VERSION_MISSING, WRITE_ERRORS, Call, Freshness, Operation, PendingSearch, Write
 from .paging import page
 from .parameters import (
     DELETED,
     DELETED_ONLY,
     FIND_TAGS,
+    FORCE_DELETE,
     FORMAT,
     FORMAT_OR_DDL,
     LIST_MAX,
@@ -38,12 +42,35 @@ from .parameters import (
     words,
 )
 from .past import PAST, PAST_ERRORS
-from .permissions import on_subject
+from .permissions import on_subject, require
 
 
-def delete_subject(call: Call, view: View) -> Command:
+def delete_subject(call: Call, view: View) -> Command | Write:
     """``DELETE /subjects/{subject}``."""
-    return DeleteSubject(call.requested_subject.qualified, call.args["permanent"])
+    name, permanent = call.requested_subject.qualified, call.args["permanent"]
+    command = DeleteSubject(name, permanent, _check_force(call))
+    return _warning_of_use(call, view, command, versions.versions(view, call.subject, deleted=True))
+
+
+def _check_force(call: Call) -> bool:
+    """Return true if the deletion is to be done whatever the data needs. Raises 403."""
+    if call.args[FORCE_DELETE.name]:
+        for either in dict.fromkeys((call.requested_subject, call.subject)):
+            require(call.access, Permission.FORCE, either)
+    return bool(call.args[FORCE_DELETE.name])
+
+
+def _warning_of_use(
+    call: Call, view: View, command: DeleteSubject | DeleteVersion, doomed: Iterable[Registered]
+) -> Command | Write:
+    """Return the command; with ``deletion_guard=warn`` also why it would be refused otherwise."""
+    defaults = call.settings.defaults
+    if not command.permanent or defaults.deletion_guard != WARN:
+        return command
+    now = time.time_ns() // 1_000_000
+    reason = why_needed(view, list(doomed), defaults.census_age_max_ms, now)
+    quoted = re.sub(r"[^ !#-\[\]-~]", "?", reason).encode()
+    return Write(command, ((b"warning", b'299 - "%s"' % quoted),)) if reason else command
 
 
 def list_versions(call: Call, view: View) -> PendingSearch[None]:
@@ -85,10 +112,14 @@ def get_version_text(call: Call, view: View) -> PendingSearch[Registered]:
     return PendingSearch(_version(call), text)
 
 
-def delete_version(call: Call, view: View) -> Command:
+def delete_version(call: Call, view: View) -> Command | Write:
     """``DELETE /subjects/{subject}/versions/{version}``."""
     number = by_subject.parse_version(call.path["version"])
-    return DeleteVersion(call.requested_subject.qualified, number, call.args["permanent"])
+    command = DeleteVersion(
+        call.requested_subject.qualified, number, call.args["permanent"], _check_force(call)
+    )
+    found = versions.version_numbered(view, call.subject, number)
+    return _warning_of_use(call, view, command, [found] if found is not None else [])
 
 
 def find_by_metadata(call: Call, view: View) -> PendingSearch[Registered]:
@@ -133,12 +164,14 @@ OPERATIONS = (
         path="/subjects/{subject}",
         conditional=True,
         summary="Delete all versions of a subject",
-        permission=on_subject(Permission.DELETE),
+        permission=on_subject(Permission.DELETE, also=(Permission.FORCE,)),
+        sees_all=True,
         handler=delete_subject,
         freshness=Freshness.DECIDED,
         response_schema="Numbers",
-        parameters=(PERMANENT,),
+        parameters=(PERMANENT, FORCE_DELETE),
         errors=(
+            e.DATA_NEEDS_VERSION,
             e.SUBJECT_NOT_FOUND,
             e.SUBJECT_SOFT_DELETED,
             e.SUBJECT_NOT_SOFT_DELETED,
@@ -196,12 +229,14 @@ OPERATIONS = (
         path="/subjects/{subject}/versions/{version}",
         conditional=True,
         summary="Delete a version",
-        permission=on_subject(Permission.DELETE),
+        permission=on_subject(Permission.DELETE, also=(Permission.FORCE,)),
+        sees_all=True,
         handler=delete_version,
         freshness=Freshness.DECIDED,
         response_schema="Id",
-        parameters=(PERMANENT,),
+        parameters=(PERMANENT, FORCE_DELETE),
         errors=(
+            e.DATA_NEEDS_VERSION,
             *VERSION_MISSING,
             e.VERSION_SOFT_DELETED,
             e.VERSION_NOT_SOFT_DELETED,

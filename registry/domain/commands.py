@@ -93,6 +93,8 @@ class DeleteSubject(_Command, frozen=True, tag="DeleteSubject"):
     # As in :class:`Register`.
     subject: str
     permanent: bool = False
+    # True: whatever the data needs (:mod:`.decide.deletion_guard`).
+    force: bool = False
 
 
 class DeleteVersion(_Command, frozen=True, tag="DeleteVersion"):
@@ -103,6 +105,8 @@ class DeleteVersion(_Command, frozen=True, tag="DeleteVersion"):
     # -1 for the latest.
     version: int
     permanent: bool = False
+    # As in :class:`DeleteSubject`.
+    force: bool = False
 
 
 class PutConfig(_Command, frozen=True, tag="PutConfig"):
@@ -218,6 +222,8 @@ class Dissociate(_Command, frozen=True, tag="Dissociate"):
     association_types: list[str] = []
     cascade: bool = False
     dry_run: bool = False
+    # As in :class:`DeleteSubject`, for subjects that go with their associations.
+    force: bool = False
 
 
 class ChangeAssociations(_Command, frozen=True, tag="ChangeAssociations"):

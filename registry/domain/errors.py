@@ -126,6 +126,9 @@ ID_IN_USE = ErrorKind(
     "The ids %d to %d of %s cannot be released: the id %d is in use. Permanently delete all versions with "
     "these ids first",
 )
+DATA_NEEDS_VERSION = ErrorKind(
+    40984, "Subject '%s' is not deleted permanently: %s. With force=true it is deleted nevertheless"
+)
 ASSOCIATION_EXISTS = ErrorKind(40904, "An association already exists for subject '%s'")
 STRONG_ASSOCIATION_EXISTS = ErrorKind(40905, "A strong association already exists for subject '%s'")
 NO_ACTIVE_VERSION = ErrorKind(40907, "No active (non-deleted) version exists for subject '%s'")

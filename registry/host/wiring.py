@@ -33,6 +33,8 @@ def defaults(settings: Settings) -> Defaults:
         reject_empty_subject=settings.reject_empty_subject,
         strict_references=settings.strict_references,
         association_rules=ASSOCIATION_RULES[settings.confluent_version],
+        deletion_guard=settings.deletion_guard,
+        census_age_max_ms=int(settings.census_age_max_s * 1000),
     )
 
 

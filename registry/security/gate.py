@@ -23,6 +23,8 @@ class Permission(Enum):
     CONFIG = "config"
     MODE = "mode"
     ADMIN = "admin"
+    # To delete permanently what the data may still need.
+    FORCE = "force"
 
 
 # What changes nothing.

@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
+from registry.api.backend import ApiSettings
+from registry.domain.queries.scope import Defaults
 from tests.api.driver import FIRST_TS, Api, Reply, record
 from tests.api.permitting import PermittingApi, rule
 
@@ -186,3 +188,54 @@ def test_those_who_may_not_read_a_subject_do_not_learn_of_it() -> None:
         assert reader("/usage/schemas/99").status == 404
         assert reader("/usage/schemas/1").json["known"]
         assert reader("/usage/unknown").status == 403
+
+
+def guarded(guard: str, *rules: str) -> PermittingApi:
+    """Return a registry with a guard, and a soft-deleted version that messages use."""
+    defaults = Defaults(deletion_guard=guard, now=LATER + 2)
+    api = PermittingApi("".join(rules), ApiSettings(defaults=defaults))
+    fill(api)
+    api.delete("/subjects/orders-value")
+    return api
+
+
+PERMANENTLY = "/subjects/orders-value?permanent=true"
+REASON = "version 1 is in use: orders (3 messages), lost (1 messages)"
+
+
+def test_the_guard_refuses_what_messages_use_unless_somebody_may_force_it() -> None:
+    rules = rule("operator", "operator", "*") + rule("forcing", "read,delete,force", "orders-*")
+    with guarded("refuse", rules) as api:
+        for path in (PERMANENTLY, "/subjects/orders-value/versions/1?permanent=true"):
+            status, code, message = api.delete(path).error
+            assert (status, code) == (409, 40984)
+            assert REASON in message
+        delete = partial(api.request, "DELETE", f"{PERMANENTLY}&force=true")
+        assert delete(user="operator").error[:2] == (403, 40301)
+        assert delete(user="forcing").json == [1]
+        assert api.backend.origins[-1].checked is not None
+        assert api.backend.origins[-1].checked.cover("force", "orders-value")
+
+
+def test_the_guard_may_only_warn() -> None:
+    with guarded("warn", rule("deleting", "delete", "orders-*")) as api:
+        deleted = api.request("DELETE", PERMANENTLY, user="deleting")
+        assert (deleted.status, deleted.headers["warning"]) == (200, f'299 - "{REASON}"')
+        assert "warning" not in api.delete("/subjects/base").headers
+
+
+def test_a_subject_goes_with_its_strong_association_only_by_force() -> None:
+    with guarded("refuse") as api:
+        strong = {
+            "subject": ":.n:t-value",
+            "associationType": "value",
+            "lifecycle": "STRONG",
+            "frozen": True,
+        }
+        resource = {"resourceName": "t", "resourceNamespace": "n", "resourceId": "t-id"}
+        body = {**resource, "associations": [{**strong, "schema": {"schema": OTHER}}]}
+        assert api.post("/associations", body).status == 200
+        path = "/associations/resources/t-id?resourceType=topic&cascadeLifecycle=true"
+        assert api.delete(path).error[:2] == (409, 40984)
+        assert api.delete(f"{path}&force=true").status == 204
+        assert api.get("/subjects/:.n:t-value/versions").status == 404

@@ -492,6 +492,19 @@ class Settings:
         "Version of Confluent's server whose rules for associations apply: 8.3 as in 8.2.2 to 8.3.1",
     )
 
+    deletion_guard: str = _setting(
+        "off",
+        choice("off", "warn", "refuse"),
+        "rules",
+        "What happens to permanent deletions of versions that messages still use, or that no recent complete "
+        "census has counted: nothing, a Warning header, or 409; all nodes need the same value",
+    )
+    census_age_max_s: float = _setting(
+        7 * _DAY,
+        seconds(60, 366 * _DAY),
+        "rules",
+        "Age at which a census is too old for `deletion_guard`",
+    )
     metadata_encoder_secret: str = _setting(
         "",
         _ENCODER_SECRET,

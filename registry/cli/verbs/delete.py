@@ -167,18 +167,25 @@ _STATUS = (
 @click.option(
     "--permanent", is_flag=True, help="Delete permanently, with a soft deletion first if necessary."
 )
+@click.option(
+    "--force",
+    is_flag=True,
+    help="With --permanent: also what messages still use (needs the permission force).",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @if_match_option
 @json_option
 @with_registry
 def delete(
-    registry: RegistryClient, *, name: str, dry_run: bool, permanent: bool, yes: bool, if_match: str,
-    as_json: bool,
+    registry: RegistryClient, *, name: str, dry_run: bool, permanent: bool, force: bool, yes: bool,
+    if_match: str, as_json: bool,
 ) -> int:  # fmt: skip
     """Soft-delete a subject or version; "registrar undelete" restores it.
 
     Shows what the deletion would break. On a terminal it asks; elsewhere --permanent needs --yes.
     """
+    if force and not permanent:
+        raise click.UsageError("--force belongs to --permanent", click.get_current_context())
     if permanent and not (yes or dry_run or sys.stdin.isatty()):
         raise Failure("a permanent deletion without a terminal needs --yes")
     plan = plan_deletion(registry, VersionName.parse(name), permanent=permanent)
@@ -191,7 +198,7 @@ def delete(
         done = yes or not sys.stdin.isatty() or click.confirm("Delete?", err=True)
         declined = not done
         if done:
-            _delete(registry, plan, if_match)
+            _delete(registry, plan, if_match, force=force)
     if as_json:
         print_json({**plan.as_json(), "deleted": done})
     elif done:
@@ -199,19 +206,20 @@ def delete(
     return REFUSED if plan.obstacles or declined else OK
 
 
-def _delete(registry: RegistryClient, plan: DeletionPlan, if_match: str) -> None:
+def _delete(registry: RegistryClient, plan: DeletionPlan, if_match: str, *, force: bool) -> None:
     """Delete what is planned, if the first step meets the condition; later ones find what that has made."""
     steps = [False, True] if plan.permanent else [False]
     for permanent in steps:
         doomed = [each for each in plan.versions if permanent or not each.deleted]
+        params = {"permanent": permanent, "force": force and permanent}
         if not doomed:
             continue
         if plan.whole:
-            registry.delete(subject_path(plan.subject), permanent=permanent, if_match=if_match)
+            registry.delete(subject_path(plan.subject), if_match=if_match, **params)
         else:
             for each in doomed:
                 path = version_path(plan.subject, each.version)
-                registry.delete(path, permanent=permanent, if_match=if_match)
+                registry.delete(path, if_match=if_match, **params)
         if_match = ""
 
 

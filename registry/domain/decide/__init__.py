@@ -91,10 +91,10 @@ def decide(
             return (yield from register(view, place, tagged, ids, defaults, memory, force_new=True))
         case DeleteVersion():
             place, command = _place(view, command, defaults)
-            return delete_version(view, place.subject, command)
+            return delete_version(view, place.subject, command, defaults)
         case DeleteSubject():
             place, command = _place(view, command, defaults)
-            return delete_subject(view, place.subject, command)
+            return delete_subject(view, place.subject, command, defaults)
         case PutConfig():
             return put_config(view, command)
         case DeleteConfig():
@@ -146,6 +146,8 @@ def _place(view: View, command: _T, defaults: Defaults) -> tuple[ConfiguredSubje
         command = msgspec.structs.replace(command, subject=place.subject.qualified)
     if defaults.checked is not None:
         check_checked(defaults.checked, _OPERATIONS[type(command)], command.subject)
+        if isinstance(command, DeleteVersion | DeleteSubject) and command.force:
+            check_checked(defaults.checked, "force", command.subject)
     if defaults.condition is not None:
         check_condition(view, place.subject, command, defaults)
     return place, command

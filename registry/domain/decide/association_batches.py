@@ -90,7 +90,7 @@ def _dissociate(draft: Draft, command: Dissociate) -> Decision:
     found = wanted.select(associations.of_resource_id(draft.view, command.resource_id))
     if not found:
         raise ASSOCIATION_NOT_FOUND(command.resource_id)
-    remove(draft, found, cascade=command.cascade)
+    remove(draft, found, cascade=command.cascade, force=command.force)
     return Decision(draft.entries, b"")
 
 

@@ -21,17 +21,19 @@ from registry.domain.model import Subject
 from registry.domain.parsing.stored import is_referred_to, referrers
 from registry.domain.queries import by_subject, scope, versions
 from registry.domain.queries.id_space import IdRange, id_space, id_usage
+from registry.domain.queries.scope import Defaults
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
 
 from .association_checks import check_no_associations, check_stays_active
 from .decision import Decision, check_writable
+from .deletion_guard import check_guard
 from .ids import Ids, shown_context
 
 
-def delete_version(view: View, subject: Subject, command: DeleteVersion) -> Decision:
-    """Delete one version. Raises 40406, 40401, 40402, 42205, 40907, 42206, 40407, in this order."""
+def delete_version(view: View, subject: Subject, command: DeleteVersion, defaults: Defaults) -> Decision:
+    """Delete one version. Raises 40406, 40401, 40402, 42205, 40907, 42206, 40407, 40984, in this order."""
     found = _version(view, subject, command.version)
     version, row = found.version, found.row
     if row.deleted and not command.permanent:
@@ -49,6 +51,7 @@ def delete_version(view: View, subject: Subject, command: DeleteVersion) -> Deci
         raise errors.VERSION_NOT_SOFT_DELETED(subject.qualified, version)
     others = (each for each in versions.versions(view, subject, deleted=True) if each.version != version)
     last = next(others, None) is None
+    check_guard(view, [found], defaults, force=command.force)
     nulls = tombstones(view, SchemaKey(subject, version))
     return Decision([*nulls, *(_scope_entries(view, subject) if last else ())], reply)
 
@@ -62,8 +65,8 @@ def _version(view: View, subject: Subject, number: int) -> Registered:
     return found
 
 
-def delete_subject(view: View, subject: Subject, command: DeleteSubject) -> Decision:
-    """Delete all versions of a subject. Raises 40401, 40404, 42205, 40904, 42206, 40405, in this order."""
+def delete_subject(view: View, subject: Subject, command: DeleteSubject, defaults: Defaults) -> Decision:
+    """Delete all versions. Raises 40401, 40404, 42205, 40904, 42206, 40405, 40984, in this order."""
     everything = list(versions.versions(view, subject, deleted=True))
     if not everything:
         raise errors.SUBJECT_NOT_FOUND(subject.qualified)
@@ -80,6 +83,7 @@ def delete_subject(view: View, subject: Subject, command: DeleteSubject) -> Deci
             raise errors.SUBJECT_NOT_SOFT_DELETED(subject.qualified)
     reply = orjson.dumps([each.version for each in gone])
     if command.permanent:
+        check_guard(view, gone, defaults, force=command.force)
         nulls = tombstones_of_versions(view, subject, (each.version for each in reversed(gone)))
         return Decision([*nulls, *_scope_entries(view, subject)], reply)
     # The highest version that exists, even if soft-deleted, so that a later mark covers the earlier ones.

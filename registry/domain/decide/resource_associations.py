@@ -287,17 +287,19 @@ def _check_uniform(found: dict[str | None, Association], steps: list[Step]) -> N
         raise ASSOCIATION_INVALID("lifecycle", detail)
 
 
-def remove(draft: Draft, found: list[Association], *, cascade: bool) -> None:
+def remove(draft: Draft, found: list[Association], *, cascade: bool, force: bool = False) -> None:
     """Remove associations; with ``cascade``, strong ones permanently delete their subjects, too.
 
-    Raises 503, 42205, 40908, 40904, 42206. A subject that is being imported stays, because another registry
-    decides which versions it has.
+    Raises 503, 42205, 40908, 40904, 42206, and 40984 without ``force``. A subject that is being imported
+    stays, because another registry decides which versions it has.
     """
     checked = draft.defaults.checked
     for each in found:
         check_checked(checked, WRITE, each.subject)
         if cascade and each.strong:
             check_checked(checked, DELETE, each.subject)
+            if force:
+                check_checked(checked, "force", each.subject)
         check_writable(draft.view, Subject.parse(each.subject))
         if each.is_frozen and not cascade:
             raise errors.ASSOCIATION_FROZEN(each.association_type, each.subject)
@@ -307,12 +309,11 @@ def remove(draft: Draft, found: list[Association], *, cascade: bool) -> None:
         # Keys and values may share a subject; it is deleted with the last association.
         last = all(later.subject != each.subject for later in found[position:])
         if last and each.subject in owned and not imports(draft.view, Subject.parse(each.subject)):
-            _purge(draft, Subject.parse(each.subject))
+            _purge(draft, Subject.parse(each.subject), force=force)
 
 
-def _purge(draft: Draft, subject: Subject) -> None:
+def _purge(draft: Draft, subject: Subject, *, force: bool) -> None:
     for permanent in (False, True):
         if versions.exists(draft.view, subject, deleted=permanent):
-            draft.add(
-                delete_subject(draft.view, subject, DeleteSubject(subject.qualified, permanent)).entries
-            )
+            command = DeleteSubject(subject.qualified, permanent, force)
+            draft.add(delete_subject(draft.view, subject, command, draft.defaults).entries)

@@ -36,6 +36,10 @@ class Defaults:
     reject_empty_subject: bool = False
     strict_references: bool = False
     association_rules: AssociationRules = RELEASED
+    # One of :data:`.deletion_guard.GUARDS`; how old a census may be, and the time, both in ms.
+    deletion_guard: str = "off"
+    census_age_max_ms: int = 7 * 86_400_000
+    now: int = 0
     policies: Policies = NO_POLICIES
     # The sender of the command, whom policies may name.
     principal: Principal = ANONYMOUS

@@ -270,6 +270,8 @@ class Decider:
             defaults = replace(defaults, checked=request.checked)
         if request.condition is not None:
             defaults = replace(defaults, condition=request.condition)
+        if defaults.deletion_guard != "off":
+            defaults = replace(defaults, now=time.time_ns() // 1_000_000)
         try:
             seen = plain_view(view, self._cipher)
             steps = decide(seen, command, self.ids, defaults, self._parser.memory)

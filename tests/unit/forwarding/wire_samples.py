@@ -119,6 +119,9 @@ MESSAGES = {
         [CommandRequest(COMMANDS[1], 1.5, condition=Condition(["3-7"], ["*"]))], "n"
     ),
     "batch of a trace": Batch([CommandRequest(COMMANDS[1], 1.5, trace=f"00-{'a' * 32}-{'b' * 16}-01")], "n"),
+    "command to delete a subject by force": DeleteSubject("s", permanent=True, force=True),
+    "command to delete a version by force": DeleteVersion("s", 1, permanent=True, force=True),
+    "command to dissociate by force": Dissociate("id", "topic", cascade=True, force=True),
     "outcomes": Outcomes(list(OUTCOMES), 9),
     "standing": PeerStatus("n", "http://a:1", "primary", 5, repeats=True),
 }

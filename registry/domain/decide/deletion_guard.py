@@ -1,0 +1,75 @@
+"""The guard of deletions: what data still needs, or a census has not counted, is not deleted permanently.
+
+A message is stranded if the registry has lost the schema that its id or guid names, or one that this refers
+to. So a version goes only if the newest census is complete and recent, began after the version was
+soft-deleted, and found it neither used nor referred to by a version in use. The census has the clock of the
+job that ran it, and soft deletions have the primary's: a census cannot begin later than its record was
+appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from registry.domain import errors
+from registry.domain.log_format import usage as stored
+from registry.domain.lookup import usage
+from registry.domain.lookup.usage import VersionUsage
+from registry.domain.queries.scope import Defaults
+from registry.domain.queries.versions import Registered
+from registry.domain.rows.view import View
+
+OFF, WARN, REFUSE = GUARDS = ("off", "warn", "refuse")
+# Topics and sources that a message names.
+_NAMED = 5
+_DAY_MS = 86_400_000
+
+
+def check_guard(view: View, doomed: Sequence[Registered], defaults: Defaults, *, force: bool) -> None:
+    """Refuse to delete versions permanently that the data may still need (40984)."""
+    if defaults.deletion_guard != REFUSE or force:
+        return
+    reason = why_needed(view, doomed, defaults.census_age_max_ms, defaults.now)
+    if reason:
+        raise errors.DATA_NEEDS_VERSION(doomed[0].subject.qualified, reason)
+
+
+def why_needed(view: View, doomed: Sequence[Registered], age_max_ms: int, now: int) -> str:
+    """Return in words why versions must not be deleted permanently; empty if they may.
+
+    ``now``: the primary's clock, in ms since the epoch.
+    """
+    census = stored.census(view)
+    if census is None:
+        return "no census has been published, so it is unknown if messages use it"
+    for each in doomed:
+        found = usage.usage_of(view, each)
+        if found.is_used:
+            return f"version {each.version} is in use: {_uses(found)}"
+    if not census.complete:
+        unread = usage.unread_sources(view)
+        named = f"; it could not read {_first_names(unread)}" if unread else ""
+        return f"the newest census, {census.id}, is not complete{named}"
+    if now - census.ended > age_max_ms:
+        days = (now - census.ended) / _DAY_MS
+        return f"the newest census, {census.id}, ended {days:.1f} days ago: run another one"
+    began = min(census.started, census.ts)
+    for each in doomed:
+        if began <= usage.deleted_at(view, each):
+            return f"version {each.version} was soft-deleted after the newest census, {census.id}, began"
+    return ""
+
+
+def _uses(found: VersionUsage) -> str:
+    by_source: dict[str, int] = {}
+    for each in found.uses:
+        by_source[each.source] = by_source.get(each.source, 0) + each.use.messages
+    if not by_source:
+        return f"{len(found.referrers)} versions in use refer to it"
+    most = sorted(by_source, key=lambda source: -by_source[source])
+    return _first_names([f"{source} ({by_source[source]:,} messages)" for source in most])
+
+
+def _first_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
