@@ -27,6 +27,8 @@ from .plan import PartitionRow, Range, Use
 FAILURES = (BuildFailed, LogError, BadLocation, LocationUnreachable, BadCensus)
 PLANNING, STARTING = "describing topics", "starting Spark"
 _DESCRIBE_S = 30.0
+# Kafka ends a transaction that its producer has left after a minute, by default.
+TRANSACTIONS_S = 75.0
 _FILES = re.compile(r"([A-Za-z][\w.-]*):(.+)#([^#]+)")
 _log = logging.getLogger(__name__)
 
@@ -106,13 +108,21 @@ class Result(NamedTuple):
     rows: Rows
 
 
-def run(settings: Settings, scope: Scope, location: Location, progress: Progress) -> Result:
+def run(
+    settings: Settings,
+    scope: Scope,
+    location: Location,
+    progress: Progress,
+    *,
+    transactions_s: float = TRANSACTIONS_S,
+) -> Result:
     """Take a census and write it to the location. Raises one of :data:`FAILURES`.
 
+    ``transactions_s``: how long to wait for the ends of open transactions, before partitions are unread.
     Until the manifest is written, which is last, the former census is the newest one.
     """
     started = now_ms()
-    cluster = _describe(settings, scope, progress)
+    cluster = _describe(settings, scope, progress, transactions_s)
     base, before = _base(location, cluster.id, scope.patterns)
     planned = plan.plan_topics(
         _matching(settings, scope, cluster), {row.place: row for row in before.partitions}
@@ -147,13 +157,20 @@ def open_location(settings: Settings, uri: str = "") -> Location:
     return Location.parse(uri or settings.snapshots_location, manifest_keys(settings))
 
 
-def _describe(settings: Settings, scope: Scope, progress: Progress) -> DescribedCluster:
+def _describe(
+    settings: Settings, scope: Scope, progress: Progress, transactions_s: float = 0.0
+) -> DescribedCluster:
     if not scope.topics:
         return DescribedCluster("", {}, knows_all_topics=False)
     if not settings.kafka:
         raise BadCensus("a census of topics needs the setting kafka, the brokers that hold them")
     progress(PLANNING, 0, 1)
-    found = describe_topics(Security(**settings.security), settings.kafka, timeout_s=_DESCRIBE_S)
+    found = describe_topics(
+        Security(**settings.security),
+        settings.kafka,
+        timeout_s=_DESCRIBE_S,
+        transactions_s=transactions_s,
+    )
     progress(PLANNING, 1, 1)
     return found
 

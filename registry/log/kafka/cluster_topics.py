@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -165,16 +166,20 @@ class _Found:
     sizes: dict[tuple[int, Place], int] = field(default_factory=dict)
 
 
-def describe_topics(security: Security, servers: str, *, timeout_s: float) -> DescribedCluster:
+def describe_topics(
+    security: Security, servers: str, *, timeout_s: float, transactions_s: float = 0.0
+) -> DescribedCluster:
     """Return the cluster's topics. Partitions that have no leader until ``timeout_s`` is over say so.
 
+    ``transactions_s``: how long to wait for the ends of transactions that are open, at most.
     Raises :class:`registry.log.contract.LogError`.
     """
 
     async def describe() -> DescribedCluster:
         connections = Connections(login_with(security))
         try:
-            return await _Description(Partition(connections, servers, ""), timeout_s).read()
+            description = _Description(Partition(connections, servers, ""), timeout_s)
+            return await description.read(transactions_s)
         finally:
             await connections.close()
 
@@ -188,7 +193,7 @@ class _Description:
         self._brokers, self._found = brokers, _Found()
         self._deadline = time.monotonic() + timeout_s
 
-    async def read(self) -> DescribedCluster:
+    async def read(self, transactions_s: float) -> DescribedCluster:
         """Return the cluster. Raises :class:`registry.log.contract.LogError`."""
         backoff = Backoff()
         while True:
@@ -197,6 +202,7 @@ class _Description:
                 answer = await self._brokers.send_to_any(_AllTopics(), lambda answer: answer, _ANSWER_S)
                 await self._ask_leaders(answer)
                 if not self._found.problems or late:
+                    await self._await_transactions(answer, transactions_s)
                     return await self._describe(answer)
             except NoAnswer as error:
                 if late:
@@ -238,6 +244,29 @@ class _Description:
                         offsets[topic, number] = offset
                     else:
                         found.problems[topic, number] = f"ListOffsets: {code_name(code)}"
+
+    async def _await_transactions(self, answer: Any, limit_s: float) -> None:
+        """Wait until the transactions are over in which messages up to the high watermarks were written."""
+        found, brokers = self._found, _brokers(answer)
+        deadline, backoff = time.monotonic() + limit_s, Backoff()
+        while time.monotonic() < deadline:
+            open_ones = [
+                (place, leader)
+                for place, leader in _leaders(answer)
+                if found.ends.get(place, 0) < found.highs.get(place, 0) and leader in brokers
+            ]
+            if not open_ones:
+                return
+            await backoff()
+            for leader in {each for _, each in open_ones}:
+                asked = _OffsetsOf(
+                    LATEST, _READ_COMMITTED, (place for place, other in open_ones if other == leader)
+                )
+                with suppress(NoAnswer):
+                    broker = brokers[leader]
+                    ends = await self._brokers.send_to(broker.host, broker.port, asked, _ANSWER_S)
+                    for place, offset in _offsets(ends):
+                        found.ends[place] = min(offset, found.highs[place])
 
     async def _describe(self, answer: Any) -> DescribedCluster:
         brokers, named = _brokers(answer), [name for _, name, *_ in answer.topics]
@@ -301,6 +330,14 @@ class _Description:
 
 def _brokers(answer: Any) -> dict[int, Broker]:
     return {node: Broker(node, host, port) for node, host, port, *_ in answer.brokers}
+
+
+def _offsets(answer: Any) -> Iterator[tuple[Place, int]]:
+    """Yield the offsets of the partitions that the broker leads."""
+    for topic, partitions in answer.topics:
+        yield from (
+            ((topic, number), offset) for number, code, _, offset, *_ in partitions if code == Code.NONE
+        )
 
 
 def _leaders(answer: Any) -> Iterator[tuple[Place, int]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, Message, Producer, TopicPartition
@@ -72,6 +72,21 @@ def produce_in_transactions(servers: str, topic: str, batches: Iterable[tuple[It
         (producer.commit_transaction if committed else producer.abort_transaction)()
 
 
+@contextmanager
+def open_transaction(servers: str, topic: str) -> Iterator[None]:
+    """Keep a transaction with a message open for a ``with`` block, and commit it then."""
+    producer = Producer({
+        "bootstrap.servers": servers, "log_level": 0, "transactional.id": topic,
+        "transaction.timeout.ms": 900_000,
+    })  # fmt: skip
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topic, b"text", partition=0)
+    producer.flush()
+    yield
+    producer.commit_transaction()
+
+
 def counted(servers: str, topic: str, partitions: int = 1) -> dict[tuple[Any, ...], list[Any]]:
     """Return the counts of the committed messages by source, partition, side, framing, id and guid."""
     found: dict[tuple[Any, ...], list[Any]] = {}
@@ -122,11 +137,3 @@ def _name(data: bytes | None, header: bytes | None) -> tuple[str, int | None, st
 def as_counts(uses: Iterable[Use]) -> dict[tuple[Any, ...], list[Any]]:
     """Return the rows of a census in the form of :func:`counted`."""
     return {tuple(use[:6]): list(use[6:12]) for use in uses}
-
-
-def summed(uses: Iterable[Use]) -> dict[tuple[str, str], int]:
-    """Return the messages of each source and side."""
-    found = defaultdict[tuple[str, str], int](int)
-    for use in uses:
-        found[use.source, use.side] += use.messages
-    return dict(found)

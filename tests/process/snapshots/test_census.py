@@ -1,11 +1,15 @@
-"""Censuses that read nothing, so that they need no Spark: published, scheduled, killed, damaged, deleted."""
+"""Censuses that need no Spark, because they read nothing; and a long test of one that does."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -22,6 +26,7 @@ from snapshots.census.published import census_record, context_of, usages
 from snapshots.census.run import Result, Scope, open_location, run
 from snapshots.format.location import Location
 from snapshots.format.manifest import ManifestKeys
+from tests.process.snapshots import counting
 from tests.process.snapshots.command_line import registrar
 from tests.support.kafka_topics import delete_topic, make_topic
 from tests.support.running import ROOT, Registry, Served, until
@@ -203,3 +208,65 @@ def published(url: str) -> bool:
         return bool(http(url, "/usage/census"))
     except OSError:
         return False
+
+
+# In each of three topics.
+MILLIONS = 1_000_000
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+def test_a_census_of_millions_survives_the_death_of_its_driver_and_of_an_executor(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    """Three topics of messages of all kinds, on a cluster of two executors."""
+    servers = kafka.address
+    names = ("millions.a", "millions.b", "millions.c")
+    for seed, name in enumerate(names):
+        make_topic(servers, DELETED, name=name, partitions=4)
+        some = list(counting.messages(seed, 10_000))
+        counting.produce(servers, name, itertools.islice(itertools.cycle(some), MILLIONS), partitions=4)
+    words = (
+        *("census", "run", "--topics", "millions.*", "--kafka", servers, "--data", str(tmp_path)),
+        *("--snapshots-spark-master", "local-cluster[2,1,1024]"),
+    )
+    driver = subprocess.Popen([sys.executable, "-m", "registry", *words], cwd=ROOT, start_new_session=True)
+    until(lambda: executors(driver.pid), 120, "Spark to have executors")
+    driver.kill()
+    driver.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(driver.pid, signal.SIGKILL)
+    location = Location.parse(tmp_path / "snapshots")
+    assert list(files.newest_first(location)) == []
+    settings = Settings(kafka=servers, snapshots_spark_master="local-cluster[2,1,1024]", data=tmp_path)
+    killed = set[int]()
+
+    def progress(step: str, done: int, total: int) -> None:
+        if step == "counting messages" and not killed:
+            killed.add(executors(os.getpid())[0])
+            os.kill(min(killed), signal.SIGKILL)
+
+    result = run(settings, Scope(("millions.*",)), location, progress)
+    assert killed
+    assert result.census.messages == len(names) * MILLIONS
+    wanted = {key: row for name in names for key, row in counting.counted(servers, name, 4).items()}
+    assert counting.as_counts(result.rows.uses) == wanted
+
+
+def executors(driver: int) -> list[int]:
+    """Return the Java processes of the executors below a process."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if b"CoarseGrainedExecutorBackend" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+    return [each for each in found if driver in ancestors(each)]
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return
+        yield pid

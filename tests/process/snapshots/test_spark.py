@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from hypothesis import Phase, given, settings
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
@@ -45,12 +46,13 @@ from snapshots.format.parts import begins_part
 from snapshots.format.stored import UnusableSnapshot
 from snapshots.format.verify import verify
 from snapshots.spark import engine
+from snapshots.spark.census import REFERENCES_MAX
 from snapshots.spark.engine import build
 from snapshots.spark.jars import connector_jars
 from snapshots.spark.ranges import places_for
 from snapshots.spark.session import open_session
 from tests.process.snapshots import counting
-from tests.support.kafka_topics import admin, make_topic
+from tests.support.kafka_topics import admin, delete_topic, make_topic
 from tests.support.running import ROOT, until
 from tests.support.sample_snapshots import files_of, rows_in, task
 from tests.unit.random_logs import covering, fold, logs, rows_of
@@ -731,6 +733,72 @@ def test_a_census_counts_every_committed_message_and_then_only_new_ones(
     assert found.keys() == wanted.keys(), "what no message names any more is gone"
     assert all(wanted[key][0] <= found[key][0] for key in found)
     assert census_files.read_rows(location, third.census) == third.rows
+
+
+def test_what_cannot_be_counted_is_a_row_with_the_reason_and_harms_no_other_topic(
+    spark: SparkSession, kafka: Broker, tmp_path: Path
+) -> None:
+    """A topic is deleted after the run was planned, one is not framed, one has an open transaction."""
+    servers = kafka.address
+    good, gone, foreign, busy = (
+        make_topic(servers, KEPT, name=f"uncounted.{name}") for name in ("good", "gone", "foreign", "open")
+    )
+    counting.produce(servers, good, counting.messages(1, 50))
+    counting.produce(servers, gone, counting.messages(2, 50))
+    many = (counting.Sent(None, b"\0" + number.to_bytes(4), []) for number in range(REFERENCES_MAX + 1))
+    counting.produce(servers, foreign, many)
+    counting.produce(servers, busy, counting.messages(3, 20))
+    settings = Settings(kafka=servers, snapshots_spark_master=MASTER, data=tmp_path)
+    location = Location.parse(tmp_path / "found")
+
+    def take(
+        before_counting: Callable[[], None], transactions_s: float
+    ) -> tuple[dict[str, str], dict[str, set[str]]]:
+        def progress(step: str, done: int, total: int) -> None:
+            if step == census.STARTING and done < total:
+                before_counting()
+
+        scope = census.Scope(("uncounted.*",))
+        result = census.run(settings, scope, location, progress, transactions_s=transactions_s)
+        counted: dict[str, set[str]] = {}
+        for use in result.rows.uses:
+            counted.setdefault(use.source, set()).add(use.framing)
+        return {row.source: row.reason for row in result.rows.partitions}, counted
+
+    with counting.open_transaction(servers, busy):
+        reasons, counted = take(lambda: delete_topic(servers, gone), 0)
+    assert reasons[good] == ""
+    assert good in counted
+    assert "deleted while it was read" in reasons[gone]
+    assert f"its values name more than {REFERENCES_MAX} schemas" in reasons[foreign]
+    assert foreign not in counted
+    assert reasons[busy] == "a transaction has been open since offset 20"
+    assert busy in counted, "what was committed before is counted"
+    # The broker ends a transaction soon after its producer has.
+    reasons, _ = take(lambda: None, census.TRANSACTIONS_S)
+    assert {source for source, reason in reasons.items() if reason} == {foreign}
+
+
+def test_values_in_files_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    values = [b"\0\0\0\0\1x", b"\0\0\0\0\1", b"\1" + bytes(16), b"text", None]
+    path = f"{tmp_path}/a.parquet"
+    parquet.write_table(pa.table({"value": pa.array(values, pa.binary()), "n": range(5)}), path)
+    settings = Settings(snapshots_spark_master=MASTER, data=tmp_path)
+    named = [census.FileSource("parquet", path, column) for column in ("value", "n", "none")]
+    result = census.run(settings, census.Scope((), tuple(named)), Location.parse(tmp_path / "found"), silent)
+    counts = {(use.source, use.side, use.framing, use.id): use[6:8] for use in result.rows.uses}
+    named_in = f"{path}#value", "value"
+    assert counts == {
+        (*named_in, "guid", None): (1, 17),
+        (*named_in, "id", 1): (2, 11),
+        (*named_in, "none", None): (1, 4),
+        (*named_in, "null", None): (1, 0),
+    }
+    reasons = {row.source.rpartition("#")[2]: row.reason for row in result.rows.partitions}
+    assert reasons["value"] == ""
+    assert "the column n has the type bigint" in reasons["n"]
+    assert "UNRESOLVED_COLUMN" in reasons["none"]
+    assert not result.census.complete
 
 
 def expire(servers: str, topic: str, offset: int) -> None:
