@@ -1,8 +1,10 @@
-// Tests of the console's store and drafts; run by test_schema_modules.py.
+// Tests of the console's store, drafts and ceremony; run by test_schema_modules.py.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { replacedBy } from "../../registry/ui/static/activity/events.js";
 import { DRAFTS_MAX, Drafts, discardAll, hasDrafts } from "../../registry/ui/static/editor/drafts.js";
 import { Signal, Store, resource } from "../../registry/ui/static/live/store.js";
+import { consequencesOf, refusedBy } from "../../registry/ui/static/schema/harm.js";
 
 const settled = () => new Promise((resolve) => { setImmediate(resolve); });
 
@@ -147,3 +149,27 @@ test("what cannot be kept is reported, and nothing else goes for it", () => {
   assert.throws(() => new Drafts(new Storage(), "me").save("s", { schema: "x".repeat(1_000_001) }, null), /too large/);
 });
 
+
+test("an event replaces what the one before it of the same kind has set", () => {
+  const events = [
+    { kind: "config_set", level: "NONE" }, { kind: "mode_set", mode: "READONLY" }, { kind: "config_set" },
+    { kind: "config_deleted" }, { kind: "config_set", level: "FULL" },
+  ];
+  const replaced = (whole) => events.map((event, at) => replacedBy(event, events.slice(at + 1), whole).old);
+  assert.deepEqual(replaced(true), ["no level", "none", "none", "FULL", "none"]);
+  assert.deepEqual(replaced(false), ["no level", undefined, "none", "FULL", undefined]);
+  assert.deepEqual(replacedBy({ kind: "version_soft_deleted" }, [], true), { what: "version", old: "" });
+  assert.equal(replacedBy({ kind: "version_registered" }, [], true), null);
+});
+
+test("what does harm to all is confirmed, and what a mode refuses is known", () => {
+  const asks = [["", "mode", "READONLY"], [":.c:", "mode", "READONLY_OVERRIDE"], [":.__GLOBAL:", "level", "NONE"],
+    ["s", "mode", "IMPORT"]];
+  for (const each of asks) assert.ok(consequencesOf(...each).length > 0, each);
+  for (const each of [["s", "mode", "READONLY"], ["s", "level", "NONE"], ["", "level", "FULL"], ["", "mode", null]]) {
+    assert.deepEqual(consequencesOf(...each), [], each);
+  }
+  assert.deepEqual(["READWRITE", undefined, "IMPORT"].map((mode) => refusedBy(mode, "deleted")), ["", "", ""]);
+  assert.match(refusedBy("READONLY_OVERRIDE", "deleted"), /nothing is deleted/);
+  assert.match(refusedBy("IMPORT", "registered"), /only schemas with ids/);
+});

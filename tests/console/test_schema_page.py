@@ -336,11 +336,78 @@ def test_the_top_level_and_contexts_have_a_page_of_their_own(filled: httpx.Clien
 
 def test_a_refused_change_says_why_in_its_place(filled: httpx.Client, opened: Open, watch: Watch) -> None:
     watch.allow("422")
-    page = opened("/subjects/same-value?view=settings")
-    mode = page.locator("section").filter(has_text="Mode of")
-    mode.get_by_label("Mode of this subject").select_option("IMPORT")
-    mode.get_by_role("button", name="Set").click()
-    expect(mode.get_by_role("alert")).to_contain_text("42205")
+    page = opened("/subjects/new-value?view=settings")
+    page.goto(page.url.partition("#")[0] + "#/config?scope=%3A.absent%3A")
+    level = page.locator("section").filter(has_text="Compatibility level of")
+    level.get_by_label("Compatibility level of the context .absent").select_option("FULL")
+    page.route("**/config/*", lambda route: route.continue_(post_data='{"compatibility": "WRONG"}'))
+    level.get_by_role("button", name="Set").click()
+    expect(level.get_by_role("alert")).to_contain_text("42203")
+
+
+def test_changes_that_do_harm_ask_first_and_what_is_refused_is_not_offered(
+    filled: httpx.Client, opened: Open
+) -> None:
+    register(filled, ":.harm:value", '"int"')
+    page = opened("/config?scope=%3A.harm%3A")
+    for what, value, word in (
+        ("Compatibility level", "NONE", "cannot read"), ("Mode", "READONLY", "Nobody can register"),
+    ):  # fmt: skip
+        setting = page.locator("section.setting").filter(has_text=f"{what} of")
+        setting.get_by_label(f"{what} of the context .harm").select_option(value)
+        setting.get_by_role("button", name="Set").click()
+        dialog = page.get_by_role("dialog", name=f"Set {value} for the context .harm?")
+        expect(dialog).to_contain_text(word)
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+        setting.get_by_role("button", name="Set").click()
+        dialog.get_by_role("button", name="Change the context .harm").click()
+        expect(setting.locator("li.current")).to_contain_text(f"the context .harm: {value}")
+    imports = page.get_by_role("option", name="IMPORT: needs a scope without subjects")
+    expect(imports).to_be_disabled()
+    page.goto(page.url.partition("#")[0] + f"#/subjects/{quoted(':.harm:value')}")
+    delete = page.get_by_role("button", name="Delete version 1…")
+    expect(delete).to_be_disabled()
+    expect(delete).to_have_accessible_description("The mode is READONLY: nothing is deleted.")
+    page.get_by_role("link", name="Try a new version").click()
+    expect(page.get_by_text("The mode is READONLY: nothing is registered.")).to_be_visible()
+    expect(page.get_by_role("button", name="Register")).to_be_disabled()
+    # The history of the context puts both back.
+    page.goto(page.url.partition("#")[0] + "#/config?scope=%3A.harm%3A")
+    for kind in ("mode set", "config set"):
+        row = page.get_by_role("row").filter(has=page.get_by_role("cell", name=kind)).last
+        row.get_by_role("button", name="Put back").click()
+        dialog = page.get_by_role("dialog", name="Put back what was there before")
+        expect(dialog).to_contain_text("nothing of its own")
+        dialog.get_by_role("button", name="Put back").click()
+        expect(dialog).to_have_count(0)
+    expect(page.get_by_role("cell", name="config deleted")).to_be_visible()
+    assert filled.get("/mode/:.harm:").status_code == filled.get("/config/:.harm:").status_code == 404
+
+
+def test_the_history_puts_back_what_an_event_replaced(filled: httpx.Client, opened: Open) -> None:
+    register(filled, "undo-value", record("Undo"))
+    register(filled, "undo-value", record("Undo", field("a", default="")))
+    put(filled, "/config/undo-value", compatibility="FULL", normalize=True)
+    put(filled, "/config/undo-value", compatibility="NONE", normalize=None, alias="")
+    assert filled.delete("/subjects/undo-value/versions/1").status_code == 200
+    assert filled.delete("/subjects/undo-value").status_code == 200
+    page = opened("/subjects/undo-value?view=history")
+
+    def put_back(kind: str, name: str) -> None:
+        row = page.get_by_role("row").filter(has=page.get_by_role("cell", name=kind)).first
+        row.get_by_role("button", name=name).click()
+        dialog = page.get_by_role("dialog", name="Put back what was there before")
+        dialog.get_by_role("button", name="Put back").click()
+        expect(dialog).to_have_count(0)
+
+    put_back("config set", "Put back FULL…")
+    assert filled.get("/config/undo-value").json() == {"normalize": True, "compatibilityLevel": "FULL"}
+    put_back("subject soft deleted", "Put back…")
+    put_back("version soft deleted", "Put back…")
+    assert filled.get("/subjects/undo-value/versions").json() == [3, 4]
+    texts = [filled.get(f"/subjects/undo-value/versions/{each}").json()["schema"] for each in (3, 4)]
+    assert ["a" in text.partition("fields")[2] for text in texts] == [True, False]
 
 
 def test_a_version_is_deleted_after_its_consequences_are_reported_and_brought_back(
@@ -383,16 +450,18 @@ def test_a_permanent_deletion_wants_the_name_and_reports_which_ids_vanish(
     assert filled.get(f"/schemas/ids/{found['id']}").status_code == 404
 
 
-def test_a_version_that_others_refer_to_is_refused_beforehand(
-    filled: httpx.Client, opened: Open, watch: Watch
-) -> None:
-    watch.allow("422")
+def test_a_version_that_others_refer_to_is_refused_beforehand(filled: httpx.Client, opened: Open) -> None:
     page = opened("/subjects/base-value")
     page.get_by_role("button", name="Delete version 1…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("is referred to by the schemas with the ids")
-    dialog.get_by_role("button", name="Delete", exact=True).click()
-    expect(dialog.get_by_role("alert")).to_contain_text("42206")
+    expect(dialog).to_contain_text("Version 1 is referred to by these")
+    graph = filled.get("/subjects/base-value/versions/1/graph").json()
+    users = [each for each in graph["nodes"] if each["depth"] == -1 and not each["deleted"]]
+    assert users
+    for each in users:
+        name = f"{each['subject']} version {each['version']}"
+        expect(dialog.get_by_role("link", name=name, exact=True)).to_be_visible()
+    expect(dialog.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
 
 
 def test_hostile_names_and_texts_stay_text(filled: httpx.Client, opened: Open) -> None:

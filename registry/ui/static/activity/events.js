@@ -39,3 +39,23 @@ export function concerns({ prefix, kind }, event) {
   if (!prefix) return true;
   return event.subject !== undefined && event.subject.startsWith(prefix);
 }
+
+const UNDONE = new Set([
+  "config_set", "config_deleted", "mode_set", "mode_deleted", "version_soft_deleted", "version_deleted",
+  "subject_soft_deleted",
+]);
+
+/**
+ * What an event replaced, by the older ones that are listed: { what, old }; old: a level or a mode, "none", or
+ * undefined if no listed event says it. whole: true if no older event is left out. null for events that cannot be
+ * undone.
+ */
+export function replacedBy(event, older, whole) {
+  if (!UNDONE.has(event.kind)) return null;
+  const what = event.kind.split("_")[0];
+  if (what !== "config" && what !== "mode") return { what, old: "" };
+  const before = older.find(({ kind }) => kind.startsWith(`${what}_`));
+  if (!before) return { what, old: whole ? "none" : undefined };
+  const old = before.kind.endsWith("_deleted") ? "none" : before[what === "config" ? "level" : "mode"] ?? "no level";
+  return { what, old };
+}

@@ -3,6 +3,7 @@ import { html, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Failure, Notice } from "../components/notice.js";
 import { formatOf } from "../formats.js";
+import { refusedBy } from "../schema/harm.js";
 import { bodyOf } from "../schema/reading.js";
 import { latestOf } from "../schema/resources.js";
 import { VersionLink } from "../schema/version-link.js";
@@ -17,6 +18,7 @@ import { reasonOf } from "./reason.js";
 export function Register({ draft, target, base, reason, ready, compatible, onDone }) {
   const [normalize, setNormalize] = useState(false);
   const { subject } = draft;
+  const refused = refusedBy(target?.mode, "registered");
   const writing = useWrite(onDone);
   const run = () => {
     const query = { normalize: normalize || undefined };
@@ -28,11 +30,12 @@ export function Register({ draft, target, base, reason, ready, compatible, onDon
   return html`
     <section class="register">
       <div class="row">
-        <button class="primary" disabled=${!subject || reason !== "" || !ready || !base || writing.busy}
+        <button class="primary"
+          disabled=${!subject || reason !== "" || refused !== "" || !ready || !base || writing.busy}
           onClick=${run}>Register</button>
         <label><input type="checkbox" checked=${normalize}
           onChange=${(event) => setNormalize(event.target.checked)} /> normalize</label>
-        <span class="quiet">${hint({ draft, target, reason, ready, compatible })}</span>
+        <span class="quiet">${hint({ draft, target, reason: reason || refused, ready, compatible })}</span>
       </div>
       ${(draft.metadata || draft.ruleSet) &&
         html`<p class="quiet">The metadata and rules of the version that it began with are registered with it.</p>`}

@@ -2,6 +2,7 @@
 import { html, useId } from "../vendor.js";
 import { useResource } from "../live/resources.js";
 import { navigate, to } from "../router.js";
+import { History } from "./history.js";
 import { Loaded } from "./loading.js";
 import { CONTEXTS } from "./resources.js";
 import { labelOf, scopeOf } from "./scopes.js";
@@ -28,5 +29,9 @@ export default function ConfigView({ query: { scope = "" } }) {
           </p>`;
       }}
     <//>
-    <${Settings} key=${scope} subject=${scope} />`;
+    <${Settings} key=${scope} subject=${scope} />
+    <section>
+      <h2>History</h2>
+      <${History} key=${scope} subject=${scope} />
+    </section>`;
 }

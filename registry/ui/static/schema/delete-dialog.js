@@ -5,6 +5,7 @@ import { Dialog } from "../components/dialog.js";
 import { Failure, Notice } from "../components/notice.js";
 import { consequencesOf } from "./deletion.js";
 import { Loaded, useLoaded } from "./loading.js";
+import { VersionLink } from "./version-link.js";
 import { Overtaken, useWrite } from "./writing.js";
 
 /**
@@ -32,7 +33,8 @@ export function DeleteDialog({ subject, number, versions, onClose, onDone }) {
     const query = { permanent: permanent || undefined };
     writing.run((tag) => send("DELETE", where, { query, tag }), found.value, look);
   };
-  const allowed = found.value && !writing.busy && (!permanent || typed === name);
+  const refused = found.value?.doomed.some(({ referrers }) => referrers.length > 0);
+  const allowed = found.value && !refused && !writing.busy && (!permanent || typed === name);
   const verb = permanent ? "Delete permanently" : "Delete";
   return html`
     <${Dialog} title=${`${verb}: ${number === null ? "the subject" : `version ${number}`}`} onClose=${onClose}
@@ -55,11 +57,12 @@ function Consequences({ found: { doomed, unexamined }, permanent }) {
   const all = doomed.length + unexamined;
   return html`
     ${referred.length > 0 && html`
-      <${Notice} kind="warning" title="The registry will refuse this">
+      <${Notice} kind="warning" title="This cannot be deleted yet">
         <ul>${referred
-          .map(({ number, referrers }) =>
-            html`<li key=${number}>Version ${number} is referred to by the schemas with the ids ${referrers.join(", ")}.
-              Delete those first.</li>`)}</ul>
+          .map(({ number, referrers, more }) =>
+            html`<li key=${number}>Version ${number} is referred to by these. Delete them first:
+              <ul>${referrers.map((each) => html`<li key=${`${each.version} ${each.subject}`}><${VersionLink} ...${each}
+                deleted=${each.deleted} /></li>`)}${more && html`<li>There may be more.</li>`}</ul></li>`)}</ul>
       <//>`}
     <ul>
       <li>

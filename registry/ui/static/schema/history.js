@@ -3,18 +3,26 @@ import { html, useState } from "../vendor.js";
 import { Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
+import { Time } from "../components/time.js";
 import { href, to } from "../router.js";
+import { usePermitted } from "../session/permitted.js";
 import { useResource } from "../live/resources.js";
 import { Loaded } from "./loading.js";
 import { LookBack } from "./look-back.js";
+import { PutBack } from "./put-back.js";
 import { HISTORY } from "./resources.js";
 
 const PAGE = 50;
 const EVENTS_MAX = 1000;
 
-/** lookBack: true to offer other moments; each event's time leads to what was after it. */
-export function History({ subject, lookBack = true }) {
+/**
+ * subject: or a scope, as /scopes names it. lookBack: true to offer other moments; each event's time leads to what was
+ * after it. undo: true to offer to put back what each event replaced.
+ */
+export function History({ subject: scope, lookBack = true, undo = true }) {
   const [limit, setLimit] = useState(PAGE);
+  const subject = scope || ":.:";
+  const refusal = usePermitted(scope);
   const found = useResource(HISTORY, subject, limit);
   return html`
     <${Loaded} of=${found} what="the history">
@@ -22,24 +30,32 @@ export function History({ subject, lookBack = true }) {
         if (!history) return html`<${Notice} kind="empty" title="This registry does not offer history" />`;
         const { events, completeFrom, filling, more } = history;
         return html`
-          ${lookBack && html`<${LookBack} subject=${subject} />`}
+          ${lookBack && !isScope(scope) && html`<${LookBack} subject=${subject} />`}
           ${filling && html`<p role="status">The registry is still reading its log; there may be more.</p>`}
           ${completeFrom > 0 &&
             html`<p class="quiet">Complete from offset ${completeFrom} of the log. Earlier records may have been
               compacted away.</p>`}
           <${Table} caption="History, newest first" rows=${events} rowKey=${({ offset }) => offset} columns=${[
-            { id: "time", title: "Time", cell: ({ time, offset }) => html`
-              <a href=${`#${to(to`/subjects/${subject}`, { at: String(offset) })}`}
-                title=${`The subject as of offset ${offset}`}><${Time} ms=${time} /></a>` },
+            { id: "time", title: "Time", cell: ({ time, offset }) => (isScope(scope)
+              ? html`<${Time} ms=${time} />`
+              : html`<a href=${`#${to(to`/subjects/${subject}`, { at: String(offset) })}`}
+                title=${`The subject as of offset ${offset}`}><${Time} ms=${time} /></a>`) },
             { id: "kind", title: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },
             { id: "about", title: "About", cell: (event) => html`<${About} subject=${subject} event=${event} />` },
             ...principals(events),
+            ...(undo ? [{ id: "undo", title: "Undo", cell: (event) => html`<${PutBack} subject=${scope} event=${event}
+              older=${events.slice(events.indexOf(event) + 1)} whole=${!more && completeFrom === 0}
+              refusal=${refusal} />` }] : []),
             { id: "offset", title: "Offset", cell: ({ offset }) => offset, numeric: true, wide: true },
           ]} />
           ${more && limit < EVENTS_MAX &&
             html`<button onClick=${() => setLimit(Math.min(limit * 4, EVENTS_MAX))}>Show more</button>`}`;
       }}
     <//>`;
+}
+
+function isScope(name) {
+  return name === "" || name.endsWith(":");
 }
 
 function About({ subject, event: { version, id, type, level, mode, resourceName, associationType } }) {
@@ -49,14 +65,4 @@ function About({ subject, event: { version, id, type, level, mode, resourceName,
       ? html`<a href=${href`/subjects/${subject}/versions/${version}`}>version ${version}</a>${facts ? ", " : ""}`
       : ""}${facts}
     ${resourceName ? html` <span class="name">${resourceName}</span>` : ""}`;
-}
-
-/** A moment in the reader's own time. */
-export function Time({ ms }) {
-  return html`<time datetime=${iso(ms)}>${new Date(ms).toLocaleString()}</time>`;
-}
-
-function iso(time) {
-  const found = new Date(time);
-  return Number.isNaN(found.getTime()) ? null : found.toISOString();
 }

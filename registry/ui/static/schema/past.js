@@ -4,13 +4,14 @@ import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
 import { Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
+import { Time } from "../components/time.js";
 import { Tabs } from "../components/tabs.js";
 import { to } from "../router.js";
 import { Pair } from "./compare.js";
 import { Details } from "./details.js";
 import { Facts } from "./facts.js";
 import { useResource } from "../live/resources.js";
-import { History, Time } from "./history.js";
+import { History } from "./history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { LookBack } from "./look-back.js";
 import { settingsAt, versionsAt } from "./moment.js";
@@ -97,7 +98,8 @@ function Version({ subject, number, query, onChange }) {
     { id: "details", label: "Metadata", content: () => html`<${Details} version=${version} at=${at} />` },
     { id: "settings", label: "Config and mode",
       content: () => html`<${Settings} subject=${subject} query=${query} />` },
-    { id: "history", label: "History", content: () => html`<${History} subject=${subject} lookBack=${false} />` },
+    { id: "history", label: "History",
+      content: () => html`<${History} subject=${subject} lookBack=${false} undo=${false} />` },
   ];
   return html`
     <article class="version">

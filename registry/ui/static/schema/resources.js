@@ -15,8 +15,9 @@ export function ownerOf({ subject, context }) {
 
 const isAbout = (event, [subject], value) =>
   event.subject === subject || (event.subject !== undefined && event.subject === value?.subject);
-const isOfVersion = (event, [subject, number], value) =>
-  isAbout(event, [subject], value) && (event.kind.startsWith("subject_") || event.version === number);
+// A version that is gone is missing in the list of versions, and cannot be read.
+const isOfVersion = (event, [subject, number], value) => isAbout(event, [subject], value)
+  && event.kind !== "version_deleted" && (event.kind.startsWith("subject_") || event.version === number);
 const changesVersions = ({ kind }) => kind.startsWith("version_") || kind.startsWith("subject_");
 
 /** The versions of a subject, see `versionsOf`. */
@@ -82,8 +83,16 @@ export async function latestOf(subject, signal) {
   return { latest: own ? value : null, tag: own ? tag : null, seen: seenThen };
 }
 
-/** Returns { tag, seen } of the config or mode of a scope; what: "config" or "mode". */
-export async function settingOf(subject, what) {
-  const { scopes, seen } = await scopesOf(undefined, subject);
-  return { tag: scopes[0].etags?.[what], seen };
+/** Returns { value, tag, seen } of the config or mode that a scope stores; what: "config" or "mode". */
+export async function settingOf(subject, what, signal) {
+  const { scopes, seen } = await scopesOf(signal, subject);
+  const value = scopes[0][what] ?? null;
+  return { value: what === "mode" && value !== null ? { mode: value } : value, tag: scopes[0].etags?.[what], seen };
 }
+
+/** True if a scope holds a subject that is not deleted: then it cannot be set to IMPORT. */
+export const FILLED = resource("filled", async (signal, scope) => {
+  const subjectPrefix = scope === "" ? ":*:" : scope;
+  const [first] = await get("/subjects", { query: { subjectPrefix, limit: 1 }, signal });
+  return first !== undefined && (scope === "" || scope.endsWith(":") || first === scope);
+}, changesVersions);

@@ -7,8 +7,9 @@ import { Failure } from "../components/notice.js";
 import { useResource } from "../live/resources.js";
 import { usePermitted } from "../session/permitted.js";
 import { LEVELS } from "./changes.js";
+import { Harm, consequencesOf } from "./harm.js";
 import { Loaded } from "./loading.js";
-import { SCOPES, settingOf } from "./resources.js";
+import { FILLED, SCOPES, settingOf } from "./resources.js";
 import { labelOf } from "./scopes.js";
 import { Overtaken, useWrite } from "./writing.js";
 
@@ -18,6 +19,8 @@ const MODES = {
   READONLY_OVERRIDE: "read-only, overriding narrower scopes",
   IMPORT: "clients register schemas with ids and versions of their choice",
 };
+
+const HOLDS = "needs a scope without subjects that are not deleted";
 
 /** subject: a subject, a context as :.ctx:, or empty for the top level. onChanged(), if given, after each change. */
 export function Settings({ subject, onChanged }) {
@@ -70,6 +73,8 @@ function Setting({ title, what, subject, found, reason, onDone }) {
     setPicked(null);
     onDone();
   });
+  const filled = useResource(what === "mode" ? FILLED : null, subject).value ?? false;
+  const [asking, setAsking] = useState(null); // the consequences to confirm, and the change
   const off = reason !== "";
   const own = kind.stored(found.scopes[0]) ?? null;
   const change = (method, body) => writing.run(
@@ -84,15 +89,18 @@ function Setting({ title, what, subject, found, reason, onDone }) {
       <form class="row"
         onSubmit=${(event) => {
           event.preventDefault();
-          change("PUT", kind.body(chosen));
+          const consequences = consequencesOf(found.scopes[0].scope, what, chosen);
+          const set = () => change("PUT", kind.body(chosen));
+          if (consequences.length) setAsking({ consequences, set });
+          else set();
         }}>
         <label>${title} of ${labelOf(found.scopes[0].scope)}${" "}
           <select value=${chosen} disabled=${off}
             onChange=${(event) => setPicked({ value: event.target.value, ...shown })}>
             ${kind.values
               .map((each) =>
-                html`<option key=${each} value=${each}>
-                  ${each}${MODES[each] && what === "mode" ? `: ${MODES[each]}` : ""}</option>`)}
+                html`<option key=${each} value=${each} disabled=${filled && each === "IMPORT" && each !== value}>
+                  ${each}${what === "mode" ? `: ${filled && each === "IMPORT" ? HOLDS : MODES[each]}` : ""}</option>`)}
           </select>
         </label>
         <button class="primary" disabled=${off || writing.busy || chosen === own}>Set</button>
@@ -102,6 +110,10 @@ function Setting({ title, what, subject, found, reason, onDone }) {
       ${reason && html`<p class="quiet">${reason}</p>`}
       <p role="status">${writing.done ? "Changed." : ""}</p>
       ${writing.error && html`<${Failure} error=${writing.error} />`}
+      ${asking && html`
+        <${Harm} scope=${found.scopes[0].scope} title=${`Set ${chosen} for ${labelOf(found.scopes[0].scope)}?`}
+          consequences=${asking.consequences} onClose=${() => setAsking(null)}
+          onConfirm=${() => { setAsking(null); asking.set(); }} />`}
       <${Overtaken} subject=${subject} writing=${writing}>
         <p>Now it is <strong>${value}</strong>; you chose <strong>${chosen}</strong>.</p>
       <//>

@@ -12,6 +12,7 @@ import { Compare } from "./compare.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { Details } from "./details.js";
 import { Facts } from "./facts.js";
+import { refusedBy } from "./harm.js";
 import { History } from "./history.js";
 import { Loaded } from "./loading.js";
 import { Past } from "./past.js";
@@ -63,7 +64,11 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
   const live = versions.filter(({ deleted }) => !deleted);
   const number = numberOf(wanted, live[0] ?? versions[0]);
   const [open, setOpen] = useState(null); // the dialog: "version" or "subject"
-  const refusal = usePermitted(subject);
+  const permitted = usePermitted(subject);
+  const refusal = (operation) => {
+    const reason = permitted(operation);
+    return reason === "" ? refusedBy(details?.mode, operation === "delete" ? "deleted" : "registered") : reason;
+  };
   useSteps(subject, versions, number, query);
   useKeys("Schema", [
     { keys: "e", does: "Try a new version", run: () => navigate(to("/try", { subject, version: number })) },
@@ -91,8 +96,10 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
     <div class="schema">
       <${Versions} subject=${subject} versions=${versions} older=${older} current=${number} query=${query}
         onChange=${onChange} />
-      <${Version} key=${subject} subject=${subject} number=${number} versions=${versions} details=${details}
-        query=${query} onChange=${onChange} onWritten=${onWritten} />
+      ${older > 0 || versions.some((each) => each.number === number)
+        ? html`<${Version} key=${subject} subject=${subject} number=${number} versions=${versions} details=${details}
+          query=${query} onChange=${onChange} onWritten=${onWritten} />`
+        : html`<${Notice} kind="empty" title=${`Version ${number} does not exist`} />`}
     </div>
     ${open && html`<${DeleteDialog} subject=${subject} number=${open === "version" ? number : null} versions=${versions}
       onClose=${() => setOpen(null)} onDone=${written} />`}`;

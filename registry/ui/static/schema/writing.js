@@ -6,8 +6,8 @@ import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
+import { Time } from "../components/time.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { Time } from "./history.js";
 import { eventsOf } from "./history-events.js";
 import { labelOf } from "./scopes.js";
 

@@ -1,0 +1,122 @@
+// Undoes an event of the history: puts back the config or mode of before, or registers again what was deleted.
+import { html, useState } from "../vendor.js";
+import { replacedBy } from "../activity/events.js";
+import { ApiError, path, send } from "../api.js";
+import { Dialog } from "../components/dialog.js";
+import { Failure } from "../components/notice.js";
+import { GuardedButton } from "../session/guarded.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { getAt, versionsAt } from "./moment.js";
+import { bodyOf, versionOf } from "./reading.js";
+import { latestOf, settingOf } from "./resources.js";
+import { Overtaken, useWrite } from "./writing.js";
+
+const VERSIONS_MAX = 50;
+const NEEDS = { config: "config", mode: "mode", version: "write", subject: "write" };
+
+/** The button at an event of the history of a subject or scope. older, whole: as for `replacedBy`. */
+export function PutBack({ subject, event, older, whole, refusal }) {
+  const [open, setOpen] = useState(false);
+  const replaced = replacedBy(event, older, whole);
+  if (replaced === null) return null;
+  const { what, old } = replaced;
+  return html`
+    <${GuardedButton} class="small" needs=${NEEDS[what]} refusal=${refusal} onClick=${() => setOpen(true)}>
+      Put back${old ? ` ${old}` : ""}…<//>
+    ${open && html`<${Confirm} subject=${subject} event=${event} what=${what} old=${old}
+      onClose=${() => setOpen(false)} />`}`;
+}
+
+function Confirm({ subject, event, what, old, onClose }) {
+  const setting = what === "config" || what === "mode";
+  const found = useLoaded(
+    (signal) => (setting ? settingBefore(subject, event, what, old, signal) : lostBy(subject, event, signal)),
+    [subject, event.offset],
+  );
+  const writing = useWrite(onClose);
+  const look = () => (setting ? settingOf(subject, what) : latestOf(subject));
+  const run = () => writing.run(
+    setting ? (tag) => restoreSetting(subject, what, found.value, tag)
+      : (tag) => registerAgain(subject, found.value.lost, tag),
+    found.value.seen, look,
+  );
+  return html`
+    <${Dialog} title="Put back what was there before" onClose=${onClose}
+      footer=${html`<button class="primary" disabled=${!found.value || writing.busy} onClick=${run}>Put back</button>`}>
+      <${Loaded} of=${found} what="what was there before">
+        ${(value) => (setting ? html`<${Before} what=${what} then=${value.then} now=${value.now} />`
+          : html`<${Lost} lost=${value.lost} />`)}
+      <//>
+      ${writing.error && html`<${Failure} error=${writing.error} />`}
+      <${Overtaken} subject=${subject} writing=${writing} />
+    <//>`;
+}
+
+function Before({ what, then, now }) {
+  const shown = (value) => (value === null ? "nothing of its own" : JSON.stringify(value));
+  return html`
+    <dl class="facts">
+      <dt>Before</dt><dd><code class="wrap">${shown(then)}</code></dd>
+      <dt>Now</dt><dd><code class="wrap">${shown(now)}</code></dd>
+    </dl>
+    ${then === null && html`<p>The ${what} is removed, so that the one of the wider scope applies again.</p>`}
+    ${then?.alias && html`<p><strong>Clients that name this subject will read and write
+      ${" "}<code>${then.alias}</code> instead.</strong></p>`}
+    ${then?.mode === "IMPORT" && html`<p>Only registrations with ids will be accepted.</p>`}`;
+}
+
+function Lost({ lost }) {
+  return html`
+    <p>${lost.length === 1 ? "This schema is" : "These schemas are"} registered again. Each keeps its id and becomes the
+      next version; the registry checks its compatibility like that of any new version.</p>
+    <ul>${lost.map(({ version, id }) => html`<li key=${version}>version ${version}, id ${id}</li>`)}</ul>`;
+}
+
+async function orNone(answer) {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  }
+}
+
+async function settingBefore(subject, event, what, old, signal) {
+  const seen = await settingOf(subject, what, signal);
+  const where = subject ? `/${what}${path`/${subject}`}` : `/${what}`;
+  const then = old === "none" ? null : await orNone(getAt(String(event.offset - 1), where, {}, signal));
+  // It is shown with the server's level where none was stored.
+  if (then && old === "no level") delete then.compatibilityLevel;
+  return { then, now: seen.value, seen, where };
+}
+
+function restoreSetting(subject, what, { then, now, where }, tag) {
+  if (then === null) return send("DELETE", where, { tag });
+  if (what === "mode") return send("PUT", where, { body: { mode: then.mode }, tag });
+  const body = { ...Object.fromEntries(Object.keys(now ?? {}).map((name) => [name, null])), ...then };
+  const { compatibilityLevel, ...rest } = body;
+  return send("PUT", where,
+    { body: compatibilityLevel === undefined ? rest : { ...rest, compatibility: compatibilityLevel }, tag });
+}
+
+async function lostBy(subject, { kind, offset, version }, signal) {
+  const at = String(offset - 1);
+  const seen = await latestOf(subject, signal);
+  const numbers = kind === "subject_soft_deleted"
+    ? (await versionsAt(subject, at, signal)).filter((each) => !each.deleted).map((each) => each.number).reverse()
+    : [version];
+  if (numbers.length > VERSIONS_MAX) {
+    throw new ApiError("refused", `${numbers.length} versions are too many for this page: use registrar undelete.`);
+  }
+  const lost = [];
+  for (const number of numbers) lost.push(await versionOf(subject, number, signal, undefined, at));
+  return { lost, seen };
+}
+
+async function registerAgain(subject, lost, tag) {
+  let condition = tag;
+  for (const each of lost) {
+    await send("POST", path`/subjects/${subject}/versions`, { body: bodyOf(each), tag: condition });
+    ({ tag: condition } = await latestOf(subject));
+  }
+}
