@@ -44,6 +44,7 @@ BY_ID = """
 math.randomseed({seed})
 function request() return wrk.format("GET", "/schemas/ids/" .. math.random(1, {count})) end
 """
+_SMALL = BY_ID.replace("1, {count}", "{count} + 1, 2 * {count}")
 _AGAIN = """
 math.randomseed({seed})
 wrk.headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
@@ -108,8 +109,8 @@ def wrk(url: str, script: Path, seconds: int, connections: int = 32) -> Measured
     return Measured(per_s, percentile("50"), percentile("99"), errors)
 
 
-def fill(folder: Path, count: int) -> None:
-    """Create a log with ``count`` versions under as many subjects."""
+def fill(folder: Path, count: int, *, small: bool = False) -> None:
+    """Create a log with ``count`` versions under as many subjects, and with as many ``small`` ones."""
     log = EmbeddedLog(folder / "log", record_bytes_max=5_600_000)
     canonical = FORMATS["AVRO"].parse(schema("NAME")).canonical
     for first in range(0, count, 5000):
@@ -117,6 +118,15 @@ def fill(folder: Path, count: int) -> None:
         for number in range(first, min(first + 5000, count)):
             subject = Subject.parse(f"subject-{number}")
             text = canonical.replace("RNAME", f"R{number}")
+            entries.append(Entry(schema_key(subject, 1), schema_value(subject, 1, number + 1, text)))
+        log.append(entries)
+    for first in range(count, 2 * count, 5000) if small else ():
+        entries = []
+        for number in range(first, min(first + 5000, 2 * count)):
+            subject, text = (
+                Subject.parse(f"small-{number}"),
+                f'{{"type":"fixed","name":"F{number}","size":8}}',
+            )
             entries.append(Entry(schema_key(subject, 1), schema_value(subject, 1, number + 1, text)))
         log.append(entries)
     log.close()
@@ -191,8 +201,11 @@ def run(given: argparse.Namespace, folder: Path) -> None:
     data = folder / "data"
     data.mkdir()
     began = time.monotonic()
-    fill(data, given.schemas)
-    print(f"{given.schemas} schemas of {FIELDS} fields written to a log in {time.monotonic() - began:.1f} s")
+    fill(data, given.schemas, small=True)
+    took = time.monotonic() - began
+    print(
+        f"{given.schemas} schemas of {FIELDS} fields and as many small ones written to a log in {took:.1f} s"
+    )
     flags = ("--readers", str(given.readers))
     began = time.monotonic()
     registry = Registry(data, *flags).wait()
@@ -202,13 +215,18 @@ def run(given: argparse.Namespace, folder: Path) -> None:
     registry = Registry(data, *flags).wait()
     print(f"started again over the full store: ready in {time.monotonic() - began:.2f} s")
     body = httpx.get(f"{registry.url}/schemas/ids/{given.schemas // 2}").content
+    small = httpx.get(f"{registry.url}/schemas/ids/{given.schemas * 3 // 2}").content
+    few = folder / "small"
+    few.mkdir()
     try:
         with (
+            nginx(few, small) as small_url,
             nginx(folder, body) as nginx_url,
             constant(folder, body, given.readers, "asgi") as asgi_url,
             constant(folder, body, given.readers, "quick") as quick_url,
         ):
             measure(given, folder, registry, nginx_url, asgi_url, quick_url)
+            measure_small(given, folder, registry, small_url, len(small))
     finally:
         registry.stop()
 
@@ -250,6 +268,24 @@ def measure(
             f"{rate / constant_rate:9.2f}{rate / by_id:9.2f}{sum(each.errors for each in found):9}"
         )
     print(f"\nprivate memory: {memory(registry)}")
+
+
+def measure_small(
+    given: argparse.Namespace, folder: Path, registry: Registry, nginx_url: str, body_bytes: int
+) -> None:
+    """Compare reads by id of small schemas with nginx's constant of their size, in turns."""
+    found: dict[str, list[float]] = {nginx_url: [], registry.url: []}
+    for round_ in range(given.rounds):
+        for url, rates in found.items():
+            script = write_script(
+                folder / "load.lua", _SMALL, seed=f"{round_}{os.getpid()}", count=given.schemas
+            )
+            rates.append(wrk(url, script, given.seconds).per_s)
+    constant_rate, by_id = map(statistics.median, found.values())
+    print(
+        f"\nbodies of {body_bytes} bytes: nginx, a constant {constant_rate:.0f}; "
+        f"GET /schemas/ids/{{id}} {by_id:.0f}, {by_id / constant_rate:.2f} of it"
+    )
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from .past.thread import HistoryFiller
 from .replication.loop import FollowLoop
 
 _STEP_S = 0.05
+# Time for which blocks are counted between two pauses: until all are, offsets near a list's end are walks.
+COUNT_S = 0.05
 _READERS_EVERY_S = 60.0
 _COMPACT_EVERY_S = 60.0
 _ROOM_EVERY_S = 1.0
@@ -32,6 +34,20 @@ _COUNT_EVERY_S = 30.0
 _TOPIC_EVERY_S = 30.0
 _UNSAFE_EVERY_S = 5.0
 _log = logging.getLogger(__name__)
+
+
+def count_blocks(step: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> bool:
+    """Count block after block for :data:`COUNT_S`; return true when ``step`` says that nothing is left."""
+    end = clock() + COUNT_S
+    try:
+        while not step():
+            if clock() >= end:
+                return False
+    except DamagedStore:
+        raise
+    except StoreError:
+        pass  # For instance a full disk, which the follow thread reports.
+    return True
 
 
 @runtime_checkable
@@ -96,9 +112,9 @@ class Maintenance:
                 proven = self._former_removed()
                 if self._filler is None:
                     self._clear_history()
-            counted = self._counted_blocks(self._store.count_step)
+            counted = count_blocks(self._store.count_step)
             if counted and now >= ids_at:
-                counted = self._counted_blocks(self._store.count_ids_step)
+                counted = count_blocks(self._store.count_ids_step)
                 ids_at = now + _COUNT_EVERY_S if counted else now
             filled = self._filler is None or self._filler.step()
             if now >= compact_at and not self._compact():
@@ -125,16 +141,6 @@ class Maintenance:
             from .startup.snapshot_loader import verify_digest  # noqa: PLC0415 (most starts load none)
 
             verify_digest(self._store, self._stopping)
-
-    @staticmethod
-    def _counted_blocks(step: Callable[[], bool]) -> bool:
-        """Count one more block; return true when nothing is left to count."""
-        try:
-            return step()
-        except DamagedStore:
-            raise
-        except StoreError:
-            return True  # For instance a full disk, which the follow thread reports.
 
     def _former_removed(self) -> bool:
         """Remove former stores whose rows were read from the log again; return false if it did not answer."""
