@@ -419,6 +419,7 @@ SCHEMAS: dict[str, Json] = {
         object_of(
             "subject versions used unknown unused",
             subject=TEXT, versions=INT, used=INT, unknown=INT, **_SUMMARY,
+            latest={**nullable(INT), "description": "The latest version; null: all are soft-deleted"},
             hasTopic={**BOOL, "description": "The census found the topic that the subject is named after"},
             unused=list_of(
                 object_of(

@@ -139,6 +139,9 @@ def list_subjects(call: Call, view: View) -> Listing[SubjectUsage]:
             {
                 "subject": each.subject.qualified,
                 "versions": len(states),
+                "latest": max(
+                    (v.found.version for v in each.versions if not v.found.row.deleted), default=None
+                ),
                 **{str(state): states.count(state) for state in State if state is not State.UNUSED},
                 **summary,
                 "hasTopic": each.has_topic,

@@ -104,7 +104,7 @@ def _snapshots(given: _GivenSettings) -> Iterator[str]:
 def _census(given: _GivenSettings) -> Iterator[str]:
     settings = given.settings
     if settings.census_every_s and settings.census_topics and not settings.kafka:
-        yield f"{given.describe('census_every_s')} needs kafka, or census_topics = \"\" to count only files"
+        yield f'{given.describe("census_every_s")} needs kafka, or census_topics = "" to count only files'
 
 
 def _election(given: _GivenSettings) -> Iterator[str]:

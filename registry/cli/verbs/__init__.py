@@ -53,6 +53,7 @@ VERBS = (
     VerbRow(_FILES, "webhook", _HERE + "feed:webhook", "Send change events to HTTP receivers."),
     VerbRow(_FILES, "snapshot", _HERE + "storage:snapshot", "Build, check, restore and compare snapshots."),
     VerbRow(_FILES, "census", _HERE + "census:census", "Count which schemas the messages of topics use."),
+    VerbRow(_FILES, "unused", _HERE + "unused:list_unused", "List or delete versions that no message needs."),
     VerbRow(_FILES, "ids", _HERE + "subjects:ids", "Show id usage, and release reserved ids."),
     VerbRow(_FILES, "duplicates", _HERE + "storage:duplicates", "List duplicate schemas."),
     VerbRow(_FILES, "log", _HERE + "storage:log", "Rebuild a lost topic from a node's store."),

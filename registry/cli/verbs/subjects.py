@@ -32,13 +32,22 @@ if TYPE_CHECKING:
 @click.command("subjects", cls=Verb, epilog="Exit status: 0 listed, 2 no answer.")
 @click.argument("prefix", default="")
 @click.option("--deleted", is_flag=True, help="Include subjects whose versions are all soft-deleted.")
+@click.option("--usage", is_flag=True, help="Show how many versions messages use, by the newest census.")
+@click.option("--unused", is_flag=True, help="The same, only of subjects with unused versions.")
 @json_option
 @with_registry
-def subjects(registry: RegistryClient, *, prefix: str, deleted: bool, as_json: bool) -> int:
+def subjects(
+    registry: RegistryClient, *, prefix: str, deleted: bool, usage: bool, unused: bool, as_json: bool
+) -> int:
     """List the subjects of all contexts, or those with PREFIX, one per line.
 
     The prefix ":.staging:" lists those of a context.
     """
+    if usage or unused:
+        from .unused import print_usage  # noqa: PLC0415 - most lists do without
+
+        print_usage(registry, prefix, only_unused=unused, as_json=as_json)
+        return OK
     found = registry.pages("/subjects", str, subjectPrefix=prefix or ":*:", deleted=deleted)
     if as_json:
         print_json(list(found))

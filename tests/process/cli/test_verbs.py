@@ -6,9 +6,12 @@ import json
 import os
 import pty
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import jsonschema
 import pytest
 
@@ -488,3 +491,32 @@ def test_verbs_that_write_change_nothing_unless_what_is_there_is_what_was_seen(
     again = client("register", subject, third, "--if-match", tag("show", subject), "--json")
     assert again.json["registered"] is False
     assert client("register", subject, third, "--if-match", "none").status == 1
+
+
+def test_unused_versions_are_listed_and_deleted_as_planned(client: Client, subject: str) -> None:
+    later = time.time_ns() // 1_000_000 + 60_000
+    census = {"id": "c1", "location": "", "sha256": "", "started": later, "ended": later, "complete": True}
+    with httpx.Client(base_url=client.url) as http:
+        ids = [http.get(f"/subjects/{subject}/versions/{each}").json()["id"] for each in (1, 2)]
+        uses = [["value", "id", ids[0], 3, 60, 5, later, True]]
+        usage = {"census": "c1", "state": "read", "messages": 3, "uses": uses}
+        assert http.put(f"/usage/sources/{subject}", json=usage).status_code == 204
+        assert http.put("/usage/census", json=census).status_code == 204
+        listed: Any = client.json("subjects", subject, "--usage")
+        assert [(each["used"], each["messages"], len(each["unused"])) for each in listed] == [(1, 3, 1)]
+        assert subject in client("subjects", subject, "--unused").out
+        assert client("unused", subject, "--json").json["versions"] == []
+        kept: Any = client.json("unused", subject, "--older-than", "0d", "--delete", "--yes")
+        assert [(each["version"], each["action"]) for each in kept["versions"]] == [(2, "keep")]
+        http.put(f"/usage/sources/{subject}", json={**usage, "uses": []})
+        planned = client("unused", subject, "--older-than", "0d", "--delete")
+        assert (planned.status, planned.out.count(" unused, registered ")) == (0, 2)
+        assert client("versions", subject).out.split() == ["1", "2"]
+        assert client("unused", subject, "--older-than", "0d", "--delete", "--yes").status == 0
+        assert client("versions", subject, "--deleted").out.count("soft-deleted") == 2
+        gone: Any = client.json("unused", subject, "--delete", "--permanent-after", "0h", "--yes")
+        assert {each["action"] for each in gone["versions"]} == {"delete permanently"}
+        assert http.get(f"/subjects/{subject}/versions?deleted=true").status_code == 404
+        http.put("/usage/census", json={**census, "complete": False, "unread": 1})
+        assert "is not complete" in client("unused").err
+    assert client("unused", "--yes").status == client("unused", "--older-than", "soon").status == 2

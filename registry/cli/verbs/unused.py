@@ -1,0 +1,239 @@
+"""``registrar unused``: versions that no data needs, and a plan to delete them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
+
+import click
+
+from registry.cli.client.resources import ErrorAnswer, version_path
+from registry.cli.output import (
+    OK,
+    REFUSED,
+    Failure,
+    Refusal,
+    json_option,
+    note,
+    print_json,
+    print_table,
+)
+from registry.cli.registry_flags import with_registry
+from registry.cli.verb import Verb
+
+if TYPE_CHECKING:
+    from registry.cli.client.client import RegistryClient
+
+_DAYS = re.compile(r"([0-9]{1,6})(d|h)")
+_HOUR_MS = 3_600_000
+_SOFT, _PERMANENT, _KEEP = "delete", "delete permanently", "keep"
+
+
+class UnusedVersion(TypedDict):
+    """A version that the newest census found unused."""
+
+    version: int
+    id: int
+    ts: int
+    deleted: bool
+    deletedAt: NotRequired[int | None]
+
+
+class SubjectUsage(TypedDict):
+    """A subject as ``/usage/subjects`` lists it."""
+
+    subject: str
+    versions: int
+    used: int
+    unknown: int
+    latest: int | None
+    messages: int
+    last: int
+    sourceCount: int
+    hasTopic: bool
+    unused: list[UnusedVersion]
+
+
+class CensusShown(TypedDict):
+    """The newest census."""
+
+    id: str
+    started: int
+    ended: int
+    complete: bool
+
+
+class Step(NamedTuple):
+    """A step of the plan: an unused version, what happens to it, and why."""
+
+    subject: str
+    found: UnusedVersion
+    action: str
+    reason: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the step as the verb prints it."""
+        found = self.found
+        return {
+            "subject": self.subject, "version": found["version"], "id": found["id"],
+            "registered": None if found["deleted"] else found["ts"], "softDeleted": found["deleted"],
+            "action": self.action, "reason": self.reason,
+        }  # fmt: skip
+
+
+class _Age(click.ParamType[int]):
+    """A duration such as 90d or 12h, in ms."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        found = _DAYS.fullmatch(value)
+        if found is None:
+            self.fail(f"{value!r} is not a number of days or hours, such as 90d or 12h", param, ctx)
+        return int(found[1]) * _HOUR_MS * (24 if found[2] == "d" else 1)
+
+
+AGE = _Age()
+
+
+@click.command(
+    "unused",
+    cls=Verb,
+    epilog="Exit status: 0 listed or deleted, 1 refused or declined, 2 no answer or no census.",
+)
+@click.argument("prefix", default="")
+@click.option(
+    "--older-than", type=AGE, default="90d", help="Only versions registered before that [default: 90d]."
+)
+@click.option(
+    "--delete", "delete", is_flag=True, help="Plan to soft-delete them; only with --yes is it done."
+)
+@click.option(
+    "--permanent-after",
+    type=AGE,
+    metavar="AGE",
+    help="With --delete: delete permanently what was soft-deleted longer ago.",
+)
+@click.option("--yes", is_flag=True, help="Carry out the plan of --delete.")
+@json_option
+@with_registry
+def list_unused(
+    registry: RegistryClient, *, prefix: str, older_than: int, delete: bool, permanent_after: int | None,
+    yes: bool, as_json: bool,
+) -> int:  # fmt: skip
+    """List the versions that no message needs, in subjects with PREFIX, as the newest complete census found.
+
+    With --delete it plans: first soft deletions, which "registrar undelete" takes back, and with
+    --permanent-after permanent ones later. It keeps the latest version of a subject that is in use.
+    """
+    if (yes or permanent_after is not None) and not delete:
+        raise click.UsageError("--yes and --permanent-after belong to --delete", click.get_current_context())
+    census = _census(registry)
+    steps = list(_plan(registry, census, prefix, older_than, permanent_after))
+    if not as_json:
+        _print_plan(census, steps, delete=delete)
+    refused = _carry_out(registry, steps) if yes else []
+    if as_json:
+        done = [
+            {**each.as_json(), "refused": dict(refused).get(number, "")} for number, each in enumerate(steps)
+        ]
+        print_json({"census": dict(census), "done": yes, "versions": done})
+    for number, reason in refused:
+        note(f"{steps[number].subject} version {steps[number].found['version']}: {reason}")
+    return REFUSED if refused else OK
+
+
+def _census(registry: RegistryClient) -> CensusShown:
+    try:
+        found: CensusShown = registry.get("/usage/census", CensusShown)
+    except ErrorAnswer as error:
+        raise Failure(str(error)) from None
+    if not found["complete"]:
+        raise Refusal(f"the newest census, {found['id']}, is not complete: it cannot say what is unused")
+    return found
+
+
+def _plan(
+    registry: RegistryClient, census: CensusShown, prefix: str, older_than: int, permanent_after: int | None
+) -> Iterator[Step]:
+    """Yield what to do with each unused version, the newest of a subject first: it may refer to others."""
+    now = time.time_ns() // 1_000_000
+    for each in registry.pages("/usage/subjects", SubjectUsage, subjectPrefix=prefix or ":*:", unused=True):
+        for found in reversed(each["unused"]):
+            if found["deleted"]:
+                yield Step(each["subject"], found, *_final_action(census, found, now, permanent_after))
+            elif now - found["ts"] >= older_than:
+                yield Step(each["subject"], found, *_first_action(each, found))
+
+
+def _first_action(subject: SubjectUsage, found: UnusedVersion) -> tuple[str, str]:
+    if found["version"] == subject["latest"] and subject["used"] + subject["unknown"]:
+        return _KEEP, "the latest version of a subject in use"
+    return _SOFT, f"unused, registered {_day(found['ts'])}"
+
+
+def _final_action(
+    census: CensusShown, found: UnusedVersion, now: int, permanent_after: int | None
+) -> tuple[str, str]:
+    since = found.get("deletedAt")
+    if since is None or since >= census["started"]:
+        return _KEEP, "soft-deleted after the census began"
+    if permanent_after is None or now - since < permanent_after:
+        return _KEEP, f"soft-deleted {_day(since)}"
+    return _PERMANENT, f"unused, soft-deleted {_day(since)}"
+
+
+def _carry_out(registry: RegistryClient, steps: list[Step]) -> list[tuple[int, str]]:
+    """Delete as planned; return what the registry refused, by the numbers of the steps."""
+    refused = []
+    for number, step in enumerate(steps):
+        if step.action == _KEEP:
+            continue
+        path = version_path(step.subject, step.found["version"])
+        try:
+            registry.delete(path, permanent=step.action == _PERMANENT)
+        except ErrorAnswer as error:
+            if not (error.is_verdict or error.status == 403):
+                raise
+            refused.append((number, str(error)))
+    return refused
+
+
+def _print_plan(census: CensusShown, steps: list[Step], *, delete: bool) -> None:
+    note(f"as of census {census['id']}, which ended {_day(census['ended'])}")
+    columns = ("subject", "version", "id", "registered", "soft-deleted")
+    rows = (
+        (each.subject, each.found["version"], each.found["id"], *_dates(each.found))
+        + ((each.action, each.reason) if delete else ())
+        for each in steps
+    )
+    print_table((*columns, "action", "reason") if delete else columns, rows, right=("version", "id"))
+
+
+def _dates(found: UnusedVersion) -> tuple[str, str]:
+    """Return when a version was registered, or that it is soft-deleted."""
+    return ("", "yes") if found["deleted"] else (_day(found["ts"]), "")
+
+
+def _day(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d")
+
+
+def print_usage(registry: RegistryClient, prefix: str, *, only_unused: bool, as_json: bool) -> None:
+    """Print the subjects with what the newest census found."""
+    found = registry.pages("/usage/subjects", SubjectUsage, subjectPrefix=prefix or ":*:", unused=only_unused)
+    if as_json:
+        print_json(list(found))
+        return
+    columns = ("subject", "versions", "used", "unused", "sources", "messages", "last message")
+    rows = (
+        (each["subject"], each["versions"], each["used"], len(each["unused"]), each["sourceCount"],
+         each["messages"], _day(each["last"]) if each["last"] >= 0 else "")
+        for each in found
+    )  # fmt: skip
+    print_table(columns, rows, right=columns[1:-1])
