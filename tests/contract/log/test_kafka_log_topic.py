@@ -30,8 +30,10 @@ from registry.log.contract import (
     Unreachable,
     UnsafeFence,
 )
+from registry.log.kafka.cluster_topics import DescribedCluster, describe_topics
 from registry.log.kafka.log import KafkaLog
 from registry.log.kafka.producer_id import DEFAULT_S
+from registry.log.kafka.security import Security
 from registry.log.kafka.topic import TopicOptions
 from tests.contract.log.conftest import LIMITED_USER, OddBroker, Opened
 from tests.support.kafka_topics import admin, delete_topic, make_topic, set_of_topic
@@ -283,6 +285,30 @@ def test_who_may_not_make_the_topic_is_reported(odd: OddBroker, opened: Opened) 
     rule(odd, ResourceType.TOPIC, "new-", AclOperation.DESCRIBE, allow, user=LIMITED_USER, pattern=prefixed)
     rule(odd, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL, allow)
     refused(lambda: opened(odd.secure, f"new-{free_port()}", odd.security()), "needs Create on topic new-")
+
+
+def test_topics_that_a_client_may_not_read_or_describe_are_named_if_it_may_describe_the_cluster(
+    odd: OddBroker,
+) -> None:
+    unreadable, hidden = make_topic(odd.address), make_topic(odd.address)
+    for topic, operation in ((unreadable, AclOperation.READ), (hidden, AclOperation.DESCRIBE)):
+        rule(odd, ResourceType.TOPIC, topic, AclOperation.ALL, AclPermissionType.ALLOW)
+        rule(odd, ResourceType.TOPIC, topic, operation)
+    rule(odd, ResourceType.BROKER, "kafka-cluster", AclOperation.ALL, AclPermissionType.ALLOW)
+
+    def problems() -> list[str]:
+        found = describe_topics(Security(), odd.address, timeout_s=30)
+        assert found.knows_all_topics
+        return [found.topics[each].problem for each in (unreadable, hidden)]
+
+    needed = [f"this client needs {each} on the topic" for each in ("Read", "Describe")]
+    until(lambda: problems() == needed, 30, "the broker to apply the rules")
+
+    def by_limited_user() -> DescribedCluster:
+        return describe_topics(odd.security(), odd.secure, timeout_s=30)
+
+    until(lambda: not by_limited_user().knows_all_topics, 30, "the broker to apply the rules")
+    assert hidden not in by_limited_user().topics
 
 
 def test_without_fencing_nothing_is_claimed_and_nothing_repeated(odd: OddBroker, opened: Opened) -> None:
