@@ -58,6 +58,8 @@ class Operation:
     status: int = 0
     # False if certainly nothing reached the registry.
     sent: bool = True
+    # True if the answer says that it may be old (``Warning: 110``, RFC 9111 section 5.5).
+    stale: bool = False
     # Members of the answer; ``shown`` is its schema.
     id: int | None = None
     version: int | None = None
@@ -96,7 +98,7 @@ class Operation:
     def outcome(self) -> str:
         """The result by its answer, in the words of docs/torture.md."""
         if self.is_done:
-            return "ok"
+            return "stale" if self.stale else "ok"
         if self.is_failed:
             return "unknown" if self.sent and self.op in WRITES else "failed"
         return "missing" if self.is_missing and self.op not in WRITES else "refused"

@@ -81,8 +81,8 @@ class _Evidence:
         return version, (write, where)
 
     def must_know(self, read: Operation, write: Operation) -> bool:
-        """Return true if a read was called late enough after a write was acknowledged."""
-        return write.is_done and write.ended + self.staleness_s < read.began
+        """Return true if a read must show a write: called late enough after it, and not declared stale."""
+        return write.is_done and not read.stale and write.ended + self.staleness_s < read.began
 
 
 def _two_ids(evidence: _Evidence) -> Iterator[Violation]:

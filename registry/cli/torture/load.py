@@ -32,6 +32,8 @@ from .history import (
 )
 
 _PAUSE_S = 0.1
+# Of a header Warning: the response is stale.
+_STALE = "110"
 # Subjects and schemas that other clients may still join in.
 _SHARED_MAX = 12
 
@@ -76,7 +78,9 @@ class Requests:
         request = _request(op, about)
         answered: dict[str, Any] = {}
         try:
-            answered = _members_of(op, self._clients[address].attempt(request), about)
+            answer = self._clients[address].attempt(request)
+            answered = _members_of(op, answer, about)
+            answered["stale"] = answer.headers.get("warning", "").startswith(_STALE)
         except NotSent:
             answered = {"sent": False}
         except RegistryError:

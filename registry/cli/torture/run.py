@@ -58,9 +58,13 @@ class Verdict(NamedTuple):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of acknowledged registrations, deletions, answered reads, and failed attempts."""
+        """The number of acknowledged registrations, deletions, answered reads, and failed attempts.
+
+        Answers that say that they may be stale are counted as reads, and apart.
+        """
         done = Counter(_family(each) for each in self.operations if not each.is_failed and each.op != PING)
-        return {**done, "failed": sum(each.is_failed for each in self.operations)}
+        declared = sum(each.stale for each in self.operations)
+        return {**done, "stale": declared, "failed": sum(each.is_failed for each in self.operations)}
 
 
 def _family(operation: Operation) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,6 +52,16 @@ def test_versions_are_shown_everywhere_as_soon_as_they_are_acknowledged(name: st
     assert broken(write, read) == {f"stale-{name}": [write, read]}
     last = op(name, 3, 4, client=FINAL, **shown)
     assert broken(write, last) == {"lost-write": [write, last]}
+
+
+def test_an_answer_that_says_that_it_may_be_old_is_not_stale() -> None:
+    write, delete = register(1, 2), op("delete", 3, 4, versions=(1,))
+    read = op("list", 5, 6, address=B, versions=(1,))
+    assert broken(write, delete, read) == {"stale-list": [delete, read]}
+    assert not broken(write, delete, replace(read, stale=True))
+    assert replace(read, stale=True).outcome == "stale"
+    lost = op("by-id", 5, 6, asked=1, id=1, shown=OTHER, stale=True)
+    assert broken(write, lost) == {"two-schemas": [write, lost]}, "an id means one schema at all times"
 
 
 def test_latest_is_no_older_version() -> None:
