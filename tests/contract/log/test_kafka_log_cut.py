@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
 from shutil import copytree, rmtree
+from typing import Any
 
 import pytest
 
@@ -13,14 +16,18 @@ from deploy.local import jars
 from deploy.local.broker import COMPACTS_SOON, Broker
 from registry.domain.log_format.lineage import NOTHING, Lineage
 from registry.domain.log_format.records import Entry
-from registry.log.contract import Fenced, ForeignLog, Log, LogError, OutcomeUnknown
+from registry.log.contract import NO_HEADERS, Fenced, ForeignLog, Log, LogError, OutcomeUnknown
+from registry.log.kafka import record_batches, requests
+from registry.log.kafka.connection import NoAnswer, Purpose
 from registry.log.kafka.log import KafkaLog
+from registry.log.kafka.timestamps import wall_ms
 from tests.contract.log.conftest import Opened
 from tests.faults.cutting import cut
 from tests.support.kafka_topics import make_topic
 from tests.support.running import until
 
 FOREIGN_S = 30.0
+LATE_BYTES = 20_000
 _keys = count()
 
 
@@ -120,6 +127,42 @@ def test_a_primary_does_not_append_to_a_log_that_lost_all_of_its_records(own: Br
     with pytest.raises((ForeignLog, Fenced, OutcomeUnknown)):
         second.append([Entry(b"late", b"v")])
     assert opened(own.address, topic).query_end(30) == 10
+
+
+def unread_bytes(port: int) -> int:
+    """Return the most bytes that wait in one connection for the process that listens on ``port``."""
+    tables = [Path("/proc/net", name).read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
+    rows = [line.split() for table in tables for line in table]
+    return max((int(row[4][9:], 16) for row in rows if row[1].endswith(f":{port:04X}")), default=0)
+
+
+def test_a_request_that_a_broker_received_before_it_lost_records_is_never_executed(
+    own: Broker, opened: Opened
+) -> None:
+    topic = make_topic(own.address)
+    log = opened(own.address, topic)
+    claim = log.claim()
+    write(log, 5)
+    partition, loop = log._partition, log._loop
+    port, late = int(own.address.rpartition(":")[2]), [Entry(b"late", b"v" * LATE_BYTES)]
+
+    def send_to_frozen(sequence: int) -> Future[Any]:
+        """Send the next batch, which then waits in the broker's socket."""
+        batch = record_batches.build(late, claim, sequence, wall_ms(), NO_HEADERS)
+        request = requests.Produce(topic, partition.topic_id, batch.data, timeout_ms=30_000)
+        own.freeze()
+        sent = asyncio.run_coroutine_threadsafe(partition.send(request, Purpose.APPEND, FOREIGN_S), loop)
+        until(lambda: unread_bytes(port) >= LATE_BYTES, FOREIGN_S, "the request to arrive")
+        return sent
+
+    sent = send_to_frozen(5)
+    own.thaw()
+    assert requests.read_produce(sent.result(FOREIGN_S)).offset == 5, "a request that is executed"
+    sent = send_to_frozen(6)
+    assert lose(own, topic, 3) == 3
+    with pytest.raises(NoAnswer):
+        sent.result(FOREIGN_S)
+    assert opened(own.address, topic).query_end(30) == 3
 
 
 def test_a_broker_that_starts_again_has_the_same_log(own: Broker, opened: Opened) -> None:
