@@ -364,8 +364,9 @@ class Brokers:
             answer(code)
         elif world.now < self.lacking_until:
             answer(Code.NOT_ENOUGH_REPLICAS)
-        elif self._followers_of(broker) < 1:
-            # It waits for replicas that do not follow it, or not yet.
+        elif broker.id != self.leader or self._followers_of(broker) < 1:
+            # It waits for replicas that do not follow it yet, or no longer: the leader elected in its place
+            # is one of those that were in sync.
             if world.now > deadline:
                 answer(_REQUEST_TIMED_OUT)
             else:

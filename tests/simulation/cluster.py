@@ -5,9 +5,9 @@ store and election. Waiting, and the sockets between nodes in production, are mo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from election.contract import Identity
 from registry.domain.commands import (
@@ -23,11 +23,13 @@ from registry.domain.commands import (
 )
 from registry.domain.errors import TOO_MANY_WRITES
 from registry.domain.log_format.lineage import Lineage, Trace
+from registry.domain.log_format.records import Record
 from registry.domain.pending_command import CommandRequest, PendingCommand
 from registry.domain.queries.scope import Defaults
 from registry.forwarding.command_forwarder import Doubt, Reply
 from registry.log.contract import ForeignLog, LogError, Unreachable
 from registry.log.kafka.topic import TopicMissing
+from registry.node.feed import NodeFeed
 from registry.node.leadership.claim import claim_log
 from registry.node.leadership.role import Role, RoleHolder, Stage
 from registry.node.replication.dedup import DedupCache
@@ -44,6 +46,7 @@ from .brokers import Brokers
 from .connections import Line
 from .event_loop import SimulatedCondition, SimulatedLoopHost
 from .kafka_log import SimulatedLog
+from .listeners import Receiver, SimulatedSender
 from .memory_store import MemoryStore, MemoryView
 from .node_log import NodeLog
 from .partition import Partition
@@ -114,6 +117,9 @@ class Running:
         self._loop_host = SimulatedLoopHost(world, self.process)
         self.read_barrier = self._loop_host.run(self._open_barrier(), None)
         self.memory = DedupCache(self.store.applied, count_max=cluster.remembers)
+        loop = self._loop_host.loop
+        self.feed = NodeFeed(self.log, self.store.applied, soon=loop.call_soon)
+        self._sender: SimulatedSender | None = None
         self.follower = Follower(
             self.log,
             self.store,
@@ -121,7 +127,7 @@ class Running:
             clock=lambda: world.now,
             barrier=lambda barrier: self.role_holder.apply_barrier(barrier.offset),
             memory=self.memory,
-            on_applied=lambda _, __: self.read_barrier.notify_advanced(),
+            on_applied=self._applied,
         )
         self.writer = PausingWriter(
             self.log,
@@ -155,9 +161,23 @@ class Running:
         runs = (self._follow_for_ever, self.write_loop.run, self._elector.run, self.read_barrier.run)
         for run in runs:
             world.spawn(self.process, run)
+        if cluster.receiver is not None:
+            self._sender = SimulatedSender(world, self, cluster.lives, cluster.receiver)
+            self.spawn_on_loop(self._sender.deliver)
         self.started = True
         if node.reader is not None:
             node.reader.on_state(self.log.identity, None)
+
+    def _applied(self, records: Sequence[Record] | None, applied: int) -> None:
+        self.read_barrier.notify_advanced()
+        self.feed.add_records(records, applied)
+        if self._sender is not None:
+            self._sender.applied(records)
+
+    def spawn_on_loop(self, call: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a coroutine on the node's event loop."""
+        loop = self._loop_host.loop
+        loop.call_soon(lambda: loop.create_task(call()))
 
     async def _open_barrier(self) -> ReadBarrier:
         return ReadBarrier(
@@ -178,8 +198,7 @@ class Running:
             fresh = barrier.confirm(CONFIRM_S) if offset < 0 else barrier.reach(offset, CONFIRM_S)
             reply(await fresh)
 
-        loop = self._loop_host.loop
-        loop.call_soon_threadsafe(lambda: loop.create_task(confirm()))
+        self.spawn_on_loop(confirm)
 
     def _opened(self) -> NodeLog | ReconnectingLog:
         """Return the log, as registry/node/startup/open_kafka.py opens it: a store is served without it."""
@@ -284,6 +303,8 @@ class Running:
             self.writer.open(role.epoch)
         else:
             self.writer.shut()
+        if self._sender is not None:
+            self._sender.wake()
 
     def _follow_for_ever(self) -> None:
         while True:
@@ -341,6 +362,9 @@ class Cluster:
         self._world = world
         # The digests of all stores by offset.
         self._witness: dict[int, int] = {}
+        # The receiver of a webhook, and the number of lives of all nodes.
+        self.receiver: Receiver | None = None
+        self.lives = 0
         # How often the log has lost records.
         self.losses = 0
         self.partition = Partition(
@@ -395,6 +419,7 @@ class Cluster:
 
     def start(self, node: Node) -> None:
         """Start a new process for the node."""
+        self.lives += 1
         node.running = Running(self._world, self, node)
 
     def kill(self, node: Node) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from aiokafka.errors import KafkaConnectionError, RequestTimedOutError
 
 from .brokers import Broker, Brokers, wait_ms
+from .event_loop import let_pass
 from .world import Process, World
 
 LATE_S_MAX = 4.0
@@ -80,22 +81,14 @@ class SimulatedConnection:
         return self._network.brokers.versions
 
     async def connect(self) -> None:
-        await self._let_pass(self._network.hop_s())
+        await let_pass(self._network.hop_s())
         if self._network.line.cut:
-            await self._let_pass(self._timeout_s)
+            await let_pass(self._timeout_s)
             raise KafkaConnectionError("no answer")
         if self._broker is None or not self._broker.up:
             raise ConnectionRefusedError("the broker is down")
         self._open, self._used_at, self._losses = True, self._world.now, self._broker.losses
         self._broker.connections[self._reset] = None
-
-    async def _let_pass(self, seconds: float) -> None:
-        passed: asyncio.Future[None] = self._loop.create_future()
-        timer = self._loop.call_later(seconds, lambda: passed.done() or passed.set_result(None))
-        try:
-            await passed
-        finally:
-            timer.cancel()
 
     def connected(self) -> bool:
         return self._open

@@ -48,12 +48,12 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _close(self) -> None:
         """Forget what was to be done. Coroutines that never began would warn of that."""
-        self._ready.clear()
-        self._timers.clear()
         for task in self._tasks:
             coroutine: Any = task.get_coro()
             if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 coroutine.close()
+        self._ready.clear()
+        self._timers.clear()
 
     def run_once(self) -> None:
         """Run what is due now."""
@@ -106,6 +106,21 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._tasks.add(task)
         return task
 
+    def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+        """Run a blocking function in a task of its own."""
+        answer: asyncio.Future[T] = self.create_future()
+
+        def run() -> None:
+            try:
+                found = func(*args)
+            except Exception as error:  # for who waits, like an executor
+                self.call_soon(_settle, answer, answer.set_exception, error)
+            else:
+                self.call_soon(_settle, answer, answer.set_result, found)
+
+        self._world.spawn(self._process, run)
+        return answer
+
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Let an error of a callback end the history; tasks of killed processes are of no interest."""
         if "handle" in context:
@@ -122,6 +137,22 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Leave it in the heap: a cancelled timer is skipped."""
+
+
+async def let_pass(seconds: float) -> None:
+    """Let simulated time pass."""
+    loop = asyncio.get_running_loop()
+    passed: asyncio.Future[None] = loop.create_future()
+    timer = loop.call_later(seconds, lambda: passed.done() or passed.set_result(None))
+    try:
+        await passed
+    finally:
+        timer.cancel()
+
+
+def _settle(answer: asyncio.Future[Any], settle: Callable[[Any], None], found: object) -> None:
+    if not answer.done():
+        settle(found)
 
 
 class SimulatedLoopHost:

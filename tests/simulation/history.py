@@ -17,6 +17,7 @@ from .authority import SESSION_S
 from .brokers import Brokers
 from .clients import Client
 from .cluster import FORGET_S, Cluster, Node
+from .listeners import Listener, Receiver, check_listener, check_receiver, create_webhook, told
 from .subjects import Ids
 from .world import Note, Process, World
 
@@ -29,6 +30,8 @@ CALM_S = 120.0
 # The share of histories in which the log loses records, and for how long a deleted topic is missing.
 _LOSSES = 0.2
 _MISSING_S = 4.0
+# The shares of the others in which somebody listens to the feed, and in which there is a webhook.
+_LISTENERS, _WEBHOOKS = 0.3, 0.1
 # How far a clock may be ahead: a day back, somewhat off, and more than brokers accept.
 _CLOCKS_MS = (-86_400_000, -3000, 3000, 7_200_000)
 
@@ -44,6 +47,10 @@ class Told:
     unknown: int
     # Commands in doubt that were sent again and answered.
     settled: int
+    # How often the log lost records; what the listener heard, and what the webhook was sent.
+    losses: int
+    heard: int
+    posted: int
     # Simulated seconds.
     seconds: float
     # Of all batches, with their senders and moments: equal histories have equal digests.
@@ -71,9 +78,9 @@ class Trouble:
                 self._set_clock, self._fill_disk, self._crash_at_commit, self._set_aside,
             ]  # fmt: skip
         # How the log loses records in this history, if it does.
-        self._loss: Callable[[], None] | None = None
+        self.loss: Callable[[], None] | None = None
         if cluster.brokers is not None and losses and world.likely(_LOSSES):
-            self._loss = world.chance.choice((self._cut_log, self._recreate_topic))
+            self.loss = world.chance.choice((self._cut_log, self._recreate_topic))
         # Histories with few kinds of faults get further into what those lead to.
         share = world.chance.choice((0.3, 0.6, 1.0))
         self._actions = [each for each in self._actions if world.likely(share)] or [self._crash]
@@ -82,8 +89,8 @@ class Trouble:
         """Inject faults until the storm is over, then heal everything."""
         night_at = self._world.chance.random() * STORM_S if self._world.likely(_NIGHTS) else STORM_S
         ends_at = STORM_S
-        if self._loss is not None:
-            self._later(STORM_S / 2, self._loss)
+        if self.loss is not None:
+            self._later(STORM_S / 2, self.loss)
             self._world.spawn(Process("operator"), self._operate)
         while self._world.now < ends_at:
             if self._world.now > night_at:
@@ -106,6 +113,8 @@ class Trouble:
                 self._cluster.start(node)
             else:
                 node.running.process.frozen = False
+        if self._cluster.receiver is not None:
+            self._cluster.receiver.bad = 0.0
         self._rejoin()
         self.over = True
 
@@ -325,6 +334,7 @@ def _history(world: World, *, model: bool, losses: bool) -> Told:
     clients = [Client(world, cluster, f"c{number}", ids) for number in range(CLIENTS)]
     outside = Process("outside")
     trouble = Trouble(world, cluster, clients, ids, losses=losses)
+    listener = _listen(world, cluster, outside) if losses and trouble.loss is None else None
     for client in clients:
         world.spawn(outside, client.run)
     world.spawn(Process("trouble"), trouble.run)
@@ -333,6 +343,7 @@ def _history(world: World, *, model: bool, losses: bool) -> Told:
         client.stopped = True
     assert world.run(lambda: all(client.idle for client in clients), CALM_S), "a client was never answered"
     _writes_again(world, cluster, clients)
+    _are_told(world, cluster, listener)
     assert world.run(lambda: _level(cluster), CALM_S), "the nodes do not come to the log's end"
     check(cluster, clients)
     return Told(
@@ -342,9 +353,39 @@ def _history(world: World, *, model: bool, losses: bool) -> Told:
         cluster.partition.end,
         sum(len(client.abandoned) for client in clients),
         cluster.settled,
+        cluster.losses,
+        0 if listener is None else len(listener.offsets),
+        0 if cluster.receiver is None else len(cluster.receiver.got),
         world.now,
         _digest(world, cluster),
     )
+
+
+def _listen(world: World, cluster: Cluster, outside: Process) -> Listener | None:
+    """Let somebody listen to the feed in some histories, and register a webhook in some."""
+    if cluster.brokers is None:
+        return None
+    if world.likely(_WEBHOOKS):
+        cluster.receiver = Receiver(world)
+        world.spawn(outside, lambda: create_webhook(cluster))
+    if not world.likely(_LISTENERS):
+        return None
+    listener = Listener(world, cluster)
+    world.spawn(outside, listener.run)
+    return listener
+
+
+def _are_told(world: World, cluster: Cluster, listener: Listener | None) -> None:
+    """All events reach the listener and the receiver of the webhook."""
+    brokers, receiver = cluster.brokers, cluster.receiver
+    if brokers is not None and listener is not None:
+        heard = world.run(lambda: told(listener.offsets, brokers), CALM_S)
+        check_listener(listener, brokers)
+        assert heard, "the feed ends too early"
+    if brokers is not None and receiver is not None:
+        heard = world.run(lambda: told((offset for _, offset in receiver.got), brokers), CALM_S)
+        check_receiver(receiver, brokers)
+        assert heard, "the webhook is not told"
 
 
 def _digest(world: World, cluster: Cluster) -> str:
@@ -367,7 +408,7 @@ def _writes_again(world: World, cluster: Cluster, clients: list[Client]) -> None
 
 
 def _level(cluster: Cluster) -> bool:
-    return all(node.store.applied == cluster.partition.end for node in cluster.nodes)
+    return all(node.store.applied == cluster.partition.end and not node.foreign for node in cluster.nodes)
 
 
 def check(cluster: Cluster, clients: list[Client]) -> None:
