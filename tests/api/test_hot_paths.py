@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import orjson
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from registry.api.request_target import parse
@@ -135,7 +135,6 @@ def begun(steps) -> Api:
     return api
 
 
-@settings(max_examples=80, deadline=None)
 @spoiled
 @given(st.lists(changes, min_size=1, max_size=5))
 def test_a_read_by_id_is_what_the_application_answers(steps) -> None:
@@ -147,7 +146,6 @@ def test_a_read_by_id_is_what_the_application_answers(steps) -> None:
                 assert (reply.status, reply.body) == (200, body), (path, query)
 
 
-@settings(max_examples=80, deadline=None)
 @spoiled
 @given(st.lists(changes, min_size=1, max_size=5))
 def test_registering_again_is_what_the_application_answers(steps) -> None:
@@ -162,7 +160,6 @@ def test_registering_again_is_what_the_application_answers(steps) -> None:
                 assert (reply.status, reply.body, len(api.backend.log)) == (200, fast, written)
 
 
-@settings(max_examples=80, deadline=None)
 @spoiled
 @given(st.lists(changes, min_size=1, max_size=5))
 def test_the_latest_version_is_what_the_application_answers(steps) -> None:

@@ -82,7 +82,7 @@ def check(
     return reply
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_likely_and_unlikely_requests(data: st.DataObject) -> None:
     wanted = requests(described())
@@ -91,7 +91,7 @@ def test_likely_and_unlikely_requests(data: st.DataObject) -> None:
             check(api, method, target, body)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(METHODS) | st.text("ABCXYZ", min_size=1, max_size=8),
     st.binary(max_size=30)
