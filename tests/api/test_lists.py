@@ -31,6 +31,7 @@ from registry.store.create import NewStore, Origin
 from registry.store.layout import State
 from registry.store.lmdb import Store
 from tests.api.driver import Api, ListBackend, Reply, record
+from tests.api.test_usage import CENSUS
 
 AT_ONCE = Slicing(slice_s=1, first_s=1)
 ROW_BY_ROW = Slicing(slice_s=0, slice_bytes=1, first_s=0, first_bytes=1)
@@ -90,7 +91,10 @@ LISTS = [
     "/quarantine?clashes=true",
 ]
 # Also those whose answer is an object.
-PAGED = [*LISTS, "/subjects/s1/history", "/subjects/s1/history?order=asc", "/subjects/:.c:/history"]
+PAGED = [
+    *(*LISTS, "/subjects/s1/history", "/subjects/s1/history?order=asc", "/subjects/:.c:/history"),
+    *("/usage/sources", "/usage/unknown", "/usage/subjects"),
+]
 
 
 def api_with(slicing: Slicing, backend: ListBackend | None = None) -> Api:
@@ -138,6 +142,13 @@ def filled() -> Iterator[Api]:
             subject = Subject.parse(f"foreign{number}")
             api.backend.append(schema_key(subject, 1), schema_value(subject, 1, 1, f'"f{number}"'))
             api.backend.append(b'{"keytype":"SCHEMA","subject":"bad%d","version":1,"magic":1}' % number, b"{")
+        used = {"census": CENSUS["id"], "state": "read", "ms": 9, "messages": 4}
+        for number in range(3):
+            uses = [["value", "id", each, 3, 60, 5, 7, True] for each in (1, 2, 900 + number)]
+            source = {**used, "uses": uses}
+            assert api.put(f"/usage/sources/t{number}", source, content_type="application/json").status == 204
+        census = {**CENSUS, "sources": 3}
+        assert api.put("/usage/census", census, content_type="application/json").status == 204
         yield api
 
 

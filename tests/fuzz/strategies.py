@@ -147,6 +147,12 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
     associations = st.lists(_some(**association) | junk, max_size=2) | junk
     change = _some(associations=st.lists(operation | junk, max_size=3) | junk, **resource)
     wanted = _some(associationTypes=st.lists(texts, max_size=2) | junk, lifecycle=texts, **resource)
+    numbers = st.integers(-1, 9) | junk
+    uses = st.tuples(
+        st.sampled_from(["key", "value"]) | junk,
+        st.sampled_from(["id", "guid", "none"]) | junk,
+        *[numbers] * 5,
+    )
     side = _some(schema=SCHEMAS | junk, references=st.lists(complete | junk, max_size=1) | junk)
     return {
         "RegisterSchemaRequest": registration,
@@ -179,6 +185,21 @@ def _bodies(junk: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[dict[st
             context=st.sampled_from([".", ".c", ":.c:", ""]) | junk,
             to=st.integers(-1, 30) | st.just(2**31 - 1) | junk,
             **{"from": st.integers(-1, 30) | st.just(2**31) | junk},
+        ),
+        "Census": st.fixed_dictionaries(
+            {
+                **dict.fromkeys(("id", "location", "sha256", "base"), texts),
+                **dict.fromkeys(("started", "ended", "sources", "unread", "partitions", "messages"), numbers),
+                "complete": flags,
+                "patterns": st.lists(texts, max_size=2) | junk,
+            }
+        ),
+        "Usage": _some(
+            census=texts,
+            state=st.sampled_from(["read", "x"]) | junk,
+            ms=numbers,
+            messages=numbers,
+            uses=st.lists(uses | junk, max_size=2) | junk,
         ),
         "WebhookPosition": _some(offset=st.integers(-2, 9) | st.just("now") | junk),
         "AssociationRequest": _some(associations=associations, **resource),
