@@ -435,6 +435,30 @@ def test_clickhouse_does_not_write_defaults_inside_columns() -> None:
     assert target_rules("clickhouse", x(added), x(struct(("a", INT)))) == ["REQUIRED_FIELD_ADDED x.b"]
 
 
+def test_a_struct_inside_a_column_keeps_one_of_its_fields() -> None:
+    """Spark reads it as null otherwise, and ClickHouse fills the new fields by position."""
+    old, new, both = struct(("a", INT)), struct(("b", INT)), struct(("b", INT), ("a", INT))
+    for target in ("spark", "parquet", "clickhouse"):
+        assert target_rules(target, x(new), x(old)) == ["ALL_FIELDS_REPLACED x"]
+        assert target_rules(target, x(both), x(old)) == target_rules(target, new, old) == []
+    assert target_rules("delta", x(new), x(old)) == []
+
+
+def test_spark_merges_schemas_of_files_without_changing_a_type() -> None:
+    def decimal(precision: int, scale: int) -> Type:
+        return x(Type(Leaf(Kind.DECIMAL, precision, scale), nullable=True))
+
+    assert target_rules("parquet", x(INT), x(SMALLINT)) == UNSUPPORTED
+    assert target_rules("parquet", decimal(12, 4), decimal(10, 2)) == UNSUPPORTED
+    assert target_rules("parquet", decimal(12, 2), decimal(10, 2)) == []
+
+
+def test_enums_become_texts_in_clickhouse() -> None:
+    old = x(Type(Leaf(Kind.ENUM, symbols=("a",)), nullable=True))
+    assert target_rules("clickhouse", x(STRING), old) == []
+    assert target_rules("clickhouse", old, x(STRING)) == UNSUPPORTED
+
+
 def test_symbols_of_json_enums_are_read() -> None:
     old, new = (read("JSON", json.dumps({"properties": {"x": {"enum": each}}})) for each in (["a", 1], ["a"]))
     assert target_rules("clickhouse", new, old) == UNSUPPORTED

@@ -160,6 +160,8 @@ class _Comparison:
         before = {each.name: each for each in old.fields}
         renamed = _renames(old, new) if self._engine.sees_renames else {}
         self._budget.spend(len(new.fields) // _EQUAL_PER_STEP)
+        if path and self._engine.replaced and before.keys().isdisjoint(each.name for each in new.fields):
+            yield Finding("ALL_FIELDS_REPLACED", path, self._engine.replaced)
         for each in new.fields:
             known = before.get(each.name)
             # Most columns stay as they are. Columns with parts are compared part by part.

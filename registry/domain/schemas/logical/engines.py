@@ -33,6 +33,8 @@ class Engine(NamedTuple):
     deleted: str = ""
     required_deleted: str = ""
     reordered: str = ""
+    # About a struct inside a column that keeps none of its fields.
+    replaced: str = ""
     # True if the keys of maps keep their type.
     keeps_keys: bool = False
     # True if a multiset is stored as a map from its elements to their counts.
@@ -134,6 +136,8 @@ ICEBERG_V3: Final = ICEBERG_V2._replace(
 _NULLS: Final = "was nullable and is not any more; rows written before may hold nulls"
 _STAYS: Final = "the column stays in the table and is not nullable, so new rows have no value for it"
 
+_REPLACED: Final = "none of the earlier fields is left, so rows written before read as null"
+
 # Rows in Parquet files, read together by Spark.
 _SPARK: Final = Engine(
     "SPARK",
@@ -141,11 +145,12 @@ _SPARK: Final = Engine(
     _added_as_null,
     not_null=_NULLS,
     element_not_null=_NULLS,
+    replaced=_REPLACED,
     exempts_collections=True,
     limits=(limits.needs_fields, limits.ignores_case, limits.microseconds_only, limits.no_unsigned),
 )
 _DELTA: Final = _SPARK._replace(
-    name="DELTA", required_deleted=_STAYS, limits=(*_SPARK.limits, limits.no_punctuation)
+    name="DELTA", required_deleted=_STAYS, replaced="", limits=(*_SPARK.limits, limits.no_punctuation)
 )
 _PARQUET: Final = _SPARK._replace(
     name="PARQUET", leaf_rule=leaf_rules.PARQUET.refusal, limits=(limits.needs_fields,)
@@ -174,6 +179,7 @@ _CLICKHOUSE: Final = Engine(
     _added_to_clickhouse,
     not_null=_NULLS,
     element_not_null=_NULLS,
+    replaced="none of the earlier fields is left, so values of rows written before are taken by position",
     added_inside="field was added inside a column, so rows written before read as 0 or empty",
     limits=(limits.needs_fields, limits.no_null_collections),
 )

@@ -28,6 +28,7 @@ _FIXES: Final[Mapping[str, str]] = {
     "TYPE_MISMATCH": "keep the type, or add a field of the new type under another name",
     "FIELD_RENAMED": "keep the former name; or add a field, and fill both for a while",
     "REQUIRED_FIELD_DELETED": "make the field nullable first, or drop the column from the table",
+    "ALL_FIELDS_REPLACED": "keep one of the earlier fields, or add a field under another name",
     "FIELD_NAME_NOT_ALLOWED": "rename the field",
     "NULLABLE_COLLECTION": "let an empty collection stand for null",
     "NULLABLE_ELEMENT": "declare elements that are never null",

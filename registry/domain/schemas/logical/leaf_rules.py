@@ -191,11 +191,12 @@ SPARK: Final = Widening(
     decimal_digits=_PARQUET_DIGITS,
     units=(MICROSECONDS, NANOSECONDS),
 )
-# Columns of one file type: nothing changes but the annotation of small integers.
+# Files whose schemas Spark merges.
 PARQUET: Final = Widening(
-    {**ICEBERG.stored},
+    {Kind.CHAR: Kind.VARCHAR, Kind.ENUM: Kind.VARCHAR},
     frozenset(),
     decimal_digits={},
+    scales_grow=False,
     units=(MILLISECONDS, MICROSECONDS, NANOSECONDS),
 )
 BIGQUERY: Final = Widening(
@@ -209,14 +210,15 @@ BIGQUERY: Final = Widening(
     frozenset(),
     units=(MICROSECONDS, NANOSECONDS),
 )
+_SMALL_FLOATS: Final = {(Kind.TINYINT, Kind.FLOAT), (Kind.SMALLINT, Kind.FLOAT)}
 CLICKHOUSE: Final = Widening(
     {Kind.CHAR: Kind.VARCHAR},
-    WIDER_INTEGERS | _DOUBLES | {_DATE_TO_TIMESTAMP, (Kind.TINYINT, Kind.FLOAT), (Kind.SMALLINT, Kind.FLOAT)},
+    WIDER_INTEGERS | _DOUBLES | _SMALL_FLOATS | {_DATE_TO_TIMESTAMP, (Kind.ENUM, Kind.VARCHAR)},
     integral_decimals=True,
     closed_enums=True,
 )
 DUCKDB: Final = Widening(
     _TEXTS,
-    WIDER_INTEGERS | _DOUBLES | {_DATE_TO_TIMESTAMP, (Kind.TINYINT, Kind.FLOAT), (Kind.SMALLINT, Kind.FLOAT)},
+    WIDER_INTEGERS | _DOUBLES | _SMALL_FLOATS | {_DATE_TO_TIMESTAMP},
     integral_decimals=True,
 )
