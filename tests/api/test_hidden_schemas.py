@@ -281,7 +281,7 @@ def request_of(operation: Operation, subject: str, *, more: bool) -> tuple[str, 
     """Return the target and body of a request that could show a schema; ``more``: with all parameters."""
     values = {
         "subject": subject, "version": "1", "id": "3", "guid": "0" * 32, "context": ".n", "snapshot": "none",
-        "webhook": "none", "resource": "r", "namespace": "n", "name": "r",
+        "webhook": "none", "source": "none", "resource": "r", "namespace": "n", "name": "r",
     }  # fmt: skip
     known = {each.name: "true" for each in operation.parameters if each.kind == "flag"} | WORDS
     names = [each.name for each in operation.parameters if each.name in known]
