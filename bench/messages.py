@@ -118,7 +118,13 @@ def main() -> None:
             f"from_registry, {WRITERS} ids": lambda: measure(
                 frames["many"], from_registry("value", registry, SUBJECT, ids[0]), given.messages, java
             ),
-            f"the same, 1 of {WRITERS} ids unknown": lambda: measure(
+            "the same, follow=False": lambda: measure(
+                frames["many"],
+                from_registry("value", registry, SUBJECT, ids[0], follow=False),
+                given.messages,
+                java,
+            ),
+            f"from_registry, 1 of {WRITERS} ids unknown": lambda: measure(
                 frames["many"], late, given.messages, java
             ),
         }

@@ -1,7 +1,7 @@
 """Columns of messages, read and written with the schemas of a registry.
 
 The registry is asked when the query is planned. A message's first bytes decide which of the writers known by
-then it has, and a function of Spark's own reads it: no Python runs for it. A message whose id was not known
+then it has, and a function of Spark's own reads it; Python sees a null. A message whose id was not known
 passes through one Arrow function, which asks the registry once per id and worker and makes it a message of
 the reader's schema; the same function of Spark then reads that.
 """
@@ -9,7 +9,7 @@ the reader's schema; the same function of Spark then reads that.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import pandas as pd
 from pyspark.sql import Column
@@ -31,6 +31,7 @@ from .schemas import (
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
 Framing = Literal["id", "guid"]
+Options = Mapping[str, str]
 _MODES: Final = ("FAILFAST", "PERMISSIVE")
 _NOT_FOUND: Final = 404
 # More than any message has.
@@ -47,14 +48,16 @@ def from_registry(
     *,
     key: bool = False,
     message: str = "",
-    options: Mapping[str, str] | None = None,
+    follow: bool = True,
+    options: Options | None = None,
 ) -> Column:
     """Return the messages in a binary column as values of one schema.
 
     ``reader``: the schema of the result: ``latest``, an id, or a text. ``mode``: for messages that cannot be
     read, as Spark's ``from_avro`` has it. ``headers``: Kafka's column of record headers, if serializers put
     the ids there; ``key``: it is the header of keys that counts. ``message``: which message of a Protobuf
-    file. ``options``: for Spark's own function.
+    file. ``follow``: also read what versions wrote that were not known when the query was planned; else that
+    cannot be read, and the query needs less CPU. ``options``: for Spark's own function.
 
     Raises :class:`.client.RegistryError` and :class:`ValueError`. A registry that does not answer later fails
     the task, in either mode.
@@ -64,9 +67,12 @@ def from_registry(
     registry = registry_at(urls)
     wanted = _reader(registry, subject, reader, message)
     writers = [_version(registry, subject, each, wanted) for each in versions(registry, subject)]
-    resolve = Resolving(registry, subject, wanted, strict=mode == "FAILFAST")
+    # Serializers write GUIDs into headers. Ranges for those that begin a message would make a plan that Java
+    # does not compile, so the Arrow function reads these.
+    ranges = dict(_ranges(writers, wanted, guids=headers is not None))
+    resolve = Resolving(registry, subject, wanted, strict=mode == "FAILFAST") if follow else None
     given = {**(options or {}), "mode": mode}
-    return _decode_all(_with_prefix(col, headers, key), wanted, writers, resolve, given)
+    return _decode_all(_with_prefix(col, headers, key), wanted, ranges, resolve, given)
 
 
 def to_registry(
@@ -77,7 +83,7 @@ def to_registry(
     *,
     framing: Framing = "id",
     message: str = "",
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> Column:
     """Return a column as messages that name their schema.
 
@@ -148,65 +154,64 @@ def _with_prefix(col: Column | str, headers: Column | str | None, key: bool) -> 
     return sql.coalesce(sql.concat(sql.try_element_at(named["value"], sql.lit(-1)), value), value)
 
 
-class _Range(NamedTuple):
-    """The messages that begin with ``prefix``, which the payload follows, and the text of their schema."""
-
-    prefix: bytes
-    writer: str
-
-
-# A result for the messages from these bytes on, up to those of the next bound.
-_Bound = tuple[bytes, Column]
+# How the messages of a range are read: the length of what begins them, and the text of their schema, if their
+# format needs it. None: no known writer has such messages.
+_Key = tuple[int, str] | None
+# A key for the messages from these bytes on, up to those of the next bound.
+_Bound = tuple[bytes, _Key]
 
 
 def _decode_all(
-    value: Column, reader: Reader, writers: Sequence[Schema], resolve: Resolving, options: Mapping[str, str]
+    value: Column, reader: Reader, ranges: Mapping[bytes, _Key], resolve: Resolving | None, options: Options
 ) -> Column:
-    """Return the values; what no known writer begins is not null after the Arrow function."""
+    """Return the values. ``resolve``: reads what no known writer begins; None: that cannot be read."""
     own = FORMATS[reader.schema.type]
-    ranges = sorted({one.prefix: one for one in _ranges(writers, reader)}.values())
-    others = _arrow(resolve)(_search(value, _gaps(value, ranges)))
+    # Something that Spark's function cannot read, but null for null.
+    others = sql.when(value.isNotNull(), sql.lit(own.malformed))
+    bounds = _bounds(ranges, gaps=resolve is None)
+    if resolve is not None:
+        mask = _bounds(dict.fromkeys(ranges, (0, "")), gaps=True)
+        nothing = sql.lit(None).cast("binary")
+        others = _arrow(resolve)(_search(value, mask, lambda key: nothing if key else value))
+
+    def payload(key: _Key) -> Column:
+        return sql.substring(value, key[0] + 1, _REST) if key else others
+
     if not own.needs_writer:
-        payload = sql.coalesce(others, _search(value, _payloads(value, ranges)))
-        return own.decode(payload, reader, "", options)
-    known = [
-        (each.prefix, own.decode(_payload(value, each), reader, each.writer, options)) for each in ranges
-    ]
-    other = own.decode(others, reader, "", options)
-    return sql.when(others.isNotNull(), other).otherwise(_search(value, known)) if known else other
+        found = _search(value, bounds, payload)
+        return own.decode(found if resolve is None else sql.coalesce(others, found), reader, "", options)
+
+    def decode(key: _Key) -> Column:
+        return own.decode(payload(key), reader, key[1] if key else "", options)
+
+    found = _search(value, bounds, decode)
+    if resolve is None:
+        return found
+    return sql.when(others.isNotNull(), decode(None)).otherwise(found)
 
 
-def _payload(value: Column, range: _Range) -> Column:
-    return sql.substring(value, len(range.prefix) + 1, _REST)
+def _bounds(ranges: Mapping[bytes, _Key], *, gaps: bool) -> Sequence[_Bound]:
+    """Return the bounds of ranges, which are given by what begins their messages.
 
-
-def _gaps(value: Column, ranges: Sequence[_Range]) -> Sequence[_Bound]:
-    """Return the bounds of what no known writer begins: the message, or null."""
-    bounds: list[_Bound] = [(b"", value)]
-    for each in ranges:
-        if bounds[-1][0] == each.prefix:
+    ``gaps``: what lies between has a bound of its own; else no message lies there.
+    """
+    bounds: list[_Bound] = [(b"", None)] if gaps or not ranges else []
+    for prefix, key in sorted(ranges.items()):
+        if bounds and bounds[-1][0] == prefix:
             bounds.pop()  # The ids follow each other.
-        else:
-            bounds.append((each.prefix, sql.lit(None).cast("binary")))
-        bounds.append((_after(each.prefix), value))
+        if not bounds or bounds[-1][1] != key:
+            bounds.append((prefix, key))
+        if gaps:
+            bounds.append((_after(prefix), None))
     return bounds
 
 
-def _payloads(value: Column, ranges: Sequence[_Range]) -> Sequence[_Bound]:
-    """Return the bounds between prefixes of different lengths."""
-    return [
-        (each.prefix, _payload(value, each))
-        for at, each in enumerate(ranges)
-        if not at or len(ranges[at - 1].prefix) != len(each.prefix)
-    ] or [(b"", sql.lit(None).cast("binary"))]
-
-
-def _search(value: Column, bounds: Sequence[_Bound]) -> Column:
-    """Return the result of the last bound that is not above the message: a binary search over bytes."""
+def _search(value: Column, bounds: Sequence[_Bound], make: Callable[[_Key], Column]) -> Column:
+    """Return what is made for the last bound that is not above the message: a binary search over bytes."""
     if len(bounds) == 1:
-        return bounds[0][1]
+        return make(bounds[0][1])
     middle = len(bounds) // 2
-    low, high = _search(value, bounds[:middle]), _search(value, bounds[middle:])
+    low, high = (_search(value, part, make) for part in (bounds[:middle], bounds[middle:]))
     return sql.when(value < sql.lit(bounds[middle][0]), low).otherwise(high)
 
 
@@ -215,7 +220,7 @@ def _after(prefix: bytes) -> bytes:
     return (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
 
 
-def _ranges(writers: Sequence[Schema], reader: Reader) -> Iterator[_Range]:
+def _ranges(writers: Sequence[Schema], reader: Reader, *, guids: bool) -> Iterator[tuple[bytes, _Key]]:
     own = FORMATS[reader.schema.type]
     for writer in writers:
         if writer.type != reader.schema.type:
@@ -224,8 +229,8 @@ def _ranges(writers: Sequence[Schema], reader: Reader) -> Iterator[_Range]:
             position = own.position(writer, reader)
         except Malformed:
             continue  # The Arrow function says which message is missing.
-        for prefix in writer.prefixes():
-            yield _Range(prefix + position, writer.text if own.needs_writer else "")
+        for prefix in writer.prefixes(guids=guids):
+            yield prefix + position, (len(prefix + position), writer.text if own.needs_writer else "")
 
 
 def _arrow(resolve: Resolving) -> Callable[[Column], Column]:

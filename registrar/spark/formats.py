@@ -41,11 +41,11 @@ class Schema(NamedTuple):
     # Each reference: name, subject, version.
     references: tuple[tuple[str, str, int], ...] = ()
 
-    def prefixes(self) -> Iterator[bytes]:
+    def prefixes(self, *, guids: bool) -> Iterator[bytes]:
         """Yield the bytes that a message with this schema may begin with."""
         if self.id:
             yield framing.prefix_of_id(self.id)
-        if self.guid:
+        if self.guid and guids:
             yield framing.prefix_of_guid(self.guid)
 
 

@@ -14,19 +14,35 @@ from typing import Any
 
 import httpx
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from registrar.spark import Refused, RegistrarSource, Registry, RegistryError, from_registry, to_registry
+from deploy.local.broker import Broker
+from registrar.spark import (
+    Malformed,
+    Refused,
+    RegistrarSource,
+    Registry,
+    RegistryError,
+    from_registry,
+    to_registry,
+)
 from registrar.spark.avro_resolution import long_bytes
-from registrar.spark.formats import Reader, Schema
+from registrar.spark.formats import Reader, Schema, reader_of
 from registrar.spark.framing import prefix_of_guid, prefix_of_id
-from registrar.spark.schemas import Resolving
+from registrar.spark.schemas import Resolving, dependencies, schema_of_version
 from snapshots.spark import shipping
+from snapshots.spark.jars import connector_jars
+from tests.clients.integrations import BROKER, REGISTRY
 from tests.clients.spark_session import session
-from tests.support.running import Served, free_port
+from tests.support.kafka_topics import make_topic
+from tests.support.pages import blocks
+from tests.support.running import ROOT, Served, free_port
 
 # PySpark leaves closing the sockets of its results to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -48,7 +64,7 @@ THIRD = record(TAGS, FIELDS[1], FIELDS[0])
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    with session() as opened:
+    with session("local[1]", *map(str, connector_jars())) as opened:
         yield opened
 
 
@@ -81,7 +97,9 @@ def test_messages_of_every_version_are_read_whether_it_was_known_or_not(
 ) -> None:
     first, second = (register(registry, topic, text) for text in (FIRST, SECOND))
     ada, eve = long_bytes(7) + text_bytes("Ada"), long_bytes(8) + text_bytes("Eve")
-    read = from_registry("value", registry.url, topic)
+    url = registry.url.replace("//", "//walter:hidden-password@")
+    known = Registry([f"http://127.0.0.1:{free_port()}", url], http_headers={"X-Key": "hidden-key"})
+    read = from_registry("value", known, topic, mode="PERMISSIVE")
     assert httpx.put(f"{registry.url}/config/{topic}", json={"compatibility": "NONE"}).is_success
     third = register(registry, topic, THIRD)
     late = long_bytes(1) + text_bytes("x") + b"\0" + text_bytes("Zoe") + long_bytes(9)
@@ -93,25 +111,51 @@ def test_messages_of_every_version_are_read_whether_it_was_known_or_not(
         prefix_of_id(third["id"]) + late,
         prefix_of_guid(third["guid"]) + late,
         None,
+        b"hello",
+        prefix_of_id(2_000_000_000) + ada,
+        prefix_of_id(first["id"]) + long_bytes(7) + b"\x7fshort",
     )
     ada_row = {"id": 7, "name": "Ada", "note": None}
     zoe_row = {"id": 9, "name": "Zoe", "note": None}
     eve_row = {"id": 8, "name": "Eve", "note": "new"}
-    assert rows(written, read) == [ada_row, ada_row, eve_row, zoe_row, zoe_row, None]
-    # All are known now, and the reader may be an older version, by its id or its text.
-    older = [{name: row[name] for name in ("id", "name")} if row else None for row in rows(written, read)]
+    poison = [dict.fromkeys(ada_row)] * 3
+    assert rows(written, read) == [ada_row, ada_row, eve_row, zoe_row, zoe_row, None, *poison]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        written.select(read.alias("read")).select("read.*").explain(True)
+    assert "from_avro" in printed.getvalue()
+    shown = printed.getvalue() + repr(known)
+    assert not [word for word in ("hidden", "walter", "d2FsdGVy") if word in shown]
+
+
+@pytest.mark.long
+def test_readers_may_be_older_and_what_spark_writes_is_read(
+    spark: SparkSession, registry: Served, topic: str
+) -> None:
+    first, second = (register(registry, topic, text) for text in (FIRST, SECOND))
+    ada, eve = long_bytes(7) + text_bytes("Ada"), long_bytes(8) + text_bytes("Eve") + b"\0"
+    written = messages(spark, prefix_of_id(first["id"]) + ada, prefix_of_id(second["id"]) + eve, None)
+    older = [{"id": 7, "name": "Ada"}, {"id": 8, "name": "Eve"}, None]
     for reader in (first["id"], FIRST):
         assert rows(written, from_registry("value", registry.url, topic, reader)) == older
+    # A query that does not follow new versions is planned with those that there are.
+    blind = from_registry("value", registry.url, topic, mode="PERMISSIVE", follow=False)
+    third = register(registry, topic, record(*FIELDS, NOTE, TAGS))
+    newer = prefix_of_id(third["id"]) + eve + b"\0"
+    ada_row = {"id": 7, "name": "Ada", "note": None}
+    assert rows(messages(spark, written.first()["value"], newer, None), blind) == [
+        ada_row, dict.fromkeys(ada_row), None,
+    ]  # fmt: skip
     # What Spark writes, with either prefix, is what it reads.
-    for framing in ("id", "guid"):
-        value = sql.struct(sql.lit(7).cast("long").alias("id"), sql.lit("Ada").alias("name"))
+    value = sql.struct(sql.lit(7).cast("long").alias("id"), sql.lit("Ada").alias("name"))
+    for framing, prefix in (("id", prefix_of_id(first["id"])), ("guid", prefix_of_guid(first["guid"]))):
         column = to_registry(value, registry.url, topic, FIRST, framing=framing)
         made = written.select("at", column.alias("value")).limit(1)
-        assert rows(made, read) == [ada_row]
-        prefix = prefix_of_id(first["id"]) if framing == "id" else prefix_of_guid(first["guid"])
-        assert bytes(made.first()["value"]) == prefix + long_bytes(7) + text_bytes("Ada")
+        assert rows(made, from_registry("value", registry.url, topic, SECOND)) == [ada_row]
+        assert bytes(made.first()["value"]) == prefix + ada
 
 
+@pytest.mark.long
 def test_what_cannot_be_read_fails_or_is_null_as_the_mode_says(
     spark: SparkSession, registry: Served, topic: str
 ) -> None:
@@ -129,36 +173,13 @@ def test_what_cannot_be_read_fails_or_is_null_as_the_mode_says(
         assert reason in failure(messages(spark, good, value), strict)
 
 
-def test_another_address_is_asked_and_silence_is_an_error_in_either_mode(
-    spark: SparkSession, registry: Served, topic: str
-) -> None:
-    register(registry, topic, FIRST)
+def test_silence_of_the_registry_is_an_error_in_either_mode(topic: str) -> None:
     gone = Registry(f"http://127.0.0.1:{free_port()}", timeout_s=1.0)
     with pytest.raises(RegistryError, match="no answer to GET /subjects"):
         from_registry("value", gone, topic)
-    reachable = Registry([f"http://127.0.0.1:{free_port()}", registry.url])
-    read = from_registry("value", reachable, topic, mode="PERMISSIVE")
-    assert rows(messages(spark, prefix_of_id(2_000_000_001)), read) == [{"id": None, "name": None}]
     resolve = Resolving(gone, topic, Reader(Schema("AVRO", FIRST)), strict=False)
     with pytest.raises(RegistryError, match="no answer to GET /schemas/ids/2000000002"):
         resolve(prefix_of_id(2_000_000_002))
-
-
-def test_plans_show_no_credentials(spark: SparkSession, registry: Served, topic: str) -> None:
-    register(registry, topic, FIRST)
-    secrets = Registry(
-        registry.url.replace("//", "//walter:hidden-password@"), http_headers={"X-Key": "hidden-key"}
-    )
-    frame = (
-        messages(spark, b"x").select(from_registry("value", secrets, topic).alias("read")).select("read.*")
-    )
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        frame.explain(True)
-    assert "from_avro" in printed.getvalue()
-    assert not [
-        word for word in ("hidden", "walter", "aGlkZGVu") if word in printed.getvalue() + repr(secrets)
-    ]
 
 
 def test_a_subject_that_does_not_exist_is_an_error_of_the_plan(registry: Served, topic: str) -> None:
@@ -168,6 +189,7 @@ def test_a_subject_that_does_not_exist_is_an_error_of_the_plan(registry: Served,
         from_registry("value", registry.url, topic, mode="DROPMALFORMED")  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_headers_name_schemas_and_keys_have_references(
     spark: SparkSession, registry: Served, topic: str
 ) -> None:
@@ -189,6 +211,7 @@ def test_headers_name_schemas_and_keys_have_references(
     assert rows(frame, read) == [{"home": {"city": "Rome"}}] * 2
 
 
+@pytest.mark.long
 def test_json_schema_is_read_by_from_json(spark: SparkSession, registry: Served, topic: str) -> None:
     text = json.dumps(
         {
@@ -232,6 +255,7 @@ def test_its_archive_holds_all_that_it_needs_and_nothing_of_a_server(tmp_path: P
     assert [path for path in files if not path.startswith(str(archive))] == []
 
 
+@pytest.mark.long
 def test_the_registry_is_tables_and_its_history_a_stream(
     spark: SparkSession, registry: Served, topic: str, tmp_path: Path
 ) -> None:
@@ -269,3 +293,102 @@ def test_the_registry_is_tables_and_its_history_a_stream(
         query.stop()
     found = spark.table("history").orderBy("offset").select("kind", "version").collect()
     assert [tuple(row) for row in found] == [*changes, ("subject_soft_deleted", 2)]
+
+
+class Counting(Registry):
+    """A registry whose requests are counted."""
+
+    asked = 0
+
+    def get(self, *path: str | int, **params: Any) -> Any:
+        self.asked += 1
+        return super().get(*path, **params)
+
+
+def test_a_worker_asks_the_registry_once_for_an_id(registry: Served, topic: str) -> None:
+    known = register(registry, topic, FIRST)
+    counting = Counting(registry.url)
+    good = prefix_of_id(known["id"]) + long_bytes(7) + text_bytes("Ada")
+    missing = prefix_of_id(2_000_000_003)
+    for _ in range(3):  # Tasks, one after the other in one worker.
+        resolve = Resolving(counting, f":.:{topic}", Reader(Schema("AVRO", SECOND)), strict=False)
+        assert [resolve(value) for value in (good, good, missing, missing)] == [good[5:] + b"\0"] * 2 + [
+            b""
+        ] * 2
+    assert counting.asked == 2
+
+
+def test_protobuf_is_planned_with_complete_descriptors(registry: Served, topic: str) -> None:
+    city = 'syntax = "proto3"; package shop; message City { string name = 1; }'
+    register(registry, f"{topic}-city", city, schemaType="PROTOBUF")
+    text = """syntax = "proto3"; package shop;
+        import "city.proto"; import "google/protobuf/timestamp.proto";
+        message Other { int32 a = 1; }
+        message Order { City city = 1; google.protobuf.Timestamp at = 2; message Line { int32 a = 1; } }"""
+    references = [{"name": "city.proto", "subject": f"{topic}-city", "version": 1}]
+    known = register(registry, topic, text, schemaType="PROTOBUF", references=references)
+    schema = schema_of_version(Registry(registry.url), topic, 1)
+    imports = dependencies(Registry(registry.url), schema)
+    reader = reader_of(schema, imports, "shop.Order")
+    # The library finds the message and all that it needs, as Spark does.
+    pool = DescriptorPool()
+    for file in FileDescriptorSet.FromString(reader.descriptors).file:
+        pool.Add(file)
+    order = GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+    payload = bytes.fromhex("0a060a04526f6d65")
+    found: Any = order.FromString(payload)
+    assert found.city.name == "Rome"
+    assert reader_of(schema, imports).message == "shop.Other"
+    with pytest.raises(Malformed, match=r"has no message Order, but shop\.Other, shop\.Order, "):
+        reader_of(schema, imports, "Order")
+    # What workers make of a message that no plan knew: its payload, if it is the reader's message.
+    resolve = Resolving(Registry(registry.url), topic, reader, strict=True)
+    prefix = prefix_of_id(known["id"])
+    assert resolve(prefix + b"\x02\x02" + payload) == payload
+    with pytest.raises(Malformed, match=r"is not a shop\.Order but the one at \[0\] of its file"):
+        resolve(prefix + b"\0" + payload)
+
+
+def shown(name: str, replaced: dict[str, str]) -> str:
+    """Return a file of the page for the servers of a test."""
+    page = blocks(ROOT / "docs" / "pyspark.md")
+    text = next(block.code for block in page if (block.note, block.value) == ("file", f"pyspark/{name}"))
+    for found, replacement in replaced.items():
+        text = text.replace(found, replacement)
+    return text
+
+
+@pytest.mark.long
+def test_the_scripts_of_the_page_run_and_a_stream_reads_a_new_version(
+    spark: SparkSession, registry: Served, kafka: Broker, topic: str, tmp_path: Path, capfd: Any
+) -> None:
+    order = {"name": "cents", "type": "long"}
+    for subject in ("orders-value", topic):
+        register(registry, subject, record(order, NOTE))
+    make_topic(kafka.address, {"cleanup.policy": "delete"}, name="orders")
+    own = {BROKER: kafka.address, REGISTRY: registry.url, "/etc/registrar/ca.pem": ""}
+    for name in ("write.py", "read.py", "tables.py", "login.py"):
+        exec(compile(shown(name, own), name, "exec"), {})  # the page's own text
+    printed = capfd.readouterr().out
+    assert "|1999|NULL|" in printed
+    assert "AVRO" in printed
+    assert "version_registered" in printed
+    # The stream was planned before the next version.
+    source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", kafka.address)
+    messages = source.option("subscribe", "orders").option("startingOffsets", "earliest").load()
+    read = messages.select(from_registry("value", registry.url, "orders-value").alias("read")).select(
+        "read.*"
+    )
+    into = read.writeStream.format("memory").queryName("orders")
+    query = into.option("checkpointLocation", str(tmp_path / "orders")).start()
+    try:
+        query.processAllAvailable()
+        newer = register(registry, "orders-value", record(order, NOTE, TAGS))
+        more = '"cents", "note", sql.array(sql.lit("new")).alias("tags")'
+        script = shown("write.py", own | {"1999L": "5L", 'struct("cents", "note")': f"struct({more})"})
+        exec(compile(f"from pyspark.sql import functions as sql\n{script}", "write.py", "exec"), {})
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert newer["version"] == 2
+    assert sorted(map(tuple, spark.table("orders").collect())) == [(5, None), (1999, None)]
