@@ -9,14 +9,16 @@ from registry.domain import errors as e
 from registry.domain.commands import Register
 from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.explanation import ExplainRequest, explain
+from registry.domain.log_format import usage as stored_usage
 from registry.domain.log_format.subject_values import LEVELS, POLICIES
-from registry.domain.lookup import registration
+from registry.domain.lookup import registration, usage
 from registry.domain.model import TOP, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.principal import ANONYMOUS
 from registry.domain.queries import by_subject
+from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import View
 from registry.domain.schemas import STRICT, InvalidSchema
 from registry.domain.target_names import parse_targets
@@ -28,6 +30,9 @@ from .json_input import document, listing, members, text
 from .operations import BODY_ERRORS, Call, Operation
 from .parameters import CONTEXT, LEVEL, NORMALIZE, TARGET, VERBOSE, word
 from .permissions import in_handler, may_read, on_subject, require_references, require_resolved
+
+# Levels of checks only: with what messages use, and at which level.
+USED_LEVELS = {f"{way}_USED": f"{way}_TRANSITIVE" for way in ("BACKWARD", "FORWARD", "FULL")}
 
 
 def check_version(call: Call, view: View) -> Querying[Answer]:
@@ -45,19 +50,42 @@ def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
     require_references(call.access, view, call.subject, request.references or ())
     policy = call.settings.policies().policy(call.subject, ANONYMOUS)
     targets = tuple(dict.fromkeys((*_targets(call.args["target"]), *policy.targets)))
-    shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": _level(call), "targets": targets}
+    level, compared = _level(call, view, number)
+    shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": level, "targets": targets}
     rows = view, call.memory, call.place
     body = yield from subject_check.answer(
-        *rows, request, number, call.settings.defaults, **shown, may_read=may_read(call.access)
+        *rows,
+        request,
+        number,
+        call.settings.defaults,
+        **shown,
+        compared=compared,
+        may_read=may_read(call.access),
     )
-    return plain_answer(body) if call.plain else Answer(body)
+    answer = plain_answer(body) if call.plain else Answer(body)
+    if compared is None:
+        return answer
+    numbers = b", ".join(b"%d" % each.version for each in compared)
+    return answer._replace(headers=(*answer.headers, (b"x-registry-compared-versions", numbers)))
 
 
-def _level(call: Call) -> str | None:
+def _level(call: Call, view: View, number: int | None) -> tuple[str | None, list[Registered] | None]:
+    """Return the level, and the versions to compare with unless they follow from it. Raises 42285.
+
+    ``BACKWARD_USED`` and the like compare with the versions that messages still use.
+    """
     level: str = call.args["level"].upper()
-    if level and level not in LEVELS:
-        raise e.INVALID_COMPATIBILITY()
-    return level or None
+    if level not in USED_LEVELS:
+        if level and level not in LEVELS:
+            raise e.INVALID_COMPATIBILITY()
+        return level or None, None
+    census = stored_usage.census(view)
+    if census is None or not census.complete:
+        raise e.NO_COMPLETE_CENSUS(
+            level, "there is none" if census is None else "the newest one is not complete"
+        )
+    needed = usage.needed_versions(view, call.subject, census) if number is None else None
+    return USED_LEVELS[level], needed
 
 
 def _targets(names: Iterable[str]) -> tuple[str, ...]:
@@ -115,6 +143,7 @@ OPERATIONS = (
             e.VERSION_NOT_FOUND,
             e.INVALID_SCHEMA,
             e.INVALID_COMPATIBILITY,
+            e.NO_COMPLETE_CENSUS,
             *BODY_ERRORS,
         ),
     ),

@@ -129,7 +129,11 @@ FORMAT = word("format", "Format of the schema text, such as resolved")
 FORMAT_OR_DDL = word("format", "Format of the schema text, such as resolved; logical: the table, as DDL")
 REFERENCE_FORMAT = word("referenceFormat", "qualified: print the references' subjects with their context")
 VERBOSE = flag("verbose", "Include the reasons why it is incompatible")
-LEVEL = word("level", "The compatibility level to check at, instead of the one in force")
+LEVEL = word(
+    "level",
+    "The compatibility level to check at, instead of the one in force; also BACKWARD_USED, FORWARD_USED and "
+    "FULL_USED: against the versions that messages use, by the newest census",
+)
 TARGET = words(
     "target", f"Engine or table format whose tables must be able to follow: {', '.join(TARGET_NAMES)}"
 )

@@ -165,6 +165,7 @@ VERSIONS_LIMIT = ErrorKind(
 )
 INVALID_WEBHOOK = ErrorKind(42282, "Invalid webhook: %s")
 WEBHOOKS_LIMIT = ErrorKind(42283, "The limit of %d webhooks is reached; delete one first")
+NO_COMPLETE_CENSUS = ErrorKind(42285, "The level %s needs a complete census of the data, and %s")
 INVALID_USAGE = ErrorKind(42284, "Invalid usage or census: %s")
 CONTEXT_NOT_EMPTY = ErrorKind(42211, "The specified context '%s' is not empty.")
 ASSOCIATION_INVALID = ErrorKind(

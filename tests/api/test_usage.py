@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -239,3 +240,34 @@ def test_a_subject_goes_with_its_strong_association_only_by_force() -> None:
         assert api.delete(path).error[:2] == (409, 40984)
         assert api.delete(f"{path}&force=true").status == 204
         assert api.get("/subjects/:.n:t-value/versions").status == 404
+
+
+def test_a_check_can_compare_with_the_versions_that_messages_use(api: Api) -> None:
+    def enumeration(*symbols: str) -> str:
+        return f'{{"type":"enum","name":"E","symbols":[{",".join(map(json.dumps, symbols))}]}}'
+
+    api.put("/config", {"compatibility": "NONE"})
+    for symbols in ("ab", "ac", "ad", "abc"):
+        api.register("s", enumeration(*symbols))
+    api.delete("/subjects/s/versions/2")
+    check = partial(api.post, "/compatibility/subjects/s/versions?level=BACKWARD_USED")
+    assert check({"schema": enumeration(*"abc")}).error[:2] == (422, 42285)
+    uses = [["value", "id", each, 1, 1, 1, 1, True] for each in (1, 2)]
+    put(api, "/usage/sources/s", usage(uses=uses))
+    put(api, "/usage/census", {**CENSUS, "started": LATER, "ended": LATER})
+    passing = check({"schema": enumeration(*"abc")})
+    assert (passing.json["is_compatible"], passing.headers["x-registry-compared-versions"]) == (
+        True,
+        "4, 2, 1",
+    )
+    assert not check({"schema": enumeration(*"ab")}).json["is_compatible"]
+    transitive = api.post(
+        "/compatibility/subjects/s/versions?level=BACKWARD_TRANSITIVE", {"schema": enumeration(*"abc")}
+    )
+    assert not transitive.json["is_compatible"]
+    verbose = api.post(
+        "/compatibility/subjects/s/versions?verbose=true&level=BACKWARD_USED", {"schema": enumeration(*"ab")}
+    )
+    assert "missing enum symbols" in verbose.json["messages"][0]
+    put(api, "/usage/census", {**CENSUS, "complete": False})
+    assert "is not complete" in check({"schema": enumeration(*"abc")}).error[2]

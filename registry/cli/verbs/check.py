@@ -62,6 +62,15 @@ _path_argument = click.argument("path", type=click.Path(path_type=Path), default
 )
 @click.option("--subject", default="", metavar="NAME", help="Subject of PATH if it is a file.")
 @click.option(
+    "--topic",
+    default="",
+    metavar="TOPIC",
+    help="As --subject TOPIC-value --used; for keys, name the subject instead.",
+)
+@click.option(
+    "--used", is_flag=True, help="Compare with the versions that messages use, by the newest census."
+)
+@click.option(
     "--no-prune", is_flag=True, help="Ignore subjects that the manifest of PATH covers but PATH lacks."
 )
 @click.option("--details", is_flag=True, help="Also print unchanged versions and compatible changes.")
@@ -77,6 +86,8 @@ def check(
     level: str | None,
     targets: tuple[str, ...],
     subject: str,
+    topic: str,
+    used: bool,
     no_prune: bool,
     details: bool,
     form: str,
@@ -92,8 +103,11 @@ def check(
 
     from .folder_source import folder_of, report_folder_errors  # noqa: PLC0415 - as above
 
+    used, subject = used or bool(topic), subject or (f"{topic}-value" if topic else "")
+    if used and (offline or against):
+        raise click.UsageError("--used and --topic need a registry, without --against and --offline")
     with report_errors(), report_folder_errors():
-        how: dict[str, Any] = {"targets": targets, "offline": offline, "prune": not no_prune}
+        how: dict[str, Any] = {"targets": targets, "offline": offline, "prune": not no_prune, "used": used}
         found = _run_check(connection, path, against, level, subject, **how)
     if as_json:
         print_json(report.verdict_json(found))
@@ -114,6 +128,7 @@ def _run_check(
     targets: tuple[str, ...],
     offline: bool,
     prune: bool,
+    used: bool,
 ) -> Plan:
     from registry.cli.folder import checking  # noqa: PLC0415 - as above
     from registry.cli.folder.memory_registry import MemoryRegistry  # noqa: PLC0415
@@ -143,9 +158,20 @@ def _run_check(
     with connection.open(os.environ, *urls) as client:
         registry = MemoryRegistry()
         present = present_for(RegistryReader(client), wanted, owned, about=owned)
+        if used:
+            from .unused import only_used  # noqa: PLC0415 - few checks ask for it
+
+            present = only_used(client, present, wanted.versions)
+            level = _transitive(level)
         registry.load(present)
     gone = subjects_to_prune(wanted, present.versions, owned)
     return found.about(checking.check(wanted, registry, level, gone, targets))
+
+
+def _transitive(level: str | None) -> str:
+    """Return the level that compares with all versions in use."""
+    level = (level or "BACKWARD").upper()
+    return level if level == "NONE" or level.endswith("_TRANSITIVE") else f"{level}_TRANSITIVE"
 
 
 @click.command("lint", cls=Verb, epilog="Exit status: 0 no errors, 1 errors found, 2 no verdict possible.")

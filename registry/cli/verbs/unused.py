@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import click
 
-from registry.cli.client.resources import ErrorAnswer, version_path
+from registry.cli.client.resources import ErrorAnswer, subject_path, version_path
 from registry.cli.output import (
     OK,
     REFUSED,
@@ -26,6 +27,7 @@ from registry.cli.verb import Verb
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
+    from registry.cli.folder.contents import Contents, Version
 
 _DAYS = re.compile(r"([0-9]{1,6})(d|h)")
 _HOUR_MS = 3_600_000
@@ -222,6 +224,38 @@ def _dates(found: UnusedVersion) -> tuple[str, str]:
 
 def _day(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d")
+
+
+def only_used(registry: RegistryClient, present: Contents, subjects: Iterable[str]) -> Contents:
+    """Return the contents of a registry such that checks compare with the versions that messages use.
+
+    Of the given subjects, unused versions count as soft-deleted, except for the latest one; used ones do not.
+    """
+    _census(registry)
+    found = dict(present.versions)
+    for subject in subjects:
+        if subject not in found:
+            continue
+        states = _states(registry, subject)
+        latest = max((each.number for each in found[subject] if not each.deleted), default=0)
+        found[subject] = tuple(
+            replace(each, deleted=_is_left_out(states.get(each.number, ""), each, latest))
+            for each in found[subject]
+        )
+        compared = [str(each.number) for each in found[subject] if not each.deleted]
+        note(f"{subject}: compared with version {', '.join(compared)}, in use or the latest")
+    return replace(present, versions=found)
+
+
+def _states(registry: RegistryClient, subject: str) -> dict[int, str]:
+    answer = registry.get(f"/usage{subject_path(subject)}", dict[str, Any])
+    return {each["version"]: each["state"] for each in answer["versions"]}
+
+
+def _is_left_out(state: str, each: Version, latest: int) -> bool:
+    if state == "used" or each.number == latest:
+        return False
+    return each.deleted or state == "unused"
 
 
 def print_usage(registry: RegistryClient, prefix: str, *, only_unused: bool, as_json: bool) -> None:

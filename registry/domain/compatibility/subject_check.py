@@ -44,6 +44,7 @@ def answer(
     plain: bool = False,
     level: str | None = None,
     targets: Sequence[str] = (),
+    compared: Sequence[Registered] | None = None,
     may_read: MayRead | None = None,
 ) -> Querying[bytes]:
     """Return the answer of the compatibility resources: against one version, or all (``number`` is ``None``).
@@ -52,20 +53,21 @@ def answer(
     invalid schema is 42201, or, if ``verbose``, incompatible. Raises those two.
     ``verbose``: include Confluent's messages and the changes. ``plain``: return a readable text report.
     ``level``: the level to check at instead of the one in force. ``targets``: engines and table formats whose
-    tables must be able to follow. ``may_read``: says which subjects' schemas
-    the client may read, if not all.
+    tables must be able to follow. ``compared``: the versions to compare with instead, newest first.
+    ``may_read``: says which subjects' schemas the client may read, if not all.
     """
     subject = place.subject
-    earlier = _earlier(view, subject, number)
+    earlier = _earlier(view, subject, number) if compared is None else compared
     try:
         if not verbose and not plain:
             config, content = yield from _read(view, place, request, defaults, level)
-            if number is None:
+            if number is None and compared is None:
                 passes = known_to_pass(memory, content, config, defaults, targets)
                 earlier = versions.versions(view, subject, newest_first=True, leave_out=passes)
             reasons = yield from check(view, memory, content, earlier, config, defaults, targets)
             return printing.bare(reasons)
         how: dict[str, Any] = {"lines": plain, "level": level, "targets": targets, "may_read": may_read}
+        how["compared"] = compared
         result = yield from explain(view, memory, place, request, number, defaults, **how)
     except RegistryError as error:
         if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
@@ -85,14 +87,15 @@ def explain(
     lines: bool = False,
     level: str | None = None,
     targets: Sequence[str] = (),
+    compared: Sequence[Registered] | None = None,
     may_read: MayRead | None = None,
 ) -> Querying[CompatibilityResult]:
     """Return the result and every change, against one version, or all (``number`` is ``None``).
 
-    ``lines``: include the line numbers of the changed parts. ``level``, ``targets`` and ``may_read``: as for
-    :func:`answer`. Raises 40402 and 42201.
+    ``lines``: include the line numbers of the changed parts. ``level``, ``targets``, ``compared`` and
+    ``may_read``: as for :func:`answer`. Raises 40402 and 42201.
     """
-    earlier = _earlier(view, place.subject, number)
+    earlier = _earlier(view, place.subject, number) if compared is None else compared
     config, content = yield from _read(view, place, request, defaults, level)
     how: dict[str, Any] = {"targets": targets, "lines": lines, "may_read": may_read}
     return (yield from explain_check(view, memory, content, earlier, config, defaults, **how))

@@ -89,6 +89,21 @@ def usage_of(view: View, found: Registered) -> VersionUsage:
     return run_search(find_usage(view, found))
 
 
+def needed_versions(view: View, subject: Subject, census: Census) -> list[Registered]:
+    """Return the versions of a subject that ``census`` does not find unused, and the latest, newest first.
+
+    Soft-deleted ones only if they are used: their messages must still be read.
+    """
+    found = []
+    latest = versions.latest(view, subject)
+    for each in versions.versions(view, subject, deleted=True, newest_first=True):
+        state = usage_of(view, each).state(census)
+        needed = state is State.USED or (state is State.UNKNOWN and not each.row.deleted)
+        if needed or (latest is not None and each.version == latest.version):
+            found.append(each)
+    return found
+
+
 def deleted_at(view: View, found: Registered) -> int:
     """Return when a soft-deleted version was deleted, in ms since the epoch, by the clock of the primary.
 

@@ -508,6 +508,19 @@ def test_unused_versions_are_listed_and_deleted_as_planned(client: Client, subje
         assert client("unused", subject, "--json").json["versions"] == []
         kept: Any = client.json("unused", subject, "--older-than", "0d", "--delete", "--yes")
         assert [(each["version"], each["action"]) for each in kept["versions"]] == [(2, "keep")]
+        other = {**OLD, "name": "S", "fields": [*OLD["fields"], {"name": "z", "type": "int", "default": 1}]}
+        checked = client("check", client.file(other), "--subject", subject, "--used", "--level", "FULL")
+        assert f"{subject}: compared with version 1, 2, in use or the latest" in checked.err
+        topic = subject.replace("_", "-") + "-value"
+        for schema in (INCOMPATIBLE, OLD, COMPATIBLE):
+            http.put(f"/config/{topic}", json={"compatibility": "NONE"})
+            assert client("register", topic, client.file(schema)).status == 0
+        # Cannot read version 1, which no message uses; version 2 has an id in use.
+        new = {**OLD, "fields": [*OLD["fields"], {"name": "c", "type": "string", "default": ""}]}
+        checked = client("check", client.file(new), "--topic", topic.removesuffix("-value"))
+        assert (checked.status, "compared with version 2, 3, in use or" in checked.err) == (0, True)
+        words = ("check", client.file(new), "--subject", topic, "--level", "BACKWARD_TRANSITIVE")
+        assert client(*words).status == 1
         http.put(f"/usage/sources/{subject}", json={**usage, "uses": []})
         planned = client("unused", subject, "--older-than", "0d", "--delete")
         assert (planned.status, planned.out.count(" unused, registered ")) == (0, 2)
