@@ -9,6 +9,7 @@ VENV    = .venv
 BIN     = $(VENV)/bin
 JS      = tests/clients/js
 UI      = registry/ui
+LINT    = tests/console/lint
 
 # Settings of the server; its defaults apply where they are empty. ARGS takes any further flags.
 LISTEN  ?=
@@ -56,7 +57,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 .PHONY: bench bench-ab bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 .PHONY: bench-contract bench-census bench-pyspark pyspark-archive
 .PHONY: kerberos kerberos-client node-and-npm
-.PHONY: coverage sabotage workflows release release-login system-packages
+.PHONY: coverage sabotage scripts workflows release release-login system-packages
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]  set up and serve'
@@ -65,7 +66,7 @@ help:
 	@echo 'make test [TESTS="tests/unit -x"] [AGAIN=3]              set up, check and test; AGAIN: second tries'
 	@echo 'make test-long                                           the long tests'
 	@echo 'make test-ages [AGES="2.8.2 3.9.1"]                      tests of the log and of faults on older Kafka brokers'
-	@echo 'make lint                                                ruff and mypy'
+	@echo 'make lint                                                ruff, mypy, and eslint and tsc for the console'
 	@echo 'make coverage [TESTS="tests/unit" | GROUP="computing clusters"]  which branches the tests take'
 	@echo 'make sabotage [ARGS="id-granted-twice"]                   break guarantees one by one: which test notices?'
 	@echo 'make workflows                                           check .github/workflows'
@@ -106,10 +107,15 @@ cluster: java $(VENV)/run.stamp console-if-possible
 	  $(if $(PORT),--port "$(PORT)") $(if $(DATA),--data "$(DATA)") -- $(ARGS)
 
 # mypy is one of the tests (tests/test_types.py), so that it runs while others wait.
-test: tools ruff $(if $(strip $(TESTS)),lint) unit
+test: tools ruff scripts $(if $(strip $(TESTS)),lint) unit
 
-lint: ruff
+lint: ruff scripts
 	$(BIN)/mypy
+
+# The console's scripts: a linter, and their types as JSDoc says them.
+scripts: console $(LINT)/node_modules/.stamp
+	@$(LINT)/node_modules/.bin/eslint --config $(LINT)/eslint.config.mjs $(UI)/static $(UI)/bundle tests/console
+	@$(LINT)/node_modules/.bin/tsc --project $(LINT)
 
 ruff: $(VENV)/dev.stamp
 	$(BIN)/ruff check
@@ -284,6 +290,11 @@ $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
 $(JS)/node_modules/.stamp: $(JS)/package.json $(JS)/package-lock.json | tools
 	@echo 'Installing the JavaScript clients'
 	@npm ci --prefix $(JS) --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+$(LINT)/node_modules/.stamp: $(LINT)/package.json $(LINT)/package-lock.json | node-and-npm
+	@echo 'Installing what checks the scripts of the console'
+	@npm ci --prefix $(LINT) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 $(UI)/node_modules/.stamp: $(UI)/package.json $(UI)/package-lock.json | node-and-npm

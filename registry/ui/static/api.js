@@ -3,7 +3,22 @@
 const ROOT = new URL("..", document.baseURI);
 const JSON_TYPE = "application/json";
 
+/**
+ * What a request may say. query: texts, numbers, booleans or arrays of them; tag: see `send`; credential: see
+ * `request`.
+ *
+ * @typedef {object} Options
+ * @property {Record<string, any>} [query]
+ * @property {any} [body]
+ * @property {AbortSignal} [signal]
+ * @property {Record<string, string>} [headers]
+ * @property {string | null} [tag]
+ * @property {string | null} [credential]
+ */
+
+/** @type {() => Promise<{ header: string | null }>} */
 let authorization = async () => ({ header: null });
+/** @type {(sent: any) => Promise<boolean>} */
 let recovered = async () => false;
 let writing = 0; // requests of this page that change something and have no answer yet
 let seen = null; // the end of the log, as far as this page has seen it
@@ -13,10 +28,17 @@ export class ApiError extends Error {
   /**
    * kind: "unreachable" (no answer), "refused" (an error of the registry) or "foreign" (not the registry's answer).
    * status: of HTTP, 0 without an answer; code: the registry's error_code; retryAfter: seconds, or null.
+   *
+   * @param {"unreachable" | "refused" | "foreign"} kind
+   * @param {string} message
+   * @param {{ status?: number, code?: number, retryAfter?: number | null }} [details]
    */
   constructor(kind, message, { status = 0, code = 0, retryAfter = null } = {}) {
     super(message);
-    Object.assign(this, { kind, status, code, retryAfter });
+    this.kind = kind;
+    this.status = status;
+    this.code = code;
+    this.retryAfter = retryAfter;
   }
 
   /** True if the same request may succeed later. */
@@ -66,12 +88,22 @@ function segment(value) {
   return encodeURIComponent(text === "." || text === ".." ? `:.:${text}` : text);
 }
 
-/** GET; returns the JSON. query: an object whose values are texts, numbers, booleans or arrays of them. */
+/**
+ * GET; returns the JSON.
+ *
+ * @param {string} where
+ * @param {Options} [options]
+ */
 export async function get(where, { query, signal, headers } = {}) {
   return (await request("GET", where, { query, signal, headers })).json();
 }
 
-/** GET; returns the text, such as a schema's. */
+/**
+ * GET; returns the text, such as a schema's.
+ *
+ * @param {string} where
+ * @param {Options} [options]
+ */
 export async function getText(where, { query, signal } = {}) {
   return (await request("GET", where, { query, signal, headers: { accept: "text/plain, */*" } })).text();
 }
@@ -79,6 +111,9 @@ export async function getText(where, { query, signal } = {}) {
 /**
  * GET of what can be changed: { value, tag, seen }. value: null if it does not exist; tag: for `send`; seen: the offset
  * before which the log is reflected.
+ *
+ * @param {string} where
+ * @param {Options} [options]
  */
 export async function getWithTag(where, options) {
   const seenIn = ({ headers }) => Number(headers.get("x-registry-offset"));
@@ -94,8 +129,13 @@ export async function getWithTag(where, options) {
 /**
  * Send a body as JSON by POST, PUT or DELETE; returns the answer's JSON. tag: of what was read and is to be changed,
  * null if it did not exist; if it is another one now, nothing is changed, and this throws an ApiError with status 412.
+ *
+ * @param {string} method
+ * @param {string} where
+ * @param {Options} [options]
  */
 export async function send(method, where, { body, query, signal, tag } = {}) {
+  /** @type {Record<string, string>} */
   const headers = tag === undefined ? {} : tag === null ? { "if-none-match": "*" } : { "if-match": tag };
   writing += 1;
   const answer = await request(method, where, { body, query, signal, headers }).finally(() => { writing -= 1; });
@@ -103,8 +143,13 @@ export async function send(method, where, { body, query, signal, tag } = {}) {
   return answer.json();
 }
 
-/** The pages of a list, one array after another, by the cursors of its Link headers. limit: a number, or a function of
- * the page's number. */
+/**
+ * The pages of a list, one array after another, by the cursors of its Link headers. limit: a number, or a function of
+ * the page's number.
+ *
+ * @param {string} where
+ * @param {Options & { limit?: number | ((page: number) => number) }} [options]
+ */
 export async function* pages(where, { query = {}, limit, signal } = {}) {
   let cursor;
   for (let page = 0; page === 0 || cursor; page += 1) {
@@ -115,7 +160,12 @@ export async function* pages(where, { query = {}, limit, signal } = {}) {
   }
 }
 
-/** The objects of an answer that has one JSON object a line, as they come. */
+/**
+ * The objects of an answer that has one JSON object a line, as they come.
+ *
+ * @param {string} where
+ * @param {Options} [options]
+ */
 export async function* lines(where, { query, signal } = {}) {
   const answer = await request("GET", where, { query, signal, headers: { accept: "application/x-ndjson" } });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -137,6 +187,10 @@ export async function* lines(where, { query, signal } = {}) {
 /**
  * The answer of a request that succeeded; throws ApiError, or the signal's AbortError. credential: the value of the
  * Authorization header (null: none), for requests that do not wait for the user to sign in.
+ *
+ * @param {string} method
+ * @param {string} where
+ * @param {Options} [options]
  */
 export async function request(method, where, options = {}) {
   const given = options.credential !== undefined;
@@ -150,6 +204,12 @@ export async function request(method, where, options = {}) {
   return answer;
 }
 
+/**
+ * @param {string} method
+ * @param {string} where
+ * @param {string | null} credential
+ * @param {Options} options
+ */
 async function answered(method, where, credential, { query, body, signal, headers = {} }) {
   const url = new URL(`.${where}`, ROOT);
   for (const [name, value] of Object.entries(query ?? {})) {

@@ -28,7 +28,7 @@ export function shortcutsInForce() {
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented) return;
-  const [target] = event.composedPath();
+  const target = /** @type {HTMLElement} */ (event.composedPath()[0]);
   const typing = target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
   if (document.querySelector("dialog[open]") && event.key !== "?") return; // the dialog has its own keys
   const first = event.timeStamp - pendingSince < PAUSE_MS ? pending : "";

@@ -4,7 +4,7 @@ import { KeyboardHelp } from "./components/keyboard-help.js";
 import { Notice } from "./components/notice.js";
 import { useKeys } from "./keys.js";
 import { ROUTES, START } from "./routes.js";
-import { href, navigate, useLocation } from "./router.js";
+import { navigate, useLocation } from "./router.js";
 import { Live } from "./live/live.js";
 import { User } from "./session/sign-in.js";
 

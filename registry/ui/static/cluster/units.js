@@ -2,6 +2,7 @@
 
 const NUMBERS = new Intl.NumberFormat("en");
 const SIZES = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+/** @type {[number, string][]} */
 const STEPS = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 
 export function count(number) {

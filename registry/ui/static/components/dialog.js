@@ -9,7 +9,7 @@ export function Dialog({ title, onClose, children, footer, fixed }) {
   const element = useRef();
   const id = useId();
   useEffect(() => {
-    const before = document.activeElement;
+    const before = /** @type {HTMLElement | null} */ (document.activeElement);
     element.current.showModal();
     return () => before?.focus?.();
   }, []);

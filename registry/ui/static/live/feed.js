@@ -46,8 +46,8 @@ export function useChanges(handle) {
     let gathered = [];
     let timer = null;
     const stop = onChanges((events) => {
-      const missed = events === null || gathered === null || gathered.length + events.length > GATHERED_MAX;
-      gathered = missed ? null : [...gathered, ...events];
+      const tooMany = events === null || gathered === null || gathered.length + events.length > GATHERED_MAX;
+      gathered = tooMany ? null : [...gathered, ...events];
       timer ??= setTimeout(notify, GATHER_MS);
     });
     const notify = () => {
@@ -97,7 +97,7 @@ function publish(events) {
 
 async function keepFollowing() {
   for (let failures = 0; ;) {
-    if (document.hidden) await new Promise((resolve) => { wakeUp = resolve; });
+    if (document.hidden) await new Promise((resolve) => { wakeUp = () => resolve(null); });
     try {
       await stream(() => { failures = 0; });
     } catch (error) {

@@ -39,7 +39,7 @@ export function Usage({ version: { subject, id, guid } }) {
     </section>`;
 }
 
-const USED = resource("used", versionsOfId, (event, [context, id], value) => event.id === id
+const USED = resource("used", versionsOfId, (event, [, id], value) => event.id === id
   || (value?.versions ?? []).some(({ subject }) => subject === event.subject));
 const IDS = resource("ids", (signal, guid) => get(path`/schemas/guids/${guid}/ids`, { signal }),
   ({ kind, id }, _, value) => kind === "version_registered" || (value ?? []).some((each) => each.id === id));

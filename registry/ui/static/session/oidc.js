@@ -27,14 +27,14 @@ export async function leave(configured) {
   const hash = location.hash;
   sessionStorage.setItem(PENDING, JSON.stringify({ state, nonce, verifier, hash, configured }));
   const target = new URL(endpoint(found, "authorization_endpoint"));
-  const asked = {
+  const wanted = {
     response_type: "code", client_id: configured.clientId, redirect_uri: here(), scope: configured.scopes, state, nonce,
     code_challenge: await challenge(verifier), code_challenge_method: "S256",
     // The fragment of a URL reaches no server, and so no access log.
     ...(found.response_modes_supported?.includes("fragment") ? { response_mode: "fragment" } : {}),
     ...(configured.audience ? { audience: configured.audience } : {}),
   };
-  for (const [name, value] of Object.entries(asked)) target.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(wanted)) target.searchParams.set(name, value);
   location.assign(target);
 }
 
