@@ -68,6 +68,8 @@ class Queue:
         # True while another thread writes in its place, and what that thread has left to the writer.
         self._displaced = False
         self._left: Callable[[], None] | None = None
+        # True while the writer only waits for that thread, because its own time is up.
+        self._overdue = False
         # Why the log cannot be reached; empty if it can.
         self._reason = ""
 
@@ -150,7 +152,7 @@ class Queue:
         """Let the writer go on. It first does what is ``left``, which :meth:`take_left` returns."""
         with self._changed:
             self._displaced, self._left = False, left
-            if self._is_due():
+            if self._overdue or self._is_due():
                 self._changed.notify_all()
 
     def take_left(self) -> Callable[[], None] | None:
@@ -194,9 +196,10 @@ class Queue:
                 self._idle = True
                 try:
                     self._changed.wait_for(self._is_due, timeout_s)
+                    self._overdue = self._displaced
                     self._changed.wait_for(lambda: not self._displaced)
                 finally:
-                    self._idle = False
+                    self._idle = self._overdue = False
             return bool(len(self) or self._left)
 
     def _is_due(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import NotPrimary, Outcome, Refused, Register, refusal
@@ -176,6 +176,47 @@ def test_another_thread_writes_in_place_of_a_writer_that_waits() -> None:
                 assert not twice
         assert waiting.result() is True, "woken for the second"
         assert trial.take(LARGE) == ["second"]
+
+
+def wait_displaced(trial: Trial, threads: ThreadPoolExecutor) -> Future[bool]:
+    """Have a writer wait for a moment, and another thread take its place within that."""
+    while True:
+        waiting = threads.submit(trial.queue.wait, 0.05)
+        until(lambda it=waiting: it.done() or trial.queue.writer_waits, 10, "the writer to wait")  # type: ignore[misc]
+        # Its time may be up, but it cannot leave while this thread holds the lock.
+        with trial.queue._changed:
+            if trial.queue.writer_waits:
+                assert trial.queue.add(pending(Register("first", "")))
+                assert trial.queue.displace_writer()
+                return waiting
+
+
+def test_a_writer_whose_time_is_up_waits_for_the_thread_in_its_place_and_no_longer() -> None:
+    trial = Trial()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = wait_displaced(trial, threads)
+        assert trial.take(LARGE) == ["first"]
+        until(lambda: trial.queue._overdue, 10, "its time to be up")
+        assert not waiting.done()
+        trial.queue.reinstate_writer()
+        try:
+            assert waiting.result(10) is False, "it has to look after its claim, and no command waits"
+        finally:
+            trial.queue.close()
+
+
+def test_a_writer_gets_what_the_thread_in_its_place_has_left() -> None:
+    trial, done = Trial(), list[str]()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = wait_displaced(trial, threads)
+        assert trial.take(LARGE) == ["first"]
+        trial.queue.reinstate_writer(lambda: done.append("first"))
+        assert waiting.result(10) is True
+    left = trial.queue.take_left()
+    assert left is not None
+    left()
+    assert done == ["first"]
+    assert trial.queue.take_left() is None
 
 
 def test_several_commands_are_left_to_the_writer() -> None:
