@@ -57,7 +57,7 @@ LOCK    = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 .PHONY: bench bench-ab bench-report bench-start bench-lists bench-growth bench-hostile soak lock clean tools java
 .PHONY: bench-contract bench-census bench-pyspark pyspark-archive
 .PHONY: kerberos kerberos-client node-and-npm
-.PHONY: coverage sabotage scripts workflows release release-login system-packages
+.PHONY: coverage sabotage simulate scripts workflows release release-login system-packages
 
 help:
 	@echo 'make serve [LISTEN=HOST:PORT] [DATA=DIR] [ARGS="--readers 4"]  set up and serve'
@@ -69,6 +69,7 @@ help:
 	@echo 'make lint                                                ruff, mypy, and eslint and tsc for the console'
 	@echo 'make coverage [TESTS="tests/unit" | GROUP="computing clusters"]  which branches the tests take'
 	@echo 'make sabotage [ARGS="id-granted-twice"]                   break guarantees one by one: which test notices?'
+	@echo 'make simulate [MINUTES=60]                               random faults in a simulated cluster'
 	@echo 'make workflows                                           check .github/workflows'
 	@echo 'make pyspark-archive                                     registrar.spark as one file, in dist/'
 	@echo 'make release DRY_RUN=1                                   build all files of a release into dist/'
@@ -155,6 +156,10 @@ coverage: tools prepared
 # Break one guarantee after another (tests/sabotage), and see which test notices.
 sabotage: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.sabotage $(ARGS)
+
+# Simulated histories, the same ones on every machine that has this commit.
+simulate: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.simulation --minutes $(MINUTES) --seed-of HEAD
 
 # Random faults on a real cluster, simulated histories, and load without faults: nothing lost, no false alarm.
 soak: tools $(VENV)/dev.stamp
