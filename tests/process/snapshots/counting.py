@@ -56,6 +56,9 @@ def produce(servers: str, topic: str, sent: Iterable[Sent], *, partitions: int =
     producer = Producer({"bootstrap.servers": servers, "log_level": 0})
     for number, each in enumerate(sent):
         producer.produce(topic, each.value, each.key, number % partitions, headers=list(each.headers))
+        # Less than the producer's queue can hold.
+        while len(producer) > 50_000:
+            producer.poll(1)
         producer.poll(0)
     producer.flush()
 
