@@ -198,7 +198,7 @@ class Resource:
         result = await self._handlers.run(operation, call)
         assert not isinstance(result, PendingSearch)
         if isinstance(result, Listing):
-            rows = self._handlers.rows(operation, call)
+            rows = self._handlers.listed_rows(operation, call)
             return await self._lists.answer(result, context.raw_path, context.query, rows)
         if not isinstance(result, Answer):
             return result if isinstance(result, Write) else Write(result, ())

@@ -185,7 +185,15 @@ class RowHandlers:
         access = call.sender.access
         if operation.sees_all or access.everywhere(Permission.READ):
             return VisibleRows(view)
-        return VisibleRows(partial(_readable, view, access), spans_of(access).key)
+        return VisibleRows(partial(_readable, view, access))
+
+    def listed_rows(self, operation: Operation, call: Call) -> VisibleRows:
+        """Return the rows of a list; positions in it are shared only by those who may read the same.
+
+        This holds whatever the operation sees, because its handler may show less than that.
+        """
+        rows, access = self.rows(operation, call), call.sender.access
+        return rows if access.everywhere(Permission.READ) else rows._replace(key=spans_of(access).key)
 
     def _with_subject(self, call: Call, view: View) -> Call:
         requested = call.context.subject

@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
+from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import orjson
 import pytest
 
+from registry.api.backend import ApiSettings, Slicing
 from registry.api.routes import document, operations
 from registry.domain.decide.ids import Ids
 from registry.domain.fold.fold import apply
@@ -100,11 +103,15 @@ def filled() -> tuple[tuple[Record, ...], Found]:
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[PermittingApi]:
+    # The rules of 8.4 refuse most associations before their schemas are looked at.
+    yield from serve(FORMER)
+
+
+def serve(settings: ApiSettings) -> Iterator[PermittingApi]:
     own = ("own-*", ":.ns-own:*")
     rules = [rule(role, role, *own) for role in ROLES]
     rules += [rule("writer", "write", *own), rule(WRITER, "write", "*")]
-    # The rules of 8.4 refuse most associations before their schemas are looked at.
-    with PermittingApi("".join(rules), FORMER) as found:
+    with PermittingApi("".join(rules), settings) as found:
         yield found
 
 
@@ -127,16 +134,36 @@ def asked(api: PermittingApi, case: Case) -> list[Request]:
     return naming.requests(case, found)
 
 
-def cursor_of(reply: Reply) -> str:
+def following(reply: Reply) -> str:
+    """Return the target of the next page, empty for the last one."""
     link = re.match(r"<([^>]*)>", reply.headers.get("link", ""))
-    return parse_qs(urlsplit(link[1]).query).get("cursor", [""])[0] if link else ""
+    return link[1] if link else ""
+
+
+def cursor_of(reply: Reply) -> str:
+    return parse_qs(urlsplit(following(reply)).query).get("cursor", [""])[0]
+
+
+def mark_of(target: str) -> list[Any]:
+    """Return the position that a target's cursor names."""
+    cursor = parse_qs(urlsplit(target).query).get("cursor", [""])[0]
+    if not cursor:
+        return []
+    _, _, mark = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    return mark or []
 
 
 def seen(request: Request, reply: Reply) -> set[bytes]:
-    """Return what an answer shows of the other subjects that the request did not say itself."""
+    """Return what an answer shows of the other subjects that the request did not say itself.
+
+    A page that is cut before its first item leads to the position from which the request began.
+    """
     said = request.target.encode() + orjson.dumps(request.body)
-    cursor = cursor_of(reply)
-    text = reply.body + base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    mark = mark_of(following(reply))
+    text = reply.body
+    if mark != mark_of(request.target):
+        places = (bytes.fromhex(each) for each in mark if re.fullmatch("(?:[0-9a-f]{2}){8,}", str(each)))
+        text += b" ".join((orjson.dumps(mark), *places))
     marks = {
         b"salary", b"secret-group", b"%d" % OTHER_ID, b"%d" % OTHER_VERSION, filled()[1].guid.encode(),
         b"other-", b".hidden", b"-hid",
@@ -188,6 +215,26 @@ def test_a_name_that_is_not_permitted_shows_and_changes_nothing_at_any_place(
             assert reply.status < 500, (user, request)
             assert leaked(case, request, reply, user) == set(), (user, request, reply)
             assert user == WRITER or changed(api) == [], (user, request, reply)
+
+
+@pytest.fixture(scope="module")
+def row_by_row() -> Iterator[PermittingApi]:
+    """The same with pages that are cut after each row, so that their cursors are made before their ends."""
+    yield from serve(replace(FORMER, slicing=Slicing(slice_s=0, slice_bytes=1, first_s=0, first_bytes=1)))
+
+
+@pytest.mark.parametrize("case", [each for each in CASES if each.name == "CURSOR"], ids=str)
+def test_no_page_leads_to_a_name_that_is_not_permitted(row_by_row: PermittingApi, case: Case) -> None:
+    """Neither where it is cut by time, nor because root has read to that position of the list before."""
+    limited = naming.requests(case._replace(place="query limit", name="1"), filled()[1])[0]
+    for begin in ("", "&offset=1", "&offset=2"):
+        for user in ("root", *LIMITED):
+            request, target = limited, limited.target + begin
+            while target:
+                request = request._replace(target=target)
+                reply = send(row_by_row, request, user)
+                assert user == "root" or leaked(case, request, reply, user) == set(), (user, request, reply)
+                target = following(reply)
 
 
 def test_root_reaches_the_subjects_by_their_names_at_all_places(api: PermittingApi) -> None:
