@@ -120,8 +120,8 @@ class Queue:
 
     @property
     def writer_waits(self) -> bool:
-        """True while the writer waits, and no other thread writes in its place."""
-        return self._idle and not self._displaced
+        """True while the writer waits, no other thread writes in its place, and none has left it anything."""
+        return self._idle and not self._displaced and self._left is None
 
     def wake(self) -> None:
         """Wake the writer, if it waits."""

@@ -334,6 +334,28 @@ async def test_an_append_that_fails_is_settled_by_the_write_thread(tmp_path: Pat
         await until_async(lambda: node.failures, "the failure that ends a node without fencing")
 
 
+async def scheduled() -> None:
+    """Return when what is scheduled now has been done."""
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    loop.call_soon(done.set_result, None)
+    await done
+
+
+async def test_what_is_left_to_the_write_thread_is_not_forgotten_for_the_next_command(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        node.append_slowly()
+        await node.idle()
+        with node.writer._queue._changed:  # so the write thread cannot wake up
+            node.lone.submit(pending(Register("refused", "{"), node._reply))
+            await scheduled()
+            assert not node.writer.stat().waiting
+            node.submit("next")
+            await scheduled()
+        await until_async(lambda: len(node.outcomes) + len(node.log.begun) == 2, "both")
+        assert [type(each) for each in node.outcomes] == [Refused, Done]
+
+
 async def test_records_of_another_program_before_ours_are_settled_by_the_write_thread(
     tmp_path: Path,
 ) -> None:

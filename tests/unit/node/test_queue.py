@@ -219,6 +219,20 @@ def test_a_writer_gets_what_the_thread_in_its_place_has_left() -> None:
     assert trial.queue.take_left() is None
 
 
+def test_no_thread_takes_the_place_of_a_writer_that_does_not_know_yet_what_is_left_to_it() -> None:
+    trial = Trial()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = wait_displaced(trial, threads)
+        assert trial.take(LARGE) == ["first"]
+        with trial.queue._changed:  # so it cannot wake up
+            trial.queue.reinstate_writer(lambda: None)
+            assert not trial.queue.add(pending(Register("second", "")))
+            assert not trial.queue.displace_writer()
+        assert waiting.result(10) is True
+    assert trial.queue.take_left() is not None
+    assert trial.take(LARGE) == ["second"]
+
+
 def test_several_commands_are_left_to_the_writer() -> None:
     trial = Trial()
     with ThreadPoolExecutor(1) as threads:
