@@ -97,8 +97,17 @@ class Append(NamedTuple):
 
     def perform(self, log: Log) -> Appended:
         """Append. Raises the errors of :meth:`.contract.Log.append`."""
-        first = log.append(self.entries, self.cuts, self.headers)
-        return Appended(first, log.end())
+        return self.locate(log, log.append(self.entries, self.cuts, self.headers))
+
+    def locate(self, log: Log, first: int) -> Appended:
+        """Return where the records landed that were appended from ``first`` on.
+
+        Raises :class:`OutcomeUnknown` if the log was closed since: others mean that nothing was appended.
+        """
+        try:
+            return Appended(first, log.end())
+        except LogError as error:
+            raise OutcomeUnknown(f"its records are in the log: {error}") from error
 
     def fits(self, appended: Appended) -> bool:
         """Return true if nothing came before, between or after the records."""

@@ -17,7 +17,7 @@ from registry.log.contract import AsyncLog, Fenced, Fencing, LogError, OutcomeUn
 from registry.node.leadership.role import RoleHolder, Task
 from registry.store.layout import DamagedStore, StoreError
 
-from .batch_writer import Append, Appended, LogCall, Steps, resume_steps, run_steps
+from .batch_writer import Append, LogCall, Steps, resume_steps, run_steps
 from .writer import Writer
 
 # Without an append for this long the fence is renewed; sooner if the brokers expire producers sooner.
@@ -321,7 +321,11 @@ class LoneAppends:
         if isinstance(first, Exception):
             self._leave(steps, partial(_raise, first))
             return
-        appended = Appended(first, self._log.end())
+        try:
+            appended = append.locate(self._log, first)
+        except OutcomeUnknown as error:
+            self._leave(steps, partial(_raise, error))
+            return
         if append.fits(appended) and self._log.is_at_hand(first) and not self._is_busy():
             resume = partial(self._resume, steps, lambda: appended)
             self._lone.measure(partial(self._guarded, "write", resume))

@@ -56,6 +56,9 @@ class HeldLog(FailingLog):
 
     # False: what is appended has to be waited for, as if brokers had to be asked for it.
     at_hand = True
+    # True: it is closed as soon as it has appended, and so cannot say where it ends.
+    closing = False
+    closed = False
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, map_bytes=MAP)
@@ -71,11 +74,18 @@ class HeldLog(FailingLog):
     def is_at_hand(self, offset: int) -> bool:
         return self.at_hand and offset < self.end()
 
+    def end(self) -> int:
+        if self.closed:
+            raise LogError("the log is closed")
+        return super().end()
+
     def finish(self) -> None:
         """Append what was begun, or fail."""
         entries, done = self.begun.pop()
         try:
-            done(self.append(entries))
+            first = self.append(entries)
+            self.closed = self.closing
+            done(first)
         except OutcomeUnknown as error:
             done(error)
 
@@ -331,6 +341,16 @@ async def test_an_append_that_fails_is_settled_by_the_write_thread(tmp_path: Pat
         await until_async(lambda: node.outcomes, "the outcome")
         assert isinstance(node.outcomes[0], Unknown)
         assert node.by_loop == [False]
+        await until_async(lambda: node.failures, "the failure that ends a node without fencing")
+
+
+async def test_a_log_that_is_closed_after_an_append_leaves_the_outcome_unknown(tmp_path: Path) -> None:
+    async with trial(tmp_path) as node:
+        await begin(node, "lone")
+        node.log.closing = True
+        node.log.finish()
+        await until_async(lambda: node.outcomes, "the outcome")
+        assert isinstance(node.outcomes[0], Unknown)
         await until_async(lambda: node.failures, "the failure that ends a node without fencing")
 
 
