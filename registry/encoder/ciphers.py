@@ -85,8 +85,8 @@ class ReaderCipher:
 class NodeCipher:
     """Encrypts and decrypts with the keyset in ``store``, and maintains the copy for readers.
 
-    Only the writer thread encrypts; any thread may decrypt. ``has_encoded`` returns true if the log has
-    encrypted metadata.
+    One thread at a time, which writes, encrypts; any thread may decrypt. ``has_encoded`` returns true if the
+    log has encrypted metadata.
     """
 
     def __init__(
@@ -108,6 +108,11 @@ class NodeCipher:
         if self._error or self._keyset is not None or not self._has_encoded():
             return self._error
         return self._describe_loss()
+
+    @property
+    def is_blocked(self) -> bool:
+        """True if :meth:`encrypt` would first read or write the keyset, which may take seconds."""
+        return self._keyset is None or bool(self._error)
 
     def start(self) -> None:
         """Load the keyset; use the copy if the keyset is temporarily out of reach.

@@ -143,7 +143,7 @@ class Node:
         elif isinstance(self.log, ReconnectingLog):
             self._submit = LoneAppends(
                 self.writer, self.candidate.write_loop, self.log,
-                is_busy=lambda: self.store.is_being_written,
+                is_busy=lambda: self.store.is_being_written or (cipher is not None and cipher.is_blocked),
                 guarded=self._threads.run_guarded, soon=callbacks.soon,
             ).submit  # fmt: skip
         self.maintenance = Maintenance(self.log, self.store, self.following, settings, self.files)

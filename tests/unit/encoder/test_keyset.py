@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import hashes, hmac
@@ -11,7 +12,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.encoder.keyset import BadKeyset, Keyset, WrongSecret, key_ids
+from registry.encoder.ciphers import NodeCipher, Secrets
+from registry.encoder.keyset import BadKeyset, Keyset, KeysetFile, WrongSecret, key_ids
 
 SECRET, KEY, KEY_ID = "geheim-ß", bytes(range(16)), 3203291818
 TYPE = b"type.googleapis.com/google.crypto.tink.AesGcmKey"
@@ -124,3 +126,17 @@ def test_what_is_encrypted_is_decrypted(plain: str, noise: str) -> None:
     keyset = Keyset.new()
     assert keyset.decrypt(keyset.encrypt(plain)) == plain
     assert keyset.decrypt(noise) is None
+
+
+def test_a_cipher_says_if_it_would_first_read_or_write_its_keyset(tmp_path: Path) -> None:
+    stored, copy = (KeysetFile(tmp_path / name) for name in ("stored", "copy"))
+    for folder in ("stored", "copy"):
+        (tmp_path / folder).mkdir()
+    cipher = NodeCipher(Secrets(SECRET, ""), stored, copy, has_encoded=lambda: False)
+    cipher.start()
+    assert cipher.is_blocked, "there is no keyset yet"
+    cipher.encrypt("plain")
+    assert not cipher.is_blocked
+    stored.write(b"damaged")
+    cipher.reload_and_rotate()
+    assert cipher.is_blocked, "the next call tries again to read it"
