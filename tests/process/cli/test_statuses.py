@@ -62,10 +62,13 @@ CASES = {
     "webhook test": Case("webhook test hook", "webhook test lost", "webhook-test"),
 }
 # Verbs whose shapes other tests check, and those that print what another verb prints.
-ELSEWHERE = {"changes": "changes", "snapshot list": "snapshot-list", "torture": "torture"}
+ELSEWHERE = {
+    "changes": "changes", "snapshot list": "snapshot-list", "torture": "torture", "unused": "unused",
+    "census list": "census-list", "census show": "census",
+}  # fmt: skip
 LIKE = {
-    "config get": "config", "config set": "config", "config delete": "config", "mode get": "mode",
-    "mode set": "mode", "mode delete": "mode",
+    "census run": "census", "config get": "config", "config set": "config", "config delete": "config",
+    "mode get": "mode", "mode set": "mode", "mode delete": "mode",
 }  # fmt: skip
 # These name their registries without --url.
 WITHOUT_URL = {"promote", "duplicates", "doctor", "snapshot diff"}

@@ -24,6 +24,7 @@ from snapshots.census.published import census_record, context_of, usages
 from snapshots.census.run import Result, Scope, open_location, run
 from snapshots.format.location import Location
 from snapshots.format.manifest import ManifestKeys
+from tests.process.cli.test_statuses import check
 from tests.process.snapshots import counting
 from tests.process.snapshots.command_line import registrar
 from tests.support.kafka_topics import delete_topic, make_topic
@@ -179,7 +180,10 @@ def test_a_census_is_published_and_topics_that_are_gone_are_withdrawn(
     assert http(registry.url, "/usage/census")["base"] == record["id"]
     listed = registrar("census", "list", "--data", str(tmp_path), "--json")
     assert [each["id"] for each in json.loads(listed.stdout)][-1] == record["id"]
-    shown = registrar("census", "show", record["id"], "--data", str(tmp_path))
+    check("census-list", json.loads(listed.stdout))
+    show = ("census", "show", record["id"], "--data", str(tmp_path))
+    check("census", json.loads(registrar(*show, "--json").stdout))
+    shown = registrar(*show)
     assert "0 messages in 2 sources" in shown.stdout
     assert registrar("census", "show", "nothing", "--data", str(tmp_path)).returncode == 2
 

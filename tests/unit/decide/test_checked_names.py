@@ -26,6 +26,7 @@ from registry.domain.commands import (
     RequestSnapshot,
     ResourceRequest,
     TagVersion,
+    UsageCommand,
     WebhookCommand,
 )
 from registry.domain.decide import repeat_reply
@@ -63,7 +64,7 @@ COMMANDS: list[tuple[Any, str, str]] = [
     (ChangeAssociations([msgspec.structs.replace(REMOVAL, resource_id="of-t")], "."), "write", "t"),
 ]
 # Commands that need permissions on the whole registry, whatever they name.
-NAMELESS = {ReleaseIds, RequestSnapshot, *get_args(WebhookCommand)}
+NAMELESS = {ReleaseIds, RequestSnapshot, *get_args(WebhookCommand), *get_args(UsageCommand)}
 
 
 # By these rules, an association without a schema can be strong.
