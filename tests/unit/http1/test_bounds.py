@@ -14,7 +14,7 @@ import pytest
 
 from registry.http1.connection import Connection
 from registry.http1.messages import Limits
-from registry.http1.output import Behind
+from registry.http1.output import Unread
 from registry.http1.server import Server
 from tests.support.running import until_async
 from tests.unit.http1.clients import Run, asking, behind, head, loops, serving
@@ -63,10 +63,6 @@ async def refused(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pi
 
 def acknowledged(connection: Connection, left: int) -> bool:
     return connection.output.outstanding() <= left
-
-
-def progressed(client: Behind, noted: int) -> bool:
-    return client.outstanding() < noted
 
 
 def received(server: Server, size: int) -> bool:
@@ -171,40 +167,37 @@ def test_what_is_sent_ahead_stays_unparsed(run: Run) -> None:
     run(main())
 
 
-@loops
-def test_those_who_have_not_read_for_longest_are_dropped(run: Run) -> None:
-    async def main() -> None:
-        async with serving(large, LIMITS) as server:
-            # The server looks for progress only when told, never while the third connects.
-            assert server._clock is not None
-            server._clock.cancel()
-            queue = server.service.unread._behind
-            async with asking(server, GET) as (first, _):
-                await head(first)
-                await until_async(lambda: behind(server), "the first to be behind")
-                (reads,) = (each.output for each in behind(server))
-                async with asking(server, GET) as (second, _):
-                    await head(second)
-                    await until_async(lambda: len(behind(server)) == 2, "both to be behind")
-                    (other,) = (each for each in behind(server) if each.output is not reads)
-                    assert list(queue) == [reads, other.output]
-                    left = len(ANSWER)
-                    # What the kernel still takes for the second is progress too, but ends soon.
-                    while next(iter(queue)) is reads:
-                        noted = queue[reads].outstanding
-                        left -= len(await first.readexactly(400_000))
-                        await until_async(partial(progressed, reads, noted), "the first to progress")
-                        server.service.unread.look()
-                    async with asking(server, GET) as (third, _):
-                        await head(third)
-                        await until_async(lambda: other.closed, "the second to be dropped")
-                        assert server.service.unread.size <= LIMITS.unread_bytes_max
-                        assert len(await first.readexactly(left)) == left
-                        assert len(await third.readexactly(4_000_000)) == 4_000_000
-            await until_async(lambda: not server.connections, "all to be closed")
-            assert server.service.unread.size == 0
+class Slow:
+    """A client as the bound on unread answers sees it."""
 
-    run(main())
+    def __init__(self) -> None:
+        self.left = len(ANSWER)
+        self.dropped = False
+
+    def unread_bytes(self) -> int:
+        return len(ANSWER)
+
+    def outstanding(self) -> int:
+        return self.left
+
+    def abort(self) -> None:
+        self.dropped = True
+
+
+def test_those_who_have_not_read_for_longest_are_dropped() -> None:
+    """Without connections, of which the kernel decides when it takes something more."""
+    unread = Unread(LIMITS.unread_bytes_max)
+    first, second, third = Slow(), Slow(), Slow()
+    unread.hold(first)
+    unread.hold(second)
+    first.left -= 1
+    unread.look()
+    unread.hold(third)
+    assert [each.dropped for each in (first, second, third)] == [False, True, False]
+    assert unread.size == 2 * len(ANSWER)
+    unread.release(first)
+    unread.release(third)
+    assert unread.size == 0
 
 
 @loops
