@@ -165,22 +165,12 @@ def test_a_request_that_a_broker_received_before_it_lost_records_is_never_execut
     assert opened(own.address, topic).query_end(30) == 3
 
 
-def test_a_broker_that_starts_again_has_the_same_log(own: Broker, opened: Opened) -> None:
-    topic = make_topic(own.address)
-    writer, reader = opened(own.address, topic), opened(own.address, topic)
+def test_neither_compaction_nor_a_start_of_the_broker_makes_another_log(own: Broker, opened: Opened) -> None:
+    kept = make_topic(own.address)
+    writer, follower = opened(own.address, kept), opened(own.address, kept)
     writer.claim()
     write(writer, 5)
-    lineage = read(reader, 5)
-    own.kill()
-    own.start().wait()
-    write(writer, 5)
-    lineage = read(reader, 10, lineage, 5)
-    fresh = opened(own.address, topic)
-    assert fresh.divergence(lineage) is None
-    assert fresh.divergence(read(fresh, 10)) is None
-
-
-def test_compaction_makes_no_other_log(own: Broker, opened: Opened) -> None:
+    followed = read(follower, 5)
     soon = {"min.compaction.lag.ms": "0", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.0"}
     topic = make_topic(own.address, soon | {"max.compaction.lag.ms": "500"})
     log, reader = opened(own.address, topic), opened(own.address, topic)
@@ -203,6 +193,11 @@ def test_compaction_makes_no_other_log(own: Broker, opened: Opened) -> None:
     own.start().wait()
     assert reader.query_end(30) > 20
     assert opened(own.address, topic).divergence(lineage) is None
+    write(writer, 5)
+    followed = read(follower, 10, followed, 5)
+    fresh = opened(own.address, kept)
+    assert fresh.divergence(followed) is None
+    assert fresh.divergence(read(fresh, 10)) is None
 
 
 @pytest.mark.long
