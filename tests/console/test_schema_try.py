@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from .browsing import NARROW, WIDE, Watch, barriers
+from .browsing import SIGHTS, Watch, barriers
 from .places import Place
 
 Open = Callable[..., Page]
@@ -94,7 +94,7 @@ def test_every_level_gets_a_verdict_with_what_would_pass(filled: httpx.Client, o
     page.get_by_role("button", name="BACKWARD", exact=True).click()
     change.get_by_role("button", name="Go there").click()
     expect(editor(page)).to_be_focused()
-    for size, scheme in ((NARROW, "dark"), (WIDE, "light")):
+    for size, scheme in SIGHTS:
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=scheme)
         assert not barriers(page), "\n".join(barriers(page))
