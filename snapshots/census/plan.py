@@ -124,22 +124,25 @@ def stale_sources(stored: Iterable[str], found: Collection[str], patterns: Colle
     yield from (each for each in stored if each not in found and "#" not in each and matches(patterns, each))
 
 
-def infer_contexts(subjects: Iterable[str]) -> dict[str, str]:
-    """Return the contexts of topics by the qualified names of subjects.
+# Stands for all topics that are not named.
+OTHERS = "*"
 
-    A topic belongs to the only context that has a subject ``<topic>-key`` or ``<topic>-value``; a topic
-    without one, or with several, and topics of the default context are left out.
+
+def infer_contexts(subjects: Iterable[str]) -> dict[str, str]:
+    """Return the contexts of topics by the qualified names of all subjects, soft-deleted ones included.
+
+    A topic belongs to the only context that has a subject ``<topic>-key`` or ``<topic>-value``. Others are
+    left out, because another context may own their ids; if there is only one context, :data:`OTHERS` is it.
     """
-    contexts = defaultdict[str, set[str]](set)
+    contexts, every = defaultdict[str, set[str]](set), set[str]()
     for each in map(Subject.parse, subjects):
+        every.add(each.context)
         topic, dash, side = each.name.rpartition("-")
         if dash and side in (KEY, VALUE):
             contexts[topic].add(each.context)
-    return {
-        topic: next(iter(found))
-        for topic, found in contexts.items()
-        if len(found) == 1 and DEFAULT_CONTEXT not in found
-    }
+    if len(every) < 2:
+        return {OTHERS: next(iter(every), DEFAULT_CONTEXT)}
+    return {topic: next(iter(found)) for topic, found in contexts.items() if len(found) == 1}
 
 
 def plan_topics(topics: Iterable[DescribedTopic], base: Mapping[Place, PartitionRow]) -> Plan:

@@ -22,27 +22,28 @@ from registry.domain.model import DEFAULT_CONTEXT
 from snapshots.building.requests import NICENESS, LoggedProgress
 
 from .files import Census
-from .plan import UNREAD, PartitionRow, Use, matches
+from .plan import OTHERS, UNREAD, PartitionRow, Use, matches
 from .run import FAILURES, Result, configured_scope, open_location, run
 
 _REASON_CHARACTERS = 500
+_NO_CONTEXT = "several contexts may own the ids of its messages: name its context in census_contexts"
 _log = logging.getLogger(__name__)
 
-# Returns the context whose ids the messages of a source name.
-ContextOf = Callable[[str], str]
+# Returns the context whose ids the messages of a source name; ``None`` if that is unknown.
+ContextOf = Callable[[str], str | None]
 
 
 def context_of(configured: str, inferred: Mapping[str, str]) -> ContextOf:
     """Return a function that returns the context of a source.
 
-    That is the configured one (``PATTERN=CONTEXT,…``), by the longest pattern; else the inferred one; else
-    the default context. Raises :class:`ValueError` for a pattern without a context.
+    That is the configured one (``PATTERN=CONTEXT,…``), by the longest pattern; else the inferred one
+    (:func:`.plan.infer_contexts`). Raises :class:`ValueError` for a pattern without a context.
     """
     chosen = dict(_contexts(configured))
 
-    def find(source: str) -> str:
+    def find(source: str) -> str | None:
         pattern = max((each for each in chosen if matches([each], source)), key=len, default="")
-        return chosen[pattern] if pattern else inferred.get(source, DEFAULT_CONTEXT)
+        return chosen[pattern] if pattern else inferred.get(source, inferred.get(OTHERS))
 
     return find
 
@@ -65,6 +66,9 @@ def usages(result: Result, context: ContextOf) -> Iterator[tuple[str, Usage]]:
     for source in sorted(rows):
         found = _sum_by_schema(uses[source])
         reason = _reason(rows[source])
+        owner = context(source)
+        if owner is None and any(use.reference is not None for use in found):
+            reason = reason or _NO_CONTEXT
         if len(found) > USES_MAX:
             reason = f"its messages name {len(found)} schemas, more than a registry keeps of one source"
         state: Literal["read", "unread"] = "unread" if reason else "read"
@@ -75,7 +79,7 @@ def usages(result: Result, context: ContextOf) -> Iterator[tuple[str, Usage]]:
                 census=result.census.id,
                 state=state,
                 reason=reason,
-                context=context(source),
+                context=owner or DEFAULT_CONTEXT,
                 ms=result.census.started_ms,
                 messages=messages,
                 uses=found[:USES_MAX],
@@ -108,18 +112,22 @@ def _reason(rows: Iterable[PartitionRow]) -> str:
     return reasons.most_common(1)[0][0][:_REASON_CHARACTERS] if reasons else ""
 
 
-def census_record(census: Census, location: str) -> usage.Census:
-    """Return the census as a registry keeps it; ``location``: without secrets."""
+def census_record(census: Census, location: str, published: Iterable[Usage]) -> usage.Census:
+    """Return the census as a registry keeps it; ``location``: without secrets.
+
+    It is complete only if every usage that was ``published`` of it is.
+    """
+    unread = sum(each.state == UNREAD for each in published)
     return usage.Census(
         id=census.id,
         location=location,
         sha256=census.sha256,
         started=census.started_ms,
         ended=census.ended_ms,
-        complete=census.complete,
+        complete=census.complete and not unread,
         patterns=list(census.patterns),
         sources=census.sources.read + census.sources.unread,
-        unread=census.sources.unread,
+        unread=unread,
         partitions=census.partitions,
         messages=census.messages,
         base=census.base,
@@ -137,9 +145,11 @@ def main() -> int:
     except FAILURES as error:
         _log.error("no census was taken: %s", error)
         return 1
-    for source, found in usages(result, context_of(settings.census_contexts, parent.request)):
-        parent.report(source=source, usage=msgspec.to_builtins(found))
-    parent.report(census=msgspec.to_builtins(census_record(result.census, str(location))))
+    found = dict(usages(result, context_of(settings.census_contexts, parent.request)))
+    for source, each in found.items():
+        parent.report(source=source, usage=msgspec.to_builtins(each))
+    record = census_record(result.census, str(location), found.values())
+    parent.report(census=msgspec.to_builtins(record))
     return 0
 
 

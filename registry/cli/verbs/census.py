@@ -123,14 +123,19 @@ def _publish(registry: RegistryClient, result: Result, location: str, contexts: 
     from snapshots.census.published import census_record, context_of, usages  # noqa: PLC0415 - as above
 
     stored = {each["source"]: msgspec.convert(each, Usage) for each in registry.pages("/usage/sources")}
-    inferred = infer_contexts(registry.pages("/subjects", str, subjectPrefix=":*:"))
+    inferred = infer_contexts(registry.pages("/subjects", str, subjectPrefix=":*:", deleted="true"))
     new = dict(usages(result, context_of(contexts, inferred)))
     for source, found in new.items():
         if source not in stored or not says_the_same(stored[source], found):
             registry.put(f"/usage/sources/{quote(source, safe='')}", msgspec.to_builtins(found))
     for source in stale_sources(stored, new, result.census.patterns):
         registry.delete(f"/usage/sources/{quote(source, safe='')}")
-    registry.put("/usage/census", msgspec.to_builtins(census_record(result.census, location)))
+    unread = {row.source for row in result.rows.partitions if row.reason}
+    for source, found in new.items():
+        if found.reason and source not in unread:
+            note(f"{source} is published as unread: {found.reason}")
+    record = census_record(result.census, location, new.values())
+    registry.put("/usage/census", msgspec.to_builtins(record))
 
 
 @_verb("Exit status: 0 shown, 1 not found, 2 the location cannot be read.")

@@ -199,7 +199,7 @@ class CensusRuns:
 
     def _begin(self) -> None:
         with self._store.view() as view:
-            contexts = infer_contexts(subjects(view, _ALL_CONTEXTS))
+            contexts = infer_contexts(subjects(view, _ALL_CONTEXTS, deleted=True))
         _log.info("taking a census of the data")
         self._deadline = time.monotonic() + self._settings.snapshots_build_timeout_s
         self._process, self._line = _start("snapshots.census.published", self._settings, request=contexts)

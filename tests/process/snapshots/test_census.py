@@ -19,7 +19,7 @@ from registry.base.config.settings import Settings
 from snapshots.building.task import silent
 from snapshots.census import files
 from snapshots.census.files import BadCensus
-from snapshots.census.plan import READ, UNREAD, PartitionRow, Use
+from snapshots.census.plan import READ, UNREAD, PartitionRow, Use, infer_contexts
 from snapshots.census.published import census_record, context_of, usages
 from snapshots.census.run import Result, Scope, open_location, run
 from snapshots.format.location import Location
@@ -104,7 +104,26 @@ def test_the_digest_sums_partitions_and_names_contexts() -> None:
         "0" * 36,
     )
     assert context_of("", {"t": ".inferred"})("t") == ".inferred"
-    assert census_record(result.census, "place").unread == 1
+    assert census_record(result.census, "place", found.values()).unread == 1
+
+
+def test_a_source_whose_ids_may_belong_to_several_contexts_makes_a_census_incomplete() -> None:
+    """Otherwise a version in use would be taken for unused, and the guard would let it go."""
+    use = Use("u", 0, "value", "id", 1, None, 3, 60, 0, 2, 4, 6)
+    rows = files.Rows([use], [PartitionRow("u", 0, 0, 3, None, False, "", READ, "")])
+    result = Result(census(sources=files.SourceCounts(1, 0), partitions=1), rows)
+
+    def published(*subjects: str, configured: str = "") -> tuple[str, str, bool]:
+        found = dict(usages(result, context_of(configured, infer_contexts(subjects)))).values()
+        (each,) = found
+        return each.state, each.context, census_record(result.census, "place", found).complete
+
+    assert published() == published("record", "u-value", "other") == ("read", ".", True)
+    assert published(":.eu:record") == published(":.eu:u-value", "record") == ("read", ".eu", True)
+    assert published("u-key", ":.eu:record") == ("read", ".", True)
+    # By the name of a record, or of a topic in two contexts, nobody can tell.
+    assert published("record", ":.eu:r") == published("u-key", ":.eu:u-value") == ("unread", ".", False)
+    assert published("record", ":.eu:r", configured="*=.eu") == ("read", ".eu", True)
 
 
 def take(settings: Settings, location: Location, *topics: str) -> Result:
