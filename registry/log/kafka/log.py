@@ -76,6 +76,8 @@ class KafkaLog:
         self._options = options
         self._closed = False
         self._closing = threading.Lock()
+        # Held while an append is handed to the loop, which therefore has it before it is stopped.
+        self._beginning = threading.Lock()
         # The event loop itself keeps only weak references.
         self._appending: set[asyncio.Task[int]] = set()
         self._connections = host.connections
@@ -220,20 +222,16 @@ class KafkaLog:
         self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes], done: OnAppended
     ) -> None:
         """Begin an append, see :meth:`.contract.AsyncLog.begin_append`."""
-        self._alive()
-        call = self._appender.append(entries, cuts, headers)
-        try:
-            self._loop.call_soon_threadsafe(self._begin, call, done)
-        except RuntimeError as error:
-            call.close()
-            raise LogError("the log is closed") from error
+        append = partial(self._appender.append, entries, cuts, headers)
+        with self._beginning:
+            self._alive()
+            self._loop.call_soon_threadsafe(self._begin, append, done)
 
-    def _begin(self, call: Coroutine[Any, Any, int], done: OnAppended) -> None:
+    def _begin(self, append: Callable[[], Coroutine[Any, Any, int]], done: OnAppended) -> None:
         if self._closed:
-            call.close()
             done(LogError("the log is closed"))
             return
-        appending = self._loop.create_task(call)
+        appending = self._loop.create_task(append())
         self._appending.add(appending)
         appending.add_done_callback(partial(self._end, done))
 
@@ -269,7 +267,8 @@ class KafkaLog:
         with self._closing:
             if self._closed:
                 return
-            self._closed = True
+            with self._beginning:
+                self._closed = True
             self._fetcher.buffer.close()
             self._event_loop.stop(self._cancel_tasks(), _SLACK_S)
 

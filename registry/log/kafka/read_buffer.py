@@ -102,9 +102,9 @@ class ReadBuffer:
             return bool(self._chunks)
 
     def is_at_hand(self, offset: int) -> bool:
-        """Return true if a read from ``offset`` would advance now."""
+        """Return true if a read from ``offset`` would advance now, and not fail."""
         with self._changed:
-            return offset == self._next and bool(self._chunks)
+            return offset == self._next and bool(self._chunks) and not self._over()
 
     def _over(self) -> bool:
         return self._closed or bool(self._error) or self._mismatches.foreign
