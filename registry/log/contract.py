@@ -245,7 +245,7 @@ class Log(Protocol):
 
 
 # Gets the offset of the first record of an append, or its error.
-OnAppended = Callable[[int | Exception], None]
+OnAppended = Callable[[int | Exception], object]
 
 
 class AsyncLog(Log, Protocol):

@@ -24,7 +24,7 @@ from registry.domain.commands import (
 from registry.domain.errors import TOO_MANY_WRITES
 from registry.domain.log_format.lineage import Lineage, Trace
 from registry.domain.log_format.records import Record
-from registry.domain.pending_command import CommandRequest, PendingCommand
+from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
 from registry.domain.queries.scope import Defaults
 from registry.forwarding.command_forwarder import Doubt, Reply
 from registry.log.contract import ForeignLog, LogError, Unreachable
@@ -37,7 +37,7 @@ from registry.node.replication.follower import Follower
 from registry.node.replication.log_match import Known, LogMatcher
 from registry.node.replication.read_barrier import ReadBarrier
 from registry.node.replication.reconnecting_log import ReconnectingLog
-from registry.node.write.loop import WriteLoop
+from registry.node.write.loop import LoneAppends, WriteLoop
 from registry.node.write.writer import Writer, Writing
 from registry.store.layout import StoreError
 
@@ -80,20 +80,6 @@ class PausingRoleHolder(RoleHolder):
         return self.role
 
 
-class PausingWriter(Writer):
-    """Waits on the simulation's clock."""
-
-    world: World
-    role_holder: RoleHolder
-
-    def wait(self, timeout_s: float | None = None) -> bool:
-        self.world.until(
-            lambda: self.stat().waiting or self.role_holder.role.stage is not Stage.PRIMARY,
-            _LONG_S if timeout_s is None else timeout_s,
-        )
-        return bool(self.stat().waiting)
-
-
 class Running:
     """One life of a node, from a start to a kill. Its store and its name outlive it."""
 
@@ -109,6 +95,8 @@ class Running:
         self.started = False
         # Why the log cannot be followed; ``None`` if it can.
         self.error: LogError | None = None
+        # Commands that it has been given, and has not answered.
+        self.unanswered: list[Command] = []
         world.spawn(self.process, self._start)
 
     def _start(self) -> None:
@@ -129,7 +117,7 @@ class Running:
             memory=self.memory,
             on_applied=self._applied,
         )
-        self.writer = PausingWriter(
+        self.writer = Writer(
             self.log,
             self.store,
             _WRITING,
@@ -138,8 +126,8 @@ class Running:
             now=node.wall_ms,
             clock=lambda: world.now,
             memory=self.memory,
+            condition=self._condition,
         )
-        self.writer.world, self.writer.role_holder = world, self.role_holder
         self._elector = Elector(
             world,
             cluster.authority,
@@ -158,6 +146,7 @@ class Running:
             fencing=lambda: self.log.fencing,
             renew_s=RENEW_S,
         )
+        self._submit = self._loop_host.run(self._open_submit(), None)
         runs = (self._follow_for_ever, self.write_loop.run, self._elector.run, self.read_barrier.run)
         for run in runs:
             world.spawn(self.process, run)
@@ -179,6 +168,31 @@ class Running:
         loop = self._loop_host.loop
         loop.call_soon(lambda: loop.create_task(call()))
 
+    def _condition(self) -> threading.Condition:
+        return cast("threading.Condition", SimulatedCondition(self._world))
+
+    async def _open_submit(self) -> Submit:
+        """Return what takes commands, on the event loop, as registry/node/node.py does."""
+        if not isinstance(self.log, ReconnectingLog):
+            return self.writer.submit
+        loop = self._loop_host.loop
+        return LoneAppends(
+            self.writer, self.write_loop, self.log, is_busy=lambda: self.store.full,
+            guarded=lambda _, run: run(), soon=loop.call_soon, clock=lambda: self._world.now,
+        ).submit  # fmt: skip
+
+    def submit(self, pending: PendingCommand) -> None:
+        """Let the node execute a command."""
+        reply = pending.reply
+        self.unanswered.append(pending.command)
+
+        def answered(outcome: Outcome) -> None:
+            self.unanswered.remove(pending.command)
+            reply(outcome)
+
+        pending.reply = answered
+        self._loop_host.loop.call_soon(self._submit, pending)
+
     async def _open_barrier(self) -> ReadBarrier:
         return ReadBarrier(
             self.log,
@@ -187,7 +201,7 @@ class Running:
             nudge=lambda: None,
             on_reply=lambda _: None,
             stuck=lambda: self.store.full,
-            condition=lambda: cast("threading.Condition", SimulatedCondition(self._world)),
+            condition=self._condition,
         )
 
     def begin_confirm(self, offset: int, reply: Callable[[bool], None]) -> None:
@@ -226,7 +240,7 @@ class Running:
             log=log,
             error=error,
             run_in_thread=lambda search: world.spawn(self.process, search),
-            condition=lambda: cast("threading.Condition", SimulatedCondition(world)),
+            condition=self._condition,
         )
 
     def _known(self) -> Known:
@@ -490,10 +504,10 @@ class Cluster:
                 return Unknown("no answer", repeats=True)
         attempt = pending.attempt()
         attempt.reply = answers.append
-        life.writer.submit(attempt)
+        life.submit(attempt)
+        self._world.until(lambda: answers or life.process.dead, deadline - self._world.now)
         if answers == [refusal(TOO_MANY_WRITES())]:
             return NotPrimary()
-        self._world.until(lambda: answers or life.process.dead, deadline - self._world.now)
         if not answers or target.cut_off:
             return Unknown("no answer", repeats=True)
         return answers[0]

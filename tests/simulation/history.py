@@ -416,6 +416,8 @@ def check(cluster: Cluster, clients: list[Client]) -> None:
     _claims_do_not_mix(cluster)
     _nothing_twice(cluster)
     _ids_grow(cluster)
+    lives = [node.running for node in cluster.nodes if node.running is not None]
+    assert not any(life.unanswered for life in lives), "a command was never answered"
     texts = _registered(cluster)
     for client in clients:
         for text in client.failed:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from registry.domain.log_format.records import Entry
-from registry.log.contract import NO_HEADERS, Claim
+from registry.log.contract import NO_HEADERS, Claim, OnAppended
 from registry.log.kafka.connection import Connections
 from registry.log.kafka.host import Host
 from registry.log.kafka.log import KafkaLog
@@ -68,3 +68,14 @@ class SimulatedLog(KafkaLog):
             return super().append(entries, cuts, headers)
         finally:
             self._line.appending = False
+
+    def begin_append(
+        self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes], done: OnAppended
+    ) -> None:
+        def ended(result: int | Exception) -> None:
+            self._line.appending = False
+            done(result)
+
+        super().begin_append(entries, cuts, headers, ended)
+        self._line.appending = True
+        self._note("send", entries)

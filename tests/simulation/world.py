@@ -6,6 +6,7 @@ such calls a task runs alone. So a seed identifies one interleaving exactly.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
 from collections.abc import Callable
@@ -116,6 +117,7 @@ class World:
         """Yield until the condition is true; return its last value, false if the time was up."""
         task = self._current
         assert task is not None, "only a task may wait"
+        assert asyncio._get_running_loop() is None, "an event loop does not wait in a callback"
         if not task.process.dead:
             task.wakes_at = self.now + timeout_s
             task.waits_for = condition

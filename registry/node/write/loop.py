@@ -267,9 +267,10 @@ class LoneAppends:
         *,
         is_busy: Callable[[], bool],
         guarded: Callable[[str, Callable[[], None]], None],
-        soon: Callable[..., None],
+        soon: Callable[..., object],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._lone = LoneWrites(writer, self._begin, is_busy=is_busy, guarded=guarded)
+        self._lone = LoneWrites(writer, self._begin, is_busy=is_busy, guarded=guarded, clock=clock)
         self._writer = writer
         self._write_loop = write_loop
         self._log = log

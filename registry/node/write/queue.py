@@ -39,7 +39,8 @@ class Queue:
     may overtake a large one. While the queue is shut, the reply to a command is :class:`NotPrimary`.
     ``deliver`` is called with replies, from any of these threads. ``clock`` is the clock of the commands'
     deadlines; ``timeout_s`` bounds the seconds that a command waits while the log is unreachable.
-    ``call_later``: with it, commands are refused before their deadline even if none is taken meanwhile.
+    ``call_later``: with it, commands are refused before their deadline even if none is taken meanwhile. The
+    writer waits on a ``condition``.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Queue:
         bytes_max: int,
         timeout_s: float,
         call_later: CallLater | None = None,
+        condition: Callable[[], threading.Condition] = threading.Condition,
     ) -> None:
         self._deliver = deliver
         self._clock = clock
@@ -59,7 +61,7 @@ class Queue:
         self._small: deque[PendingCommand] = deque()
         self._large: deque[PendingCommand] = deque()
         self._large_next = False
-        self._changed = threading.Condition()
+        self._changed = condition()
         self._open = self._closed = False
         self._call_later = call_later
         self._looking = False

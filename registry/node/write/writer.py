@@ -12,6 +12,7 @@ decides others (:mod:`.queue`).
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
@@ -74,8 +75,8 @@ class Writer:
     any of these threads. ``now`` is the wall clock, in ms since the epoch; ``clock`` is the clock of the
     commands' deadlines. ``memory`` holds the commands executed before, so that none with an idempotency key
     is executed twice; it needs a log that keeps record headers. ``workers`` answer slow schema queries;
-    without them the writer answers them itself. ``call_later``: see :class:`.queue.Queue`. ``cipher``
-    encrypts sensitive metadata. ``policies`` returns those in force.
+    without them the writer answers them itself. ``call_later``, ``condition``: see :class:`.queue.Queue`.
+    ``cipher`` encrypts sensitive metadata. ``policies`` returns those in force.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Writer:
         cipher: Cipher | None = None,
         policies: Callable[[], Policies] = lambda: NO_POLICIES,
         tracing: Tracing = NO_TRACING,
+        condition: Callable[[], threading.Condition] = threading.Condition,
     ) -> None:
         self._decider = Decider(
             writing.defaults, writing.id_batch, memory,
@@ -102,7 +104,7 @@ class Writer:
         )  # fmt: skip
         self._queue = Queue(
             deliver, clock, commands_max=writing.queue_max, bytes_max=writing.queue_bytes_max,
-            timeout_s=writing.timeout_s, call_later=call_later,
+            timeout_s=writing.timeout_s, call_later=call_later, condition=condition,
         )  # fmt: skip
         self._postponed = None if workers is None else PostponedCommands(self._queue, workers, clock)
         self._batch_writer = BatchWriter(
