@@ -11,39 +11,19 @@ import pytest
 
 from tests.support.running import ROOT
 
-_SESSIONS = """
-from registry.base.config.settings import Settings
-from snapshots.spark.session import open_session
-
-said = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf="spark.sql.codegen.wholeStage=true")
-for _ in range(2):
-    with open_session(said) as session:
-        names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
-        print(*map(session.conf.get, names), session.range(3).count())
-"""
-
-
-def test_sessions_keep_what_the_user_sets_and_leave_nothing_in_the_home_folder(tmp_path: Path) -> None:
-    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    done = subprocess.run(
-        [sys.executable, "-c", _SESSIONS], cwd=ROOT, env={**os.environ, **home},
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == 2 * ["true NO_CODEGEN 3"]
-    assert not list(tmp_path.iterdir())
-
-
 _KEPT = """
 import os, signal, sys
 from pyspark import SparkContext
 from registry.base.config.settings import Settings
 from snapshots.spark.session import open_session
 
-given = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf="spark.ui.enabled=false")
+conf = "spark.ui.enabled=false spark.sql.codegen.wholeStage=true"
+given = Settings(snapshots_spark_master="local[1]", snapshots_spark_conf=conf)
+names = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
 
 def show(session):
-    print(session.range(3).count(), session.sparkContext.applicationId, SparkContext._gateway.proc.pid)
+    found = session.range(3).count(), session.sparkContext.applicationId, SparkContext._gateway.proc.pid
+    print(*found, *map(session.conf.get, names))
 
 def kill(session):
     java = SparkContext._gateway.proc
@@ -65,19 +45,26 @@ for work in (None, None, fail, None, kill, None):
 """
 
 
-def test_a_kept_session_serves_the_next_build_unless_a_build_failed_or_java_was_killed() -> None:
+def test_a_kept_session_serves_the_next_build_unless_a_build_failed_or_java_was_killed(
+    tmp_path: Path,
+) -> None:
+    """All have what the user sets, and leave nothing in the home folder."""
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run(
-        [sys.executable, "-c", _KEPT], cwd=ROOT, capture_output=True, text=True, check=False, timeout=900
-    )
+        [sys.executable, "-c", _KEPT], cwd=ROOT, env={**os.environ, **home},
+        capture_output=True, text=True, check=False, timeout=900,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     first, second, failing, failed, renewed, killed, lost, last = done.stdout.splitlines()
     assert first == second == failing
     assert (failed, lost) == ("failed", "failed")
     assert renewed == killed
-    counts, sessions, javas = zip(*(line.split() for line in (first, renewed, last)), strict=True)
+    counts, sessions, javas, *found = zip(*(line.split() for line in (first, renewed, last)), strict=True)
     assert counts == ("3",) * 3
+    assert found == [("true",) * 3, ("NO_CODEGEN",) * 3]
     assert len({*sessions}) == 3, "a session whose build failed was ended"
     assert javas[0] == javas[1] != javas[2], "Java serves on, and is replaced once it was killed"
+    assert not list(tmp_path.iterdir())
 
 
 _FROZEN = """
