@@ -18,7 +18,7 @@ import httpx
 import hypothesis
 import pytest
 
-from deploy.local.broker import Broker
+from deploy.local.broker import COMPACTS_SOON, Broker
 from deploy.local.process import outputs
 from deploy.local.zookeeper import ZooKeeper
 from tests.support.process_logs import ProcessLogs, unexpected
@@ -108,7 +108,8 @@ def registry(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """Start one broker for all tests that use their own topics and groups and leave it running."""
     # It is sometimes frozen, but never killed: once thawed, it can register again immediately.
-    with Broker(tmp_path_factory.mktemp("kafka"), settings={"broker.session.timeout.ms": "60000"}) as broker:
+    settings = {"broker.session.timeout.ms": "60000", **COMPACTS_SOON}
+    with Broker(tmp_path_factory.mktemp("kafka"), settings=settings) as broker:
         yield broker
 
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import httpx
 import msgspec
 import pytest
 
-from deploy.local.broker import COMPACTS_SOON, Broker
+from deploy.local.broker import Broker
 from registry.base.config.settings import Settings
 from registry.domain.rows import digest
 from registry.log.embedded.log import EmbeddedLog, now_ms
@@ -414,12 +414,6 @@ def credentials_are_looked_at(s3: str, after: str) -> None:
 # Kafka
 
 
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("own"), settings=COMPACTS_SOON) as broker:
-        yield broker
-
-
 def on_topic(broker: Broker, topic: str, snapshots: Path) -> tuple[str, ...]:
     return (
         "--kafka", broker.address, "--topic", topic, "--group", topic,
@@ -435,15 +429,15 @@ def settings_of(broker: Broker, topic: str, tmp_path: Path) -> Settings:
 
 
 def test_a_node_of_a_cluster_starts_from_a_snapshot_and_follows_the_topic(
-    own: Broker, tmp_path: Path
+    kafka: Broker, tmp_path: Path
 ) -> None:
-    topic = make_topic(own.address)
-    flags = on_topic(own, topic, tmp_path / "snapshots")
+    topic = make_topic(kafka.address)
+    flags = on_topic(kafka, topic, tmp_path / "snapshots")
     first = start(tmp_path / "first", *flags).wait()
     other: Registry | None = None
     try:
         ids = [register(first, f"a{number}").json()["id"] for number in range(10)]
-        manifest = built(settings_of(own, topic, tmp_path))
+        manifest = built(settings_of(kafka, topic, tmp_path))
         assert httpx.delete(f"{first.url}/subjects/a3", timeout=60).status_code == 200
         ids.append(register(first, "b").json()["id"])
         other = start(tmp_path / "other", *flags).wait()
@@ -462,19 +456,21 @@ def test_a_node_of_a_cluster_starts_from_a_snapshot_and_follows_the_topic(
 @pytest.mark.logs_errors(
     "the store must be rebuilt: it was last at the log's end", r"the node ended \(exit code 1\)"
 )
-def test_a_snapshot_from_before_deletions_that_were_forgotten_is_refused(own: Broker, tmp_path: Path) -> None:
-    topic = make_topic(own.address, FORGETFUL)
-    flags = on_topic(own, topic, tmp_path / "snapshots")
+def test_a_snapshot_from_before_deletions_that_were_forgotten_is_refused(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    topic = make_topic(kafka.address, FORGETFUL)
+    flags = on_topic(kafka, topic, tmp_path / "snapshots")
     here = start(tmp_path / "here", *flags).wait()
     fresh: Registry | None = None
     try:
         for subject in ("kept", "gone"):
             assert register(here, subject).status_code == 200
-        old = built(settings_of(own, topic, tmp_path))
+        old = built(settings_of(kafka, topic, tmp_path))
         for query in ("", "?permanent=true"):
             assert httpx.delete(f"{here.url}/subjects/gone{query}", timeout=60).status_code == 200
         numbers = iter(range(1_000_000))
-        with closing(on_kafka(own.address, topic)) as log:
+        with closing(on_kafka(kafka.address, topic)) as log:
 
             def until_forgotten() -> bool:
                 # Only closed segments are compacted.
@@ -489,7 +485,7 @@ def test_a_snapshot_from_before_deletions_that_were_forgotten_is_refused(own: Br
         assert "the log keeps deletions for 8 s" in found["refused"][0]
         assert "gone" not in get(fresh, "/subjects?deleted=true").json()
         until(lambda: rows(fresh) == rows(here), WAIT_S, "both to have the same rows")
-        again = built(settings_of(own, topic, tmp_path))
+        again = built(settings_of(kafka, topic, tmp_path))
         assert again.base == "", "nor is it built upon"
         assert (again.offset, digest.text(again.digest)) == rows(here)
     finally:
