@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from typing import Protocol, TypeVar
 
 from registry.domain.log_format.lineage import Lineage
@@ -172,7 +173,15 @@ class ReconnectingLog:
         self, entries: Sequence[Entry], cuts: Sequence[int], headers: Mapping[int, bytes], done: OnAppended
     ) -> None:
         """Forward to :meth:`.contract.AsyncLog.begin_append`."""
-        self._with(lambda log: log.begin_append(entries, cuts, headers, done))
+        self._with(lambda log: log.begin_append(entries, cuts, headers, partial(self._end_append, log, done)))
+
+    def _end_append(self, log: Topic, done: OnAppended, result: int | Exception) -> None:
+        if isinstance(result, ForeignLog):
+            # On another thread, because to close the log waits for the calling one.
+            self._run_in_thread(partial(self._detach, log, result))
+        elif isinstance(result, LogError) and not isinstance(result, OutcomeUnknown) and self._log is not log:
+            result = copy(self._error)
+        done(result)
 
     def is_at_hand(self, offset: int) -> bool:
         """Forward to :meth:`.contract.AsyncLog.is_at_hand`; false while no log is attached."""

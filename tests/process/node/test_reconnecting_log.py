@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from registry.log.contract import Claim, ForeignLog, LogError
+from registry.log.contract import Claim, ForeignLog, LogError, OutcomeUnknown
 from registry.node.replication.reconnecting_log import ReconnectingLog
 
 
@@ -18,6 +18,8 @@ class Turning:
 
     def __init__(self) -> None:
         self.claimed, self.closed = threading.Event(), threading.Event()
+        # Of an append that does not block.
+        self.result: int | Exception = ForeignLog("the topic was made anew")
 
     def end(self) -> int:
         return 0
@@ -30,18 +32,26 @@ class Turning:
         assert self.closed.wait(30)
         raise LogError("the log was closed meanwhile")
 
+    def begin_append(self, *request: Any) -> None:
+        request[-1](self.result)
+
     def close(self) -> None:
         self.closed.set()
 
 
-def test_whoever_uses_a_log_that_is_let_go_is_reported_why() -> None:
-    def another() -> Any:
-        raise ForeignLog("the topic was made anew")
+def another() -> Any:
+    raise ForeignLog("the topic was made anew")
 
-    turning = Turning()
-    log = ReconnectingLog(
+
+def attached(turning: Turning) -> ReconnectingLog:
+    return ReconnectingLog(
         another, lambda _: None, identity="a", applied=0, log=cast("Any", turning), retry_s=0.01
     )
+
+
+def test_whoever_uses_a_log_that_is_let_go_is_reported_why() -> None:
+    turning = Turning()
+    log = attached(turning)
     told: list[LogError] = []
 
     def claim() -> None:
@@ -58,3 +68,30 @@ def test_whoever_uses_a_log_that_is_let_go_is_reported_why() -> None:
     log.close()
     # A bare LogError would be taken for a missing permission, which ends the process.
     assert [type(error) for error in told] == [ForeignLog]
+
+
+def test_a_log_that_an_append_which_does_not_block_finds_to_be_another_one_is_let_go() -> None:
+    turning = Turning()
+    log, results = attached(turning), list[int | Exception]()
+    log.begin_append((), (), {}, results.append)
+    assert turning.closed.wait(30)
+    assert [type(each) for each in results] == [ForeignLog]
+    with pytest.raises(ForeignLog):
+        log.begin_append((), (), {}, results.append)
+    log.close()
+
+
+def test_an_append_that_does_not_block_reports_why_its_log_was_let_go() -> None:
+    turning = Turning()
+    log, results = attached(turning), list[int | Exception]()
+
+    def begin(*request: Any) -> None:
+        with pytest.raises(ForeignLog):
+            log.query_end(1)
+        for result in (LogError("the log is closed"), OutcomeUnknown("the log was closed meanwhile")):
+            request[-1](result)
+
+    turning.begin_append = begin  # type: ignore[method-assign]
+    log.begin_append((), (), {}, results.append)
+    log.close()
+    assert [type(each) for each in results] == [ForeignLog, OutcomeUnknown]
