@@ -25,7 +25,7 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from deploy.local.broker import COMPACTS_SOON, Broker
+from deploy.local.broker import Broker
 from registry.base.config.settings import Settings
 from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import Entry, Record
@@ -86,12 +86,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     given = Settings(kafka="127.0.0.1:1", snapshots_spark_master=MASTER, snapshots_spark_conf=conf)
     with open_session(given) as session:
         yield session
-
-
-@pytest.fixture(scope="module")
-def compacting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("compacting"), settings=COMPACTS_SOON) as broker:
-        yield broker
 
 
 @pytest.fixture
@@ -274,13 +268,21 @@ def test_spark_puts_each_place_into_a_partition_of_its_own(spark: SparkSession) 
         }
 
 
-def test_the_embedded_log_is_read_in_pieces(
+def test_the_embedded_log_is_read_in_pieces_and_how_far_it_is_is_reported_in_tasks(
     spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
 ) -> None:
     entries = [Entry(record.key, record.value) for record in many_logs(10) if record.key is not None]
     found = embedded(tmp_path, [*entries, *(entry(number) for number in range(3_000))])
     at = opened(None, "", len(found) - 10)
-    base = build(opened(None, "", 500), silent)
+    told: dict[str, tuple[int, int]] = {}
+
+    def tell(step: str, done: int, total: int) -> None:
+        assert 0 <= done <= total
+        told[step] = done, total
+
+    base = build(opened(None, "", 500), tell)
+    assert list(told) == [engine.STARTING, engine.FOLDING, engine.WRITING, engine.VERIFYING]
+    assert all(done == total for done, total in told.values()), "each step ends at its end"
     made = build(opened(None, "", at.end, base), silent)
     check(made, local.build(opened(None, "", at.end), silent), at, found)
     nothing = build(opened(None, "", 0), silent)
@@ -305,21 +307,6 @@ def test_a_full_snapshot_by_spark_follows_deltas(
     check(made, local.build(opened(None, "", 41), silent), opened(None, "", 41), log)
 
 
-def test_how_far_it_is_is_reported_in_tasks(
-    spark: SparkSession, tmp_path: Path, opened: Callable[..., Task]
-) -> None:
-    embedded(tmp_path, [entry(number) for number in range(100)])
-    told: dict[str, tuple[int, int]] = {}
-
-    def tell(step: str, done: int, total: int) -> None:
-        assert 0 <= done <= total
-        told[step] = done, total
-
-    build(opened(None, "", 100), tell)
-    assert list(told) == [engine.STARTING, engine.FOLDING, engine.WRITING, engine.VERIFYING]
-    assert all(done == total for done, total in told.values()), "each step ends at its end"
-
-
 def embedded(data: Path, entries: list[Entry]) -> list[Record]:
     """Create the embedded log; return its records."""
     with closing(EmbeddedLog(data / "log")) as log:
@@ -333,38 +320,38 @@ def entry(number: int, text: str = '"int"') -> Entry:
 
 
 def test_compaction_before_while_and_after_it_reads_does_no_harm(
-    spark: SparkSession, compacting: Broker, opened: Callable[..., Task]
+    spark: SparkSession, kafka: Broker, opened: Callable[..., Task]
 ) -> None:
-    topic = make_topic(compacting.address, COMPACTS)
+    topic = make_topic(kafka.address, COMPACTS)
     # Segments are rolled, and so compacted, by the times of their records.
     said = [record for record in many_logs(20) if record.key is not None]
     log = numbered(covering(numbered([*said, *said])), round(time.time() * 1000) - 3_600_000, 20)
     first, second = len(log) // 3, 2 * len(log) // 3
-    produced(compacting.address, topic, log[:first])
-    until(lambda: compacted(compacting, topic, log[:first]), 60, "compaction of what is there", every_s=0.2)
-    base = build(opened(compacting, topic, first), silent)
-    check_law(base, opened(compacting, topic, first), log)
-    produced(compacting.address, topic, log[first:second])
+    produced(kafka.address, topic, log[:first])
+    until(lambda: compacted(kafka, topic, log[:first]), 60, "compaction of what is there", every_s=0.2)
+    base = build(opened(kafka, topic, first), silent)
+    check_law(base, opened(kafka, topic, first), log)
+    produced(kafka.address, topic, log[first:second])
     begun, over = threading.Event(), threading.Event()
 
     def write_on() -> None:
         for at in range(second, len(log), 10):
-            produced(compacting.address, topic, log[at : at + 10])
+            produced(kafka.address, topic, log[at : at + 10])
             begun.set()
             over.wait(0.2)
 
     writing = threading.Thread(target=write_on)
     writing.start()
     assert begun.wait(60)
-    while_written = [build(opened(compacting, topic, second, on), silent) for on in (base, None)]
+    while_written = [build(opened(kafka, topic, second, on), silent) for on in (base, None)]
     over.set()
     writing.join()
     for made in while_written:
-        check_law(made, opened(compacting, topic, second), log)
+        check_law(made, opened(kafka, topic, second), log)
         assert made.comparable_from > made.offset, "records may be gone that the offset still had"
-    until(lambda: compacted(compacting, topic, log), 60, "compaction of all", every_s=0.2)
-    made = build(opened(compacting, topic, second, base), silent)
-    check_law(made, opened(compacting, topic, second), log)
+    until(lambda: compacted(kafka, topic, log), 60, "compaction of all", every_s=0.2)
+    made = build(opened(kafka, topic, second, base), silent)
+    check_law(made, opened(kafka, topic, second), log)
 
 
 def compacted(broker: Broker, topic: str, log: list[Record]) -> bool:
