@@ -18,7 +18,7 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 AXE = ROOT / "registry" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 WIDE: ViewportSize = {"width": 1400, "height": 900}
 NARROW: ViewportSize = {"width": 360, "height": 740}
-# Colors do not depend on the width, so each is looked at once.
+# Each width and each color scheme once: axe is most of what these tests cost.
 SIGHTS: tuple[tuple[ViewportSize, Literal["dark", "light"]], ...] = ((NARROW, "dark"), (WIDE, "light"))
 # Reported by the browser before any script runs in the page.
 _VIOLATIONS = """addEventListener("securitypolicyviolation", (event) =>

@@ -474,9 +474,9 @@ with closing(open_catalogue(settings)) as catalogue:
     [
         "loading the base",
         "reading the log",
-        "before the part",
+        pytest.param("before the part", marks=pytest.mark.long),
         "after the part",
-        "writing the parts",
+        pytest.param("writing the parts", marks=pytest.mark.long),
         "before the manifest",
         "after the manifest",
     ],

@@ -259,8 +259,11 @@ def test_workers_begin_with_what_they_need_and_read_no_archives_again(spark: Spa
     assert [tuple(each) for each in found] == [(0, True)]
 
 
-def test_spark_puts_each_place_into_a_partition_of_its_own(spark: SparkSession) -> None:
-    for count in (1, 8, 100):
+@pytest.mark.parametrize("counts", [(1, 8), pytest.param((100,), marks=pytest.mark.long)])
+def test_spark_puts_each_place_into_a_partition_of_its_own(
+    spark: SparkSession, counts: tuple[int, ...]
+) -> None:
+    for count in counts:
         places = spark.createDataFrame([(place,) for place in places_for(count)], "place bigint")
         put = places.repartition(count, "place").select("place", sql.spark_partition_id().alias("at"))
         assert {each.place: each.at for each in put.collect()} == {
