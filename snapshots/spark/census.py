@@ -215,10 +215,10 @@ def _messages(session: SparkSession, settings: Settings, ranges: Sequence[Range]
 
 
 def _header(side: str) -> Column:
-    """Return the value of the first header that names the schema of a side; null if there is none."""
+    """Return the value of the last header that names the schema of a side; null if there is none."""
     headers = sql.col("headers")
-    place = sql.array_position(headers["key"], _HEADERS[side]) - 1
-    return sql.get(headers["value"], place.cast("int"))
+    from_end = sql.array_position(sql.reverse(headers["key"]), _HEADERS[side])
+    return sql.get(headers["value"], (sql.size(headers) - from_end).cast("int"))
 
 
 def _reference(data: Column, header: Column | None) -> Column:

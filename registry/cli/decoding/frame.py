@@ -92,7 +92,8 @@ def split_frame(data: bytes, headers: Headers = (), *, key: bool = False) -> Fra
     if len(data) > MESSAGE_BYTES_MAX:
         raise CannotDecode(f"the message has {len(data)} bytes; at most {MESSAGE_BYTES_MAX} are decoded")
     wanted = KEY_HEADER if key else VALUE_HEADER
-    header = next((value for name, value in headers if name == wanted and value is not None), None)
+    # The last one counts, as for Confluent's deserializers: a program that sends a record on may add one.
+    *_, header = None, *(value for name, value in headers if name == wanted)
     if header is None:
         schema, payload = _split_name(data, "the message")
         return Frame(schema, None, payload)

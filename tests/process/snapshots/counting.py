@@ -45,7 +45,9 @@ def _data(chance: random.Random, header: str, headers: Headers) -> bytes | None:
         case 1:
             return chance.choice([b"", b"\0", b"\0\0\0\1", b"\1" + bytes(15), b"\2text", b"text"])
         case 2:
-            headers.append((header, chance.choice([*named, b"\0\0", b"unknown"])))
+            # The last one counts.
+            values = [chance.choice([*named, b"\0\0", b"unknown"]) for _ in range(chance.choice((1, 1, 2)))]
+            headers.extend((header, value) for value in values)
             return payload
         case framed:
             return named[framed % 2] + payload

@@ -38,6 +38,12 @@ def test_a_header_comes_first(key: bool, name: str) -> None:
     assert found == Frame(SchemaName(None, GUID), b"\x02\x04", b"\x00\x00\x00\x00\x01data")
 
 
+def test_the_last_of_several_headers_counts() -> None:
+    """As ``lastHeader`` of Confluent's deserializers."""
+    headers = [("__value_schema_id", b"\x00\x00\x00\x00\x09"), ("__value_schema_id", BY_GUID)]
+    assert split_frame(b"data", headers) == Frame(SchemaName(None, GUID), b"", b"data")
+
+
 def test_a_header_without_value_does_not_count() -> None:
     assert split_frame(b"\x00\x00\x00\x00\x01", [("__value_schema_id", None)]).schema == SchemaName(1)
 
