@@ -18,7 +18,7 @@ from registry.log.embedded.log import EmbeddedLog
 from tests.support.running import Registry, until
 
 from . import filled
-from .browsing import NARROW, Watch, check_accessible
+from .browsing import NARROW, Watch, barriers, check_accessible
 from .places import Place
 
 Open = Callable[..., Page]
@@ -191,6 +191,13 @@ def test_then_and_now_are_compared(opened: Open) -> None:
     expect(rows.filter(has_text="Compatibility")).to_contain_text("FULLBACKWARD")
     expect(page.get_by_role("heading", name="From version 2 then to version 3 now")).to_be_visible()
     expect(page.get_by_role("region", name="Changes")).to_contain_text("removed")
+
+
+def test_what_was_removed_is_legible_in_one_text(opened: Open) -> None:
+    page = opened("/subjects/orders?at=4&view=compare", viewport=NARROW)
+    expect(page.locator(".merge .cm-deletedText").first).to_be_visible()
+    page.emulate_media(color_scheme="light")
+    assert not barriers(page)
 
 
 def test_what_the_log_no_longer_reports_is_said_with_the_oldest_moment(opened: Open, watch: Watch) -> None:
