@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from .client import Refused, Registry, RegistryError
-from .columns import from_registry, to_registry
-from .framing import Malformed
-from .source import RegistrarSource
+try:
+    from .client import Refused, Registry, RegistryError
+    from .columns import from_registry, to_registry
+    from .framing import Malformed
+    from .source import RegistrarSource
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"registrar.spark lacks {error.name}: pip install 'kafka-registrar[spark]'", name=error.name
+    ) from error
 
 __all__ = [
     "Malformed",

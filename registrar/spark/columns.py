@@ -57,7 +57,7 @@ def from_registry(
     read, as Spark's ``from_avro`` has it. ``headers``: Kafka's column of record headers, if serializers put
     the ids there; ``key``: it is the header of keys that counts. ``message``: which message of a Protobuf
     file. ``follow``: also read what versions wrote that were not known when the query was planned; else that
-    cannot be read, and the query needs less CPU. ``options``: for Spark's own function.
+    cannot be read. ``options``: for Spark's own function.
 
     Raises :class:`.client.RegistryError` and :class:`ValueError`. A registry that does not answer later fails
     the task, in either mode.

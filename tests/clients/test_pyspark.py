@@ -229,6 +229,13 @@ def test_json_schema_is_read_by_from_json(spark: SparkSession, registry: Served,
     assert bytes(made.first()["value"]) == prefix_of_id(schema["id"]) + b'{"id":7,"tags":["a"]}'
 
 
+def test_without_the_extra_it_names_what_to_install() -> None:
+    program = "import sys; sys.modules['pandas'] = None; import registrar.spark"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "registrar.spark lacks pandas: pip install 'kafka-registrar[spark]'" in done.stderr
+
+
 def test_its_archive_holds_all_that_it_needs_and_nothing_of_a_server(tmp_path: Path) -> None:
     archive = tmp_path / "registrar-spark.zip"
     shipping.write_archive(archive, shipping.LIBRARY)
