@@ -725,6 +725,8 @@ def test_a_census_counts_every_committed_message_and_then_only_new_ones(
     assert census_files.read_rows(location, third.census) == third.rows
 
 
+# In make test, tests/unit/snapshots/test_census_plan.py has the rows, test_kafka_log_topic.py the answers.
+@pytest.mark.long
 def test_what_cannot_be_counted_is_a_row_with_the_reason_and_harms_no_other_topic(
     spark: SparkSession, kafka: Broker, tmp_path: Path
 ) -> None:
