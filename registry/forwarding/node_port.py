@@ -133,7 +133,7 @@ class Outcomes(msgspec.Struct, frozen=True):
     end: int = 0
 
 
-class PeerStatus(msgspec.Struct, frozen=True):
+class PeerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """A node's identity and role."""
 
     node: str
@@ -145,6 +145,8 @@ class PeerStatus(msgspec.Struct, frozen=True):
     clock_ms: int = 0
     # True if it honors idempotency keys.
     repeats: bool = False
+    # True if it decides conditions of commands; nodes of earlier releases ignore them.
+    conditions: bool = False
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -17,8 +17,8 @@ import msgspec
 
 from election.contract import Identity
 from registry.domain.admission import is_large
-from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown
-from registry.domain.errors import outcome_unknown
+from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown, refusal
+from registry.domain.errors import UNAVAILABLE, outcome_unknown
 from registry.domain.pending_command import PendingCommand
 
 from .authentication import Signings
@@ -36,6 +36,7 @@ LARGE_UNDER_WAY_MAX = 1
 BATCH_MAX = 500
 BATCH_BYTES_MAX = 8 << 20
 MARGIN_S = 0.25
+_NO_CONDITIONS = "The primary is of an earlier release and would ignore If-Match; nothing was written"
 _log = logging.getLogger(__name__)
 
 
@@ -240,7 +241,10 @@ def _reply_all(commands: Iterable[PendingCommand], outcome: Outcome) -> None:
 
 
 def _select_suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
-    """Return what ``peer`` can be sent, and answer the rest: some nodes would execute a retry twice."""
+    """Return what ``peer`` can be sent, and answer the rest.
+
+    Nodes of earlier releases would execute a retry twice, or a command whatever its condition.
+    """
     suited = []
     for pending in commands:
         pending.repeats = peer.status.repeats
@@ -250,6 +254,8 @@ def _select_suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCo
                     outcome_unknown("The primary cannot determine whether an earlier attempt was executed")
                 )
             )
+        elif pending.request.condition is not None and not peer.status.conditions:
+            pending.reply(refusal(UNAVAILABLE(_NO_CONDITIONS)))
         else:
             suited.append(pending)
     return suited

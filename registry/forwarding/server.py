@@ -185,7 +185,7 @@ class PeerServer:
 
     def _status(self) -> PeerStatus:
         port = self._node_port
-        return PeerStatus(self._node, self._url, port.role, clock_ms(), port.repeats)
+        return PeerStatus(self._node, self._url, port.role, clock_ms(), port.repeats, conditions=True)
 
     # --- watching
 

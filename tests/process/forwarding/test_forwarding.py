@@ -18,6 +18,7 @@ from registry.domain.admission import LARGE_BYTES
 from registry.domain.commands import (
     IDEMPOTENCY_KEY_BYTES,
     Command,
+    Condition,
     DeleteSubject,
     Done,
     IdempotencyKey,
@@ -357,6 +358,23 @@ async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_nod
         deletion = pending(DeleteSubject("s"), deadline=in_s(5), in_doubt=True, deferrable=False)
         assert isinstance(await client.ask(deletion), Unknown)
         assert not primary.unanswered
+
+
+@running
+async def test_a_write_with_a_condition_is_not_sent_to_a_node_that_would_ignore_it() -> None:
+    async with group(2) as nodes:
+        nodes.elect(0)
+        primary, secondary = nodes.members
+        client = client_of(secondary)
+        await until_met(secondary)
+        peer, condition = client._connection.peer, Condition(none_match=["*"])
+        now = peer.status
+        peer.status = msgspec.structs.replace(now, conditions=False)
+        refused = await submit(secondary, Register("s", SCHEMA), condition=condition)
+        assert (refused.code, "nothing was written" in refused.message) == (503, True)
+        assert not primary.decided
+        peer.status = now
+        assert isinstance(await submit(secondary, Register("s", SCHEMA), condition=condition), Done)
 
 
 @running
