@@ -15,7 +15,6 @@ from registry.domain.lookup import usage
 from registry.domain.lookup.usage import State, Stranger, VersionUsage
 from registry.domain.model import Subject
 from registry.domain.queries import by_subject, lists, scope, versions
-from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
@@ -85,21 +84,21 @@ def _as_of(census: Census | None) -> dict[str, Any] | None:
     return {name: getattr(census, name) for name in ("id", "started", "ended", "complete", "unread")}
 
 
-def get_schema(call: Call, view: View) -> PendingSearch[Registered | None]:
+def get_schema(call: Call, view: View) -> PendingSearch[VersionUsage | None]:
     """``GET /usage/schemas/{id}``. An unknown id is only shown to those who may read the context."""
     schema_id, name = path_number(call.path["id"]), call.args[SCOPE.name]
     asked = Subject.parse(name)
 
-    def search(view: View) -> Search[Registered | None]:
+    def search(view: View) -> Search[VersionUsage | None]:
         place = scope.resolve_alias(view, asked).qualified if name else name
-        return (yield from versions.by_id_in_scope(readable(view, call.access), schema_id, place))
+        found = yield from versions.by_id_in_scope(readable(view, call.access), schema_id, place)
+        return None if found is None else (yield from usage.find_usage(view, found))
 
-    def answer(view: View, found: Registered | None) -> Answer:
-        census, context = stored.census(view), asked.context if found is None else found.subject.context
-        known = {"id": schema_id, "context": context, "known": found is not None, "census": _as_of(census)}
-        if found is not None:
-            shown = _version_members(call, usage.usage_of(view, found), census)
-            return Answer(orjson.dumps({**known, **shown}))
+    def answer(view: View, each: VersionUsage | None) -> Answer:
+        census, context = stored.census(view), asked.context if each is None else each.found.subject.context
+        known = {"id": schema_id, "context": context, "known": each is not None, "census": _as_of(census)}
+        if each is not None:
+            return Answer(orjson.dumps({**known, **_version_members(call, each, census)}))
         uses = list(stored.uses_of(view, context, [schema_id]))
         if not uses or not everywhere_in(call.access, Permission.READ, context):
             raise e.SCHEMA_ID_NOT_FOUND(schema_id)

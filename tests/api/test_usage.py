@@ -10,7 +10,12 @@ from urllib.parse import quote
 
 import pytest
 
+from registry.api import version_usage
 from registry.api.backend import ApiSettings
+from registry.api.operations import Call
+from registry.api.parameters import SCOPE
+from registry.api.request_context import RequestContext
+from registry.domain.parsing.memory import SchemaMemory
 from registry.domain.queries.scope import Defaults
 from tests.api.driver import FIRST_TS, Api, Reply, record
 from tests.api.permitting import PermittingApi, rule
@@ -175,6 +180,19 @@ def test_an_id_is_found_whether_or_not_the_registry_knows_it(used: Api) -> None:
     put(used, "/usage/sources/orders-c", usage(context=".c", uses=[["key", "id", 2, 8, 1, 1, 1, True]]))
     assert used.get("/contexts/.c/usage/schemas/2").json["messages"] == 8
     assert used.get("/usage/schemas/2").json["messages"] == 4
+
+
+def test_referrers_of_an_id_are_searched_for_in_slices(used: Api) -> None:
+    for number in range(20):
+        references = [{"name": "Base", "subject": "base", "version": 1}]
+        used.register(f"user{number}", USER.replace('"int"', '"Base"', 1), references=references)
+    call = Call(
+        context=RequestContext.__new__(RequestContext), path={"id": "1"}, args={SCOPE.name: ""}, body=b"",
+        settings=ApiSettings(), memory=SchemaMemory(1_000),
+    )  # fmt: skip
+    with used.backend.view() as view:
+        pending = version_usage.get_schema(call, view)
+        assert sum(1 for _ in pending.search(view)) >= 20
 
 
 def test_those_who_may_not_read_a_subject_do_not_learn_of_it() -> None:
