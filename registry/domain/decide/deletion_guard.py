@@ -47,9 +47,9 @@ def why_needed(view: View, doomed: Sequence[Registered], age_max_ms: int, now: i
         if found.is_used:
             return f"version {each.version} is in use: {_uses(found)}"
     if not census.complete:
-        unread = usage.unread_sources(view)
-        named = f"; it could not read {_first_names(unread)}" if unread else ""
-        return f"the newest census, {census.id}, is not complete{named}"
+        # Without names, which only administrators may see: they are of anybody's topics.
+        unread = f"; unread sources: {census.unread}" if census.unread else ""
+        return f"the newest census, {census.id}, is not complete{unread}"
     if now - census.ended > age_max_ms:
         days = (now - census.ended) / _DAY_MS
         return f"the newest census, {census.id}, ended {days:.1f} days ago: run another one"

@@ -115,11 +115,6 @@ def deleted_at(view: View, found: Registered) -> int:
     return layout.UNKNOWN_TIME if mark is None else layout.mark_time(mark)
 
 
-def unread_sources(view: View) -> list[str]:
-    """Return the sources that the census could not read to their ends."""
-    return [each.source for each in usage.sources(view) if each.state == "unread"]
-
-
 class Stranger(NamedTuple):
     """Messages whose schema the registry cannot name, or a topic that no subject is named after."""
 
