@@ -178,6 +178,7 @@ def scope_operations(path: str, whose: str) -> tuple[Operation, ...]:
                 e.INVALID_MODE,
                 e.FORWARD_ONLY_GLOBAL,
                 e.REFERENCE_EXISTS,
+                e.DATA_NEEDS_VERSION,
                 *WRITE_ERRORS,
                 *BODY_ERRORS,
             ),

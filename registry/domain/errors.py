@@ -127,7 +127,7 @@ ID_IN_USE = ErrorKind(
     "these ids first",
 )
 DATA_NEEDS_VERSION = ErrorKind(
-    40984, "Subject '%s' is not deleted permanently: %s. With force=true it is deleted nevertheless"
+    40984, "Subject '%s' is not deleted permanently: %s. force=true skips this check"
 )
 ASSOCIATION_EXISTS = ErrorKind(40904, "An association already exists for subject '%s'")
 STRONG_ASSOCIATION_EXISTS = ErrorKind(40905, "A strong association already exists for subject '%s'")

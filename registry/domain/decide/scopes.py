@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 
 from .decision import Decision, check_subject, check_writable
+from .deletion_guard import check_guard
 
 
 def put_config(view: View, command: PutConfig) -> Decision:
@@ -105,7 +107,7 @@ def _read_member(name: str, value: Any) -> Any:
 
 
 def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
-    """Set or remove a mode. Raises 42208, 42204, 42205, 42206, in this order."""
+    """Set or remove a mode. Raises 42208, 42204, 42205, 42206, 40984, in this order."""
     subject = TOP if command.subject is None else Subject.parse(command.subject)
     if command.subject is not None:
         check_subject(subject, command.subject, is_scope=True)
@@ -119,7 +121,7 @@ def put_mode(view: View, command: PutMode, defaults: Defaults) -> Decision:
     if mode is None:
         return Decision(tombstones(view, ModeKey(subject)), reply)
     emptying = mode == "IMPORT" and not command.force and mode_in_scope(view, subject) != "IMPORT"
-    entries = _empty_scope(view, subject) if emptying else []
+    entries = _empty_scope(view, subject, defaults) if emptying else []
     return Decision(
         [*entries, Entry(records.mode_key(subject), subject_values.mode_value(subject, mode))], reply
     )
@@ -130,10 +132,11 @@ def _check_mutable(defaults: Defaults) -> None:
         raise errors.NOT_PERMITTED("Mode changes are not allowed")
 
 
-def _empty_scope(view: View, subject: Subject) -> list[Entry]:
+def _empty_scope(view: View, subject: Subject, defaults: Defaults) -> list[Entry]:
     """Return tombstones for all soft-deleted versions in a scope, and its clear; refused if others exist.
 
-    The top level contains everything, the default of all contexts nothing.
+    It is also refused if something refers to them, or the guard of deletions does not let them go. The top
+    level contains everything, the default of all contexts nothing.
     """
     if subject == EVERYWHERE:
         return []
@@ -147,6 +150,8 @@ def _empty_scope(view: View, subject: Subject) -> list[Entry]:
         using = referrers(view, each.subject, each.version)
         if any((other.subject, other.version) not in places for other in using):
             raise errors.REFERENCE_EXISTS(each.subject.qualified, each.version)
+    for _, doomed in groupby(leftover, key=lambda each: each.subject):
+        check_guard(view, list(doomed), defaults, force=False)
     keys = (SchemaKey(each.subject, each.version) for each in leftover)
     nulls = [null for key in keys for null in tombstones(view, key)]
     return [*nulls, Entry(records.clear_subject_key(subject), values.clear_subject_value(subject))]

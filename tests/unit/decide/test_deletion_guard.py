@@ -9,7 +9,15 @@ from uuid import UUID
 import orjson
 import pytest
 
-from registry.domain.commands import Command, DeleteSubject, DeleteVersion, PutCensus, PutUsage, Register
+from registry.domain.commands import (
+    Command,
+    DeleteSubject,
+    DeleteVersion,
+    PutCensus,
+    PutMode,
+    PutUsage,
+    Register,
+)
 from registry.domain.decide.deletion_guard import REFUSE
 from registry.domain.errors import RegistryError
 from registry.domain.model import Reference, Subject
@@ -60,7 +68,7 @@ def reason(small: SmallRegistry) -> str:
     code, message = small.refusal(GONE)
     assert code == 40984
     start = "Subject 'orders' is not deleted permanently: "
-    end = ". With force=true it is deleted nevertheless"
+    end = ". force=true skips this check"
     assert (message[: len(start)], message[-len(end) :]) == (start, end)
     return message[len(start) : -len(end)]
 
@@ -117,6 +125,20 @@ def test_a_subject_is_deleted_only_if_none_of_its_versions_is_needed(small: Smal
     code, message = small.refusal(DeleteSubject("orders", permanent=True))
     assert (code, "version 2 is in use: orders" in message) == (40984, True)
     assert small.submit(DeleteSubject("orders", permanent=True, force=True)) == [1, 2]
+
+
+@pytest.mark.parametrize("scope", ["orders", ":.:", None])
+def test_an_import_does_not_begin_with_the_loss_of_versions_in_use(
+    small: SmallRegistry, scope: str | None
+) -> None:
+    small.submit(DeleteSubject("orders"))
+    finish(small, started=LATER + 300, ended=LATER + 300)
+    count(small, "orders", 2)
+    code, message = small.refusal(PutMode(scope, "IMPORT", "IMPORT"))
+    assert (code, "version 2 is in use: orders" in message) == (40984, True)
+    count(small, "orders")
+    small.submit(PutMode(scope, "IMPORT", "IMPORT"))
+    assert not versions.exists(small.view, Subject(".", "orders"), deleted=True)
 
 
 def test_other_deletions_and_registries_without_a_guard_are_as_before() -> None:
