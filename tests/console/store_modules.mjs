@@ -131,13 +131,17 @@ test("a draft is kept for each subject and user, and saved again under its own s
   assert.deepEqual([storage.length, hasDrafts(storage)], [0, false]);
 });
 
-test("a draft that another page has saved since is not replaced", () => {
+test("a draft that another page has saved since is neither replaced nor discarded with one's own", () => {
   const storage = new Storage();
   const [one, other] = [new Drafts(storage, "me"), new Drafts(storage, "me")];
   const stamp = one.save("s", { schema: "1" }, null);
   other.save("s", { schema: "2" }, stamp);
   assert.throws(() => one.save("s", { schema: "3" }, stamp), ({ taken }) => taken.schema === "2");
+  one.discard("s", stamp);
+  one.discard("s", null);
   assert.equal(one.of("s").schema, "2");
+  other.discard("s", one.of("s").stamp);
+  assert.equal(one.of("s"), null);
 });
 
 test("what cannot be kept is reported, and nothing else goes for it", () => {

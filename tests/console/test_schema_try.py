@@ -10,12 +10,15 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.support.running import until
+
 from .browsing import SIGHTS, Watch, barriers
 from .places import Place
 
 Open = Callable[..., Page]
 ID = {"name": "id", "type": "long"}
 NAME = {"name": "name", "type": "string"}
+DRAFTS = "Object.keys(localStorage).filter((key) => key.startsWith('registrar.draft.')).length"
 
 
 def record(*fields: dict[str, Any]) -> str:
@@ -212,16 +215,25 @@ def test_the_page_follows_its_address_and_keeps_a_draft_for_each_subject(
 def test_a_registration_that_was_overtaken_says_by_what_and_changes_nothing_unasked(
     filled: httpx.Client, opened: Open, watch: Watch
 ) -> None:
-    watch.allow("412")
+    watch.allow("412|503")
     schema = {"schema": '"int"'}
     assert filled.post("/subjects/drafts-two/versions", json=schema).status_code == 200
     assert filled.put("/config/drafts-two", json={"compatibility": "NONE"}).status_code == 200
-    one, other = opened("/try?subject=drafts-two&version=1"), opened("/try?subject=drafts-two&version=1")
-    for page, text in ((one, '"string"'), (other, '"long"')):
-        write(page, text)
-        expect(status(page)).to_contain_text("Valid and compatible")
+    one = opened("/try?subject=drafts-two&version=1")
+    other = one.context.new_page()
+    other.goto(one.url)
+    for page in (one, other):
+        expect(editor(page)).to_contain_text('"int"')
+    write(one, '"string"')
+    until(lambda: bool(one.evaluate(DRAFTS)), 15, "the draft to be kept")
+    write(other, '"long"')
+    expect(other.get_by_role("heading", name="There is another draft for this subject")).to_be_visible()
+    expect(status(other)).to_contain_text("Valid and compatible")
     other.get_by_role("button", name="Register").click()
     expect(other.get_by_role("link", name="drafts-two version 2")).to_be_visible()
+    # What one tab registers takes no other tab's draft along.
+    one.reload()
+    expect(editor(one)).to_contain_text('"string"')
     expect(
         one.get_by_role("heading", name="Version 2 was registered after this draft was begun")
     ).to_be_visible()

@@ -41,9 +41,9 @@ export class Drafts {
     return made;
   }
 
-  /** Discard the draft for a subject. */
-  discard(subject) {
-    this.#storage.removeItem(this.#prefix + subject);
+  /** Discard the draft for a subject. stamp: only if it is still this one; without it, whatever is there. */
+  discard(subject, stamp) {
+    if (stamp === undefined || this.of(subject)?.stamp === stamp) this.#storage.removeItem(this.#prefix + subject);
   }
 
   /** The subjects with drafts, in order; the empty name stands for none. */

@@ -212,7 +212,12 @@ function useKept(drafts, subject, written, begun) {
   return {
     ...state,
     replace: () => { force.current = true; save.current(); },
-    discard: () => { drafts.discard(subject); stamps.current = { subject, written, stamp: null }; setState({}); },
+    // What another tab has saved for this subject stays.
+    discard: () => {
+      drafts.discard(subject, stamps.current.subject === subject ? stamps.current.stamp : null);
+      stamps.current = { subject, written, stamp: null };
+      setState({});
+    },
   };
 }
 
