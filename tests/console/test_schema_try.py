@@ -243,9 +243,17 @@ def test_a_registration_that_was_overtaken_says_by_what_and_changes_nothing_unas
     expect(dialog.get_by_role("row").filter(has_text="version registered: version 2")).to_be_visible()
     assert not barriers(one), "\n".join(barriers(one))
     assert filled.get("/subjects/drafts-two/versions").json() == [1, 2]
+    # A failure to look again is shown in this dialog, and not in the next.
+    latest = "**/subjects/drafts-two/versions/latest*"
+    one.route(latest, lambda route: route.fulfill(status=503))
+    dialog.get_by_role("button", name="Change it anyway").click()
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    one.unroute(latest)
     dialog.get_by_role("button", name="Keep what is there now").click()
     expect(editor(one)).to_contain_text('"string"')
     one.get_by_role("button", name="Register").click()
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_role("alert")).to_have_count(0)
     dialog.get_by_role("button", name="Change it anyway").click()
     expect(one.get_by_role("link", name="drafts-two version 3")).to_be_visible()
     expect(one.get_by_role("heading", name="was registered after this draft")).to_have_count(0)

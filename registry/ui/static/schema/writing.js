@@ -40,15 +40,21 @@ export function useWrite(onDone) {
  * The dialog for a write that was overtaken; nothing while there is none. subject: or a scope, as /scopes names it;
  * writing: what `useWrite` returned; children: what is there now, if the log does not say it.
  */
-export function Overtaken({ subject, writing, children }) {
+export function Overtaken({ writing, ...shown }) {
   const { overtaken, close } = writing;
-  const [failure, setFailure] = useState(null);
-  if (!overtaken) return null;
-  const again = () => overtaken.again().catch(setFailure);
+  return overtaken ? html`<${Question} ...${shown} overtaken=${overtaken} onClose=${close} />` : null;
+}
+
+function Question({ subject, overtaken, onClose, children }) {
+  const [{ busy, failure }, setState] = useState({});
+  const again = () => {
+    setState({ busy: true });
+    overtaken.again().catch((error) => setState({ failure: error }));
+  };
   return html`
-    <${Dialog} title="Changed in the meantime" onClose=${close}
-      footer=${html`<button class="primary" onClick=${close}>Keep what is there now</button>
-        <button class="danger" onClick=${again}>Change it anyway</button>`}>
+    <${Dialog} title="Changed in the meantime" onClose=${onClose}
+      footer=${html`<button class="primary" onClick=${onClose}>Keep what is there now</button>
+        <button class="danger" disabled=${busy} onClick=${again}>Change it anyway</button>`}>
       <p>Somebody else changed ${subject === "" || subject.endsWith(":")
         ? labelOf(subject) : html`<${Name} text=${subject} />`} after this page had read it. Nothing was written
         yet.</p>
