@@ -6,11 +6,13 @@ the change ``7`` are ``c7_…``. Changes that a verdict allows are made together
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,6 +23,8 @@ from .evolving import NULLS_FROM, Addition, Dialect, Loosening, Retyping, Step, 
 
 # Changes whose columns share a table.
 SIZE = 20
+# Where Spark notes in a file the types of its columns.
+_NOTED = b"org.apache.spark.sql.parquet.row.metadata"
 # Spark's timestamps have microseconds, whatever the precision, and it has no times of day.
 _MICROSECONDS = 6
 _TYPES = {
@@ -333,10 +337,22 @@ def _read_merged(
     files = folder / name
     for side in ("old", "new"):
         names = [field.name for each in changed for field in getattr(each, side).fields]
-        part = pq.read_table(folder / side, columns=["n", *names])
+        part = _columns(folder / side, ["n", *names])
         files.mkdir(exist_ok=True)
-        pq.write_table(part, files / f"{side}.parquet", store_schema=False)
+        pq.write_table(part, files / f"{side}.parquet")
     return read_old(spark.read.option("mergeSchema", "true").parquet(str(files)))
+
+
+def _columns(folder: Path, names: Sequence[str]) -> pa.Table:
+    """Return some columns of the file that Spark wrote, with what it noted about their types.
+
+    Only that says that two byte strings are a value of any type.
+    """
+    (file,) = folder.glob("*.parquet")
+    part = pq.read_table(file, columns=names)
+    noted = json.loads(pq.read_schema(file).metadata[_NOTED])
+    noted["fields"] = [each for each in noted["fields"] if each["name"] in names]
+    return part.replace_schema_metadata({_NOTED: json.dumps(noted)})
 
 
 def _attempt(read: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]] | None:

@@ -35,7 +35,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
-DELTA = "delta TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+# Delta does not turn these on by itself when a table is altered.
+DELTA = (
+    "delta TBLPROPERTIES ('delta.enableTypeWidening' = 'true', 'delta.feature.variantType' = 'supported', "
+    "'delta.feature.timestampNtz' = 'supported')"
+)
 ICEBERG_V2 = "iceberg TBLPROPERTIES ('format-version' = '2')"
 ICEBERG_V3 = "iceberg TBLPROPERTIES ('format-version' = '3')"
 TRIED = [pair for pair in PAIRS if all(map(has_type, pair))]
