@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Iterator
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -128,10 +129,23 @@ def test_signing_out_ends_a_session_also_for_its_older_cookies_and_other_process
     assert [api.status(each) for each in (first, second, unrelated)] == [401, 401, 200]
     elsewhere = Sessions([b"k" * 32], tmp_path / "ended", LASTS_S, api.clock)
     assert elsewhere.verify(first.partition("=")[2].encode()) is None
-    # What is kept of it goes when it would have expired.
-    api.clock.now += LASTS_S + 2
+    # What is kept of it goes a minute after it would have expired.
+    api.clock.now += LASTS_S + 62
     assert api.request("DELETE", "/me/session", headers={"cookie": api.cookie(), **PAGE}).status == 200
     assert len([*(tmp_path / "ended").iterdir()]) == 1
+
+
+def test_processes_that_end_sessions_at_the_same_time_do_not_hinder_each_other(
+    api: Console, tmp_path: Path
+) -> None:
+    new, gone = tmp_path / "ended" / "new", tmp_path / "ended" / "gone"
+    new.parent.mkdir()
+    new.touch()  # another process has made it, and not yet set until when it counts
+    os.utime(new, (api.clock.now - 1, api.clock.now - 1))
+    gone.symlink_to("nowhere")  # as a file that goes between its listing and its use
+    cookie = api.cookie()
+    assert api.request("DELETE", "/me/session", headers={"cookie": cookie, **PAGE}).status == 200
+    assert (new.exists(), api.status(cookie)) == (True, 401)
 
 
 @pytest.mark.parametrize("change", [{"root": "other"}, {"other": "secret"}])

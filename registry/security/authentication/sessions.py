@@ -15,6 +15,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,6 +29,8 @@ WHOLE_S: Final = 12 * 3600
 # Browsers keep cookies of up to 4096 bytes with their names and attributes.
 TOKEN_BYTES_MAX: Final = 3500
 ENDED_MAX: Final = 10_000
+# A file of another process may be so new that its time is not set yet.
+_NEW_S = 60.0
 _KEY_BYTES, _ID_BYTES, _MAC_BYTES = 32, 16, 32
 _LABEL = b"registrar console session"
 
@@ -146,10 +149,11 @@ class Sessions:
         now, ended = self._clock(), 0
         with os.scandir(self._folder) as found:
             for each in found:
-                if each.stat().st_mtime < now:
-                    Path(each.path).unlink(missing_ok=True)
-                else:
-                    ended += 1
+                with suppress(FileNotFoundError):  # another process deletes it, too
+                    if each.stat().st_mtime < now - _NEW_S:
+                        Path(each.path).unlink(missing_ok=True)
+                    else:
+                        ended += 1
         if ended >= ENDED_MAX:
             raise UNAVAILABLE("Too many sessions were ended lately; this one expires soon")
         path = self._path(session.claims.id)
