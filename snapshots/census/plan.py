@@ -118,6 +118,17 @@ def matches(patterns: Iterable[str], topic: str) -> bool:
     return any(topic.startswith(each[:-1]) if each.endswith("*") else topic == each for each in patterns)
 
 
+def is_in_scope(patterns: Iterable[str], topic: DescribedTopic) -> bool:
+    """Return whether a census with these patterns counts a topic; never one that is internal to Kafka.
+
+    By convention, names that begin with two underscores are those of tools, mostly with bytes of their own:
+    only a pattern that begins so too names them, such as ``__debezium-heartbeat.*``.
+    """
+    if topic.name.startswith("__"):
+        patterns = [each for each in patterns if each.startswith("__")]
+    return not topic.internal and matches(patterns, topic.name)
+
+
 def stale_sources(stored: Iterable[str], found: Collection[str], patterns: Collection[str]) -> Iterator[str]:
     """Yield the stored sources that a census covers and has not found: topics that were deleted."""
     # Names of topics have no number sign, which those of files have.
@@ -198,7 +209,8 @@ def after_reading(
     """Yield the partitions as they are after they were read; ``topics`` are described once more.
 
     Those that were deleted, created again or truncated meanwhile are unread, and those whose beginning was
-    removed begin later.
+    removed begin later. A row of one that was deleted or truncated loses the topic's id: its offsets may name
+    other messages later, so no run continues it.
     """
     for row in rows:
         topic = topics.get(row.source)
@@ -207,13 +219,14 @@ def after_reading(
         if row.partition == WHOLE:
             yield row
         elif topic is None or found is None:
-            yield row.unread("it was deleted while it was read")
+            yield row.unread("it was deleted while it was read")._replace(topic_id="")
         elif topic.id != row.topic_id:
             yield row.unread("it was deleted and created again while it was read")
         elif topic.problem or found.problem:
             yield row if row.state == UNREAD else row.unread(topic.problem or found.problem)
         elif found.high < row.end:
-            yield row.unread(f"it was truncated from offset {row.end} to {found.high} while it was read")
+            why = f"it was truncated from offset {row.end} to {found.high} while it was read"
+            yield row.unread(why)._replace(topic_id="")
         else:
             begin = max(row.begin, min(found.begin, row.end))
             yield row._replace(begin=begin)

@@ -186,7 +186,7 @@ def _matching(settings: Settings, scope: Scope, cluster: DescribedCluster) -> li
     return [
         topic
         for name, topic in sorted(cluster.topics.items())
-        if plan.matches(scope.topics, name) and not (topic.internal or name.startswith("__") or name in own)
+        if name not in own and plan.is_in_scope(scope.topics, topic)
     ]
 
 

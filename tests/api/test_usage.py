@@ -287,5 +287,5 @@ def test_a_check_can_compare_with_the_versions_that_messages_use(api: Api) -> No
         "/compatibility/subjects/s/versions?verbose=true&level=BACKWARD_USED", {"schema": enumeration(*"ab")}
     )
     assert "missing enum symbols" in verbose.json["messages"][0]
-    put(api, "/usage/census", {**CENSUS, "complete": False})
+    put(api, "/usage/census", {**CENSUS, "started": LATER, "ended": LATER, "complete": False})
     assert "is not complete" in check({"schema": enumeration(*"abc")}).error[2]

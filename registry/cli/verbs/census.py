@@ -128,14 +128,15 @@ def _publish(registry: RegistryClient, result: Result, location: str, contexts: 
     for source, found in new.items():
         if source not in stored or not says_the_same(stored[source], found):
             registry.put(f"/usage/sources/{quote(source, safe='')}", msgspec.to_builtins(found))
-    for source in stale_sources(stored, new, result.census.patterns):
-        registry.delete(f"/usage/sources/{quote(source, safe='')}")
     unread = {row.source for row in result.rows.partitions if row.reason}
     for source, found in new.items():
         if found.reason and source not in unread:
             note(f"{source} is published as unread: {found.reason}")
     record = census_record(result.census, location, new.values())
     registry.put("/usage/census", msgspec.to_builtins(record))
+    # Last: if this census may have missed some sources, the newest one says so by now.
+    for source in stale_sources(stored, new, result.census.patterns):
+        registry.delete(f"/usage/sources/{quote(source, safe='')}")
 
 
 @_verb("Exit status: 0 shown, 1 not found, 2 the location cannot be read.")

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -150,6 +150,19 @@ class Build:
             )
 
 
+def census_commands(lines: Sequence[dict[str, Any]], stored: Sequence[str]) -> Iterator[Command]:
+    """Yield the commands that publish what a census has reported, given the sources that are stored.
+
+    Sources are withdrawn last: if this census may have missed some, the newest one says so by then.
+    """
+    *sources, last = lines
+    for each in sources:
+        yield PutUsage(each["source"], orjson.dumps(each["usage"]))
+    yield PutCensus(orjson.dumps(last["census"]))
+    found, patterns = {each["source"] for each in sources}, last["census"]["patterns"]
+    yield from map(DeleteUsage, stale_sources(stored, found, patterns))
+
+
 class CensusRuns:
     """The censuses that the primary takes by its schedule. One thread calls :meth:`look` at short intervals.
 
@@ -218,19 +231,10 @@ class CensusRuns:
         lines = [orjson.loads(line) for line in bytes(self._received).splitlines()] if code == 0 else []
         self.end()
         if lines:
-            self._waiting.extend(self._commands(lines))
+            with self._store.view() as view:
+                stored = [each.source for each in usage.sources(view)]
+            self._waiting.extend(census_commands(lines, stored))
             self._submit_next()
-
-    def _commands(self, lines: list[dict[str, Any]]) -> Iterator[Command]:
-        *sources, last = lines
-        for each in sources:
-            yield PutUsage(each["source"], orjson.dumps(each["usage"]))
-        found, patterns = {each["source"] for each in sources}, last["census"]["patterns"]
-        with self._store.view() as view:
-            stored = [each.source for each in usage.sources(view)]
-        for source in stale_sources(stored, found, patterns):
-            yield DeleteUsage(source)
-        yield PutCensus(orjson.dumps(last["census"]))
 
     def _submit_next(self) -> None:
         """Submit a command; the next one follows its reply, on the event loop."""

@@ -106,7 +106,7 @@ def test_a_guid_counts_as_an_id_does(small: SmallRegistry) -> None:
 
 def test_a_census_must_be_complete_recent_and_later_than_the_soft_deletion(small: SmallRegistry) -> None:
     count(small, "secret", state="unread", reason="not authorized")
-    finish(small, complete=False, unread=1)
+    finish(small, started=1_001, complete=False, unread=1)
     assert reason(small) == "the newest census, c1, is not complete; unread sources: 1"
     finish(small, started=1_002)
     assert reason(small) == "version 1 was soft-deleted after the newest census, c1, began"

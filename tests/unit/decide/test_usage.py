@@ -66,6 +66,30 @@ def test_what_says_nothing_new_is_not_written_again() -> None:
     assert repeatable(census())
 
 
+def test_an_older_census_replaces_neither_a_source_nor_a_newer_census() -> None:
+    small = SmallRegistry()
+    small.submit(put(use(7), ms=9))
+    small.submit(census())
+    for older in (put(use(8), ms=8), census(id="c0", started=9)):
+        assert small.refusal(older)[0] == 42284
+    small.submit(put(use(8), ms=9))
+    small.submit(census(id="c2", started=11))
+
+
+def test_a_source_published_as_unread_makes_the_newest_census_incomplete() -> None:
+    small = SmallRegistry()
+    small.submit(put(use(7)))
+    small.submit(census())
+    small.submit(put(use(8)))
+    found = usage.census(small.view)
+    assert found is not None
+    assert found.complete
+    small.submit(put(state="unread", reason="it has no partition leader"))
+    found = usage.census(small.view)
+    assert found is not None
+    assert (found.id, found.complete, found.unread) == ("c1", False, 1)
+
+
 def test_many_uses_become_parts_and_fewer_remove_what_is_left() -> None:
     small = SmallRegistry()
     small.submit(put(*(use(each) for each in range(2 * PART_USES_MAX + 1))))

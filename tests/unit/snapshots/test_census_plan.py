@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from registry.domain.commands import DeleteUsage, PutCensus, PutUsage
 from registry.log.kafka.cluster_topics import DescribedPartition, DescribedTopic
+from registry.node.snapshots.build_process import census_commands
 from snapshots.census.plan import (
     READ,
     UNREAD,
@@ -16,6 +18,7 @@ from snapshots.census.plan import (
     Use,
     after_reading,
     is_complete,
+    is_in_scope,
     matches,
     merge,
     parse_patterns,
@@ -121,6 +124,14 @@ def test_what_happened_while_it_was_read_is_noticed(
     assert reason in found.reason
 
 
+@pytest.mark.parametrize("after", [topic((0, 4)), topic()])
+def test_a_partition_that_lost_messages_is_read_again_as_a_whole_once_it_has_grown(
+    after: DescribedTopic,
+) -> None:
+    (found,) = after_reading([row(0, 9)], {"t": after})
+    assert ranges(topic((0, 12)), found) == ([Range("t", 0, 0, 12)], False)
+
+
 def test_what_was_counted_is_added_to_the_base_and_what_retention_removed_is_dropped() -> None:
     base = [use(0, 4), use(0, 6, id=2), use(0, 9, id=3, messages=3)]
     found = merge([use(10, 12, messages=2)], base, [row(5, 13)])
@@ -158,6 +169,22 @@ def test_only_a_census_of_all_topics_that_were_read_is_complete() -> None:
     assert not is_complete(["a*"], states(READ), knows_all_topics=True)
     assert not is_complete(["*"], states(READ, UNREAD), knows_all_topics=True)
     assert not is_complete(["*"], states(READ), knows_all_topics=False)
+
+
+def test_topics_of_tools_are_counted_only_if_a_pattern_of_their_own_names_them() -> None:
+    heartbeats = topic(name="__debezium-heartbeat.db")
+    assert not is_in_scope(["*"], heartbeats)
+    assert not is_in_scope(["*", "__other*"], heartbeats)
+    assert is_in_scope(["*", "__debezium-heartbeat.*"], heartbeats)
+    assert not is_in_scope(["__consumer_offsets"], topic(name="__consumer_offsets", internal=True))
+    assert is_in_scope(["*"], topic(name="_t"))
+
+
+def test_publishing_withdraws_sources_only_after_the_census() -> None:
+    lines = [{"source": "a", "usage": {}}, {"census": {"patterns": ["*"]}}]
+    published = list(census_commands(lines, ["a", "gone"]))
+    assert [type(each) for each in published] == [PutUsage, PutCensus, DeleteUsage]
+    assert published[-1] == DeleteUsage("gone")
 
 
 def test_topics_are_named_by_names_prefixes_or_all() -> None:
