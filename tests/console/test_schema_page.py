@@ -410,6 +410,18 @@ def test_the_history_puts_back_what_an_event_replaced(filled: httpx.Client, open
     assert ["a" in text.partition("fields")[2] for text in texts] == [True, False]
 
 
+def test_an_alias_is_shown_with_its_unseen_characters_before_it_is_put_back(
+    filled: httpx.Client, opened: Open
+) -> None:
+    register(filled, "undo-alias", record("Undo"))
+    put(filled, "/config/undo-alias", alias="target\u202eexe")
+    put(filled, "/config/undo-alias", alias="")
+    page = opened("/subjects/undo-alias?view=history")
+    page.get_by_role("button", name="Put back").first.click()
+    warning = page.get_by_role("dialog", name="Put back what was there before").get_by_role("paragraph")
+    expect(warning).to_contain_text("read and write targetU+202Eexe instead")
+
+
 def test_a_version_is_deleted_after_its_consequences_are_reported_and_brought_back(
     filled: httpx.Client, opened: Open
 ) -> None:

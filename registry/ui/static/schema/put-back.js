@@ -3,6 +3,7 @@ import { html, useState } from "../vendor.js";
 import { replacedBy } from "../activity/events.js";
 import { ApiError, path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
 import { Failure } from "../components/notice.js";
 import { GuardedButton } from "../session/guarded.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -61,7 +62,7 @@ function Before({ what, then, now }) {
     </dl>
     ${then === null && html`<p>The ${what} is removed, so that the one of the wider scope applies again.</p>`}
     ${then?.alias && html`<p><strong>Clients that name this subject will read and write
-      ${" "}<code>${then.alias}</code> instead.</strong></p>`}
+      ${" "}<${Name} text=${then.alias} /> instead.</strong></p>`}
     ${then?.mode === "IMPORT" && html`<p>Only registrations with ids will be accepted.</p>`}`;
 }
 
