@@ -145,7 +145,8 @@ class PeerStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     clock_ms: int = 0
     # True if it honors idempotency keys.
     repeats: bool = False
-    # True if it decides conditions of commands; nodes of earlier releases ignore them.
+    # True if it decides conditions of commands, which nodes of earlier releases ignore, and knows the
+    # commands of a census.
     conditions: bool = False
 
 

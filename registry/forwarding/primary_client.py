@@ -17,7 +17,7 @@ import msgspec
 
 from election.contract import Identity
 from registry.domain.admission import is_large
-from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown, refusal
+from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown, UsageCommand, refusal
 from registry.domain.errors import UNAVAILABLE, outcome_unknown
 from registry.domain.pending_command import PendingCommand
 
@@ -37,6 +37,7 @@ BATCH_MAX = 500
 BATCH_BYTES_MAX = 8 << 20
 MARGIN_S = 0.25
 _NO_CONDITIONS = "The primary is of an earlier release and would ignore If-Match; nothing was written"
+_NO_CENSUS = "The primary is of an earlier release, which takes no census; nothing was written"
 _log = logging.getLogger(__name__)
 
 
@@ -243,7 +244,8 @@ def _reply_all(commands: Iterable[PendingCommand], outcome: Outcome) -> None:
 def _select_suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCommand]:
     """Return what ``peer`` can be sent, and answer the rest.
 
-    Nodes of earlier releases would execute a retry twice, or a command whatever its condition.
+    Nodes of earlier releases would execute a retry twice, or a command whatever its condition, and reject a
+    batch with a command that they do not know.
     """
     suited = []
     for pending in commands:
@@ -256,6 +258,8 @@ def _select_suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCo
             )
         elif pending.request.condition is not None and not peer.status.conditions:
             pending.reply(refusal(UNAVAILABLE(_NO_CONDITIONS)))
+        elif isinstance(pending.command, UsageCommand) and not peer.status.conditions:
+            pending.reply(refusal(UNAVAILABLE(_NO_CENSUS)))
         else:
             suited.append(pending)
     return suited

@@ -24,6 +24,7 @@ from registry.domain.commands import (
     IdempotencyKey,
     NotPrimary,
     PutConfig,
+    PutUsage,
     Refused,
     Register,
     Unknown,
@@ -361,7 +362,7 @@ async def test_what_is_in_doubt_and_takes_long_is_not_sent_again_to_an_older_nod
 
 
 @running
-async def test_a_write_with_a_condition_is_not_sent_to_a_node_that_would_ignore_it() -> None:
+async def test_what_a_node_of_an_earlier_release_would_not_understand_is_not_sent_to_it() -> None:
     async with group(2) as nodes:
         nodes.elect(0)
         primary, secondary = nodes.members
@@ -371,7 +372,9 @@ async def test_a_write_with_a_condition_is_not_sent_to_a_node_that_would_ignore_
         now = peer.status
         peer.status = msgspec.structs.replace(now, conditions=False)
         refused = await submit(secondary, Register("s", SCHEMA), condition=condition)
-        assert (refused.code, "nothing was written" in refused.message) == (503, True)
+        assert (refused.code, "would ignore If-Match" in refused.message) == (503, True)
+        refused = await submit(secondary, PutUsage("orders", b"{}"))
+        assert (refused.code, "takes no census" in refused.message) == (503, True)
         assert not primary.decided
         peer.status = now
         assert isinstance(await submit(secondary, Register("s", SCHEMA), condition=condition), Done)
