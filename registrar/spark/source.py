@@ -25,6 +25,8 @@ from .formats import DEFAULT_TYPE
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Rows of a page; and pages of a batch of a stream, which is read on the driver.
 _PAGE: Final = 1000
+# The registry answers no more sources at once, because each may have many uses.
+_USAGE_PAGE: Final = 100
 _BATCH_PAGES: Final = 20
 _OPTIONS: Final = ("url", "token", "ca", "certificate", "key", "timeout_s")
 _ALL_CONTEXTS: Final = ":*:"
@@ -60,7 +62,7 @@ def _versions(registry: Registry, options: Options) -> Iterator[Row]:
 
 
 def _usage(registry: Registry, options: Options) -> Iterator[Row]:
-    for each in _pages(registry, "usage", "sources"):
+    for each in _pages(registry, "usage", "sources", size=_USAGE_PAGE):
         about = each["source"], each["state"], each.get("reason")
         if not each.get("uses"):
             yield (*about, *(None,) * 9)
@@ -77,14 +79,14 @@ def _history(registry: Registry, options: Options) -> Iterator[Row]:
         yield from events
 
 
-def _pages(registry: Registry, *path: str, **params: str | bool) -> Iterator[Any]:
+def _pages(registry: Registry, *path: str, size: int = _PAGE, **params: str | bool) -> Iterator[Any]:
     """Yield the members of a list. Registries without pages answer all at once."""
     offset = 0
-    while found := registry.get(*path, **params, offset=offset, limit=_PAGE):
+    while found := registry.get(*path, **params, offset=offset, limit=size):
         yield from found
-        if len(found) != _PAGE:
+        if len(found) != size:
             return
-        offset += _PAGE
+        offset += size
 
 
 def _now(registry: Registry) -> int:

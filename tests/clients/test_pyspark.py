@@ -21,6 +21,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
 
 from deploy.local.broker import Broker
 from registrar.spark import (
@@ -261,6 +263,17 @@ def test_its_archive_holds_all_that_it_needs_and_nothing_of_a_server(tmp_path: P
     assert not servers & {*loaded.split()}
     assert made == "VARIANT"
     assert [path for path in files if not path.startswith(str(archive))] == []
+
+
+def test_the_table_of_usage_has_the_sources_of_all_pages(registry: Served) -> None:
+    usage = {"census": "c", "state": "read", "uses": [["value", "id", 7, 2, 60, 1, 2, True]]}
+    with httpx.Client(base_url=registry.url) as http:
+        for number in range(101):
+            assert http.put(f"/usage/sources/page-{number}", json=usage).status_code == 204
+    table = RegistrarSource({"path": "usage", "url": registry.url}).reader(StructType())
+    rows = [row for row in table.read(InputPartition(0)) if row[0].startswith("page-")]
+    assert len(rows) == 101
+    assert rows[0][3:9] == ("value", "id", 7, None, 2, 60)
 
 
 @pytest.mark.long
