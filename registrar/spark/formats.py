@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from . import framing
 from .avro_resolution import Resolver
@@ -144,17 +144,38 @@ def _to_json(column: Column, reader: Reader, options: Mapping[str, str]) -> Colu
 
 
 def _from_protobuf(payload: Column, reader: Reader, writer: str, options: Mapping[str, str]) -> Column:
-    from pyspark.sql.protobuf.functions import from_protobuf  # noqa: PLC0415
+    from . import protobuf  # noqa: PLC0415 (needs google.protobuf, as the other formats do not)
 
-    return from_protobuf(
+    if (own := _spark_protobuf()) is None:
+        return protobuf.decode(payload, protobuf.MessageType(reader.descriptors, reader.message), options)
+    found: Column = own.from_protobuf(
         payload, reader.message, options=dict(options), binaryDescriptorSet=reader.descriptors
     )
+    return found
 
 
 def _to_protobuf(column: Column, reader: Reader, options: Mapping[str, str]) -> Column:
-    from pyspark.sql.protobuf.functions import to_protobuf  # noqa: PLC0415
+    from . import protobuf  # noqa: PLC0415
 
-    return to_protobuf(column, reader.message, options=dict(options), binaryDescriptorSet=reader.descriptors)
+    if (own := _spark_protobuf()) is None:
+        return protobuf.encode(column, protobuf.MessageType(reader.descriptors, reader.message), options)
+    found: Column = own.to_protobuf(
+        column, reader.message, options=dict(options), binaryDescriptorSet=reader.descriptors
+    )
+    return found
+
+
+def _spark_protobuf() -> Any:
+    """Return the module of Spark's own functions for Protobuf; ``None`` if their package is not loaded."""
+    from py4j.java_gateway import JavaPackage  # noqa: PLC0415
+    from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.sql.protobuf import functions  # noqa: PLC0415
+
+    jvm: Any = SparkContext._jvm  # noqa: SLF001 (as PySpark's functions do)
+    # A class that Java does not find looks like a package. With Spark Connect, the server decides.
+    if jvm is not None and isinstance(jvm.org.apache.spark.sql.protobuf.ProtobufDataToCatalyst, JavaPackage):
+        return None
+    return functions
 
 
 FORMATS: Final[Mapping[str, Format]] = {

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,68 @@ def test_headers_name_schemas_and_keys_have_references(
     )
     read = from_registry("key", registry.url, f"{topic}-key", headers="headers", key=True)
     assert rows(frame, read) == [{"home": {"city": "Rome"}}] * 2
+
+
+EVERYTHING = """syntax = "proto3"; package shop;
+    import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto";
+    message Empty {}
+    message Order {
+        int32 i = 1; uint32 u = 2; int64 l = 3; fixed64 f = 4; float h = 5; double d = 6; bool b = 7;
+        string s = 8; bytes y = 9; Color color = 10; repeated int32 many = 11; map<string, Line> lines = 12;
+        google.protobuf.Timestamp at = 13; google.protobuf.Duration took = 14; optional int32 o = 15;
+        Line line = 16; Empty nothing = 17; repeated Line more = 18;
+        oneof which { int32 a = 19; string z = 20; }
+    }
+    enum Color { RED = 0; BLUE = 5; }
+    message Line { int32 a = 1; repeated google.protobuf.Timestamp times = 2; }"""
+
+
+def test_protobuf_is_read_and_written_without_the_package_of_spark(
+    spark: SparkSession, registry: Served, topic: str
+) -> None:
+    """The columns are those of from_protobuf, as its documentation has them."""
+    known = register(registry, topic, EVERYTHING, schemaType="PROTOBUF")
+    read = from_registry("value", registry.url, topic, mode="PERMISSIVE", message="shop.Order")
+    pool = DescriptorPool()
+    schema = schema_of_version(Registry(registry.url), topic, 1)
+    for file in FileDescriptorSet.FromString(reader_of(schema, {}, "shop.Order").descriptors).file:
+        pool.Add(file)
+    order: Any = GetMessageClass(pool.FindMessageTypeByName("shop.Order"))
+    given = {
+        "i": -1, "u": 2**32 - 1, "l": 2**40, "f": 2**64 - 2, "h": 0.5, "d": 1.25, "b": True, "s": "é",
+        "y": b"\x00\xff", "color": 5, "many": [1, 0], "o": 0, "z": "",
+        "line": {"a": 1, "times": [{"seconds": 1, "nanos": 2000}]}, "more": [{"a": 2}, {}],
+        "at": {"seconds": -1, "nanos": 5000}, "took": {"seconds": 90, "nanos": 1000},
+        "lines": {"k": {"a": 3}},
+    }  # fmt: skip
+    full, strange = order(**given).SerializeToString(), order(color=7).SerializeToString()
+    prefix = prefix_of_id(known["id"])
+    late = register(registry, topic, EVERYTHING + " message Later {}", schemaType="PROTOBUF")
+    values = [
+        *(start + b"\x02\x02" + full for start in (prefix, prefix_of_id(late["id"]))),
+        prefix + b"\x02\x02" + strange, None, prefix + b"\0", b"hello", prefix + b"\x02\x02\xff",
+    ]  # fmt: skip
+    found = rows(messages(spark, *values), read)
+    moment = datetime(1970, 1, 1)  # noqa: DTZ001 (as Spark returns it, in UTC)
+    first = {
+        **given, "u": -1, "f": -2, "color": "BLUE", "y": bytearray(b"\x00\xff"), "a": None,
+        "at": moment + timedelta(seconds=-1, microseconds=5), "took": timedelta(seconds=90, microseconds=1),
+        "line": {"a": 1, "times": [moment + timedelta(seconds=1, microseconds=2)]},
+        "more": [{"a": 2, "times": []}, {"a": None, "times": []}], "lines": {"k": {"a": 3, "times": []}},
+    }  # fmt: skip
+    nothing = dict.fromkeys(first) | {"many": [], "more": [], "lines": {}}
+    other = nothing | {"color": "UNKNOWN_ENUM_VALUE_Color_7"}
+    assert found == [first, first, other, None, None, None, None]
+    strict = from_registry("value", registry.url, topic, message="shop.Order")
+    assert "is no shop.Order" in failure(messages(spark, values[-1]), strict)
+    made = (
+        messages(spark, values[0])
+        .select(strict.alias("row"))
+        .select(to_registry("row", registry.url, topic, known["id"], message="shop.Order").alias("value"))
+    )
+    assert order.FromString(bytes(made.first()["value"])[7:]) == order(**given)
+    with pytest.raises(ValueError, match=r"enums\.as\.ints: options for Protobuf need .* spark-protobuf"):
+        from_registry("value", registry.url, topic, options={"enums.as.ints": "true"})
 
 
 @pytest.mark.long
