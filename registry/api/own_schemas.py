@@ -173,6 +173,20 @@ SCHEMAS: dict[str, Json] = {
         reason={**TEXT, "description": "Why the record is quarantined"},
         principal={**TEXT, "description": "Whose request wrote the record; absent if unknown"},
     ),
+    "Fields": object_of(
+        "subject version id schemaType total offset fields",
+        subject=TEXT, version=INT, id=INT, schemaType=TEXT,
+        total={**INT, "description": "Number of fields and types in the schema"},
+        offset=INT,
+        fields=list_of(object_of(
+            "kind path name type",
+            kind={"enum": ["field", "type"], "description": "type: one that the schema defines itself"},
+            path={**TEXT, "description": "Names joined by dots; elements are [], values of maps {}"},
+            name=TEXT, type=TEXT, default={**TEXT, "description": "As JSON; absent: none"}, doc=TEXT,
+            tags=list_of(TEXT),
+            required={**BOOL, "description": "True if the schema requires a value and has no default"},
+        )),
+    ),
     "History": object_of(
         "completeFrom filling events",
         completeFrom={**LONG, "description": "No event is missing from this offset on"},

@@ -11,13 +11,16 @@ from typing import Any
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion
 from registry.domain.decide.deletion_guard import WARN, why_needed
+from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
+from registry.domain.parsing.schema_queries import Source
 from registry.domain.parsing.stored import describe_version, format_version
 from registry.domain.queries import by_subject, entities, lists, versions
 from registry.domain.queries.by_subject import Graph, Node
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
 from registry.domain.rows.view import Skip, View
+from registry.domain.schemas import InvalidSchema, SchemaField
 from registry.security.gate import Permission
 
 from . import registration
@@ -33,12 +36,14 @@ from .parameters import (
     FORMAT,
     FORMAT_OR_DDL,
     LIST_MAX,
+    OFFSET,
     PAGE,
     PERMANENT,
     REFERENCE_FORMAT,
     flag,
     limit,
     number,
+    offset,
     words,
 )
 from .past import PAST, PAST_ERRORS
@@ -270,6 +275,42 @@ OPERATIONS = (
 
 
 NODES_MAX = 1000
+# Fields in one answer, which may hold long docs.
+FIELDS_MAX = 5000
+
+
+def list_fields(call: Call, view: View) -> PendingSearch[Registered]:
+    """``GET /subjects/{subject}/versions/{version}/fields``: empty for a type that is not served."""
+    begin, most = offset(call.args), limit(call.args, FIELDS_MAX)
+
+    def answer(view: View, found: Registered) -> Querying[Answer]:
+        kind = entities.schema_type(found.row)
+        source = Source(kind, entities.text(found.row))
+        try:
+            page = yield from querying.fields(source, begin, begin + most)
+        except InvalidSchema as error:
+            raise e.INVALID_SCHEMA(f"The fields of the stored schema cannot be read: {error}") from None
+        tag = b'"%s"' % entities.version_tag(found.version, found.row).encode()
+        place = {"subject": found.subject.qualified, "version": found.version, "id": found.row.schema_id}
+        rows = [_field_members(each) for each in page.fields]
+        body = {**place, "schemaType": kind, "total": page.total, "offset": begin, "fields": rows}
+        return json_answer(body, headers=((b"etag", tag),))
+
+    return PendingSearch(_version(call), answer)
+
+
+def _field_members(each: SchemaField) -> dict[str, Any]:
+    kind, path, name, shown, default, doc, tags, required = each
+    members: dict[str, Any] = {"kind": kind, "path": path, "name": name, "type": shown}
+    if default is not None:
+        members["default"] = default
+    if doc:
+        members["doc"] = doc
+    if tags:
+        members["tags"] = tags
+    if required:
+        members["required"] = True
+    return members
 
 
 def get_graph(call: Call, view: View) -> PendingSearch[Graph]:
@@ -301,6 +342,22 @@ def _node(node: Node) -> dict[str, Any]:
 
 
 OWN_OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/subjects/{subject}/versions/{version}/fields",
+        tagged=True,
+        summary="The fields of a version, and the types that it defines: names, types, defaults, docs, tags",
+        permission=on_subject(Permission.READ),
+        handler=list_fields,
+        response_schema="Fields",
+        parameters=(
+            DELETED,
+            OFFSET,
+            number("limit", "Maximum number of fields, at most 5000", 1000),
+            *PAST,
+        ),
+        errors=(*VERSION_MISSING, e.INVALID_SCHEMA, *PAST_ERRORS),
+    ),
     Operation(
         method="GET",
         path="/subjects/{subject}/versions/{version}/graph",

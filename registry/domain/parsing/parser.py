@@ -180,6 +180,8 @@ class _Attempt:
         """Compute the answer; ``None`` if that exceeds the limits. Raises :class:`InvalidSchema`."""
         if query.what == "passes" and self._known:
             return None  # if some comparisons exceeded the limits, do not start the others here
+        if query.what == "fields":
+            return answer(query, self._parser.read, self._budget) if self._affords(query.source) else None
         schema = self._read(query.source)
         other = schema if query.other is None else self._read(query.other)
         if schema is None or other is None:
@@ -195,13 +197,19 @@ class _Attempt:
     def _read(self, source: Source) -> Schema | None:
         schema = self._parser.cached_schema(source)
         if schema is None:
-            served = FORMATS.get(source.schema_type)
-            cost = source.characters * (1 if served is None else served.weight)
-            if self._characters < cost:
+            if not self._affords(source):
                 return None
-            self._characters -= cost
             schema = self._parser.parse(source)
         return schema
+
+    def _affords(self, source: Source) -> bool:
+        """Return true if the source may be parsed here; it counts then."""
+        served = FORMATS.get(source.schema_type)
+        cost = source.characters * (1 if served is None else served.weight)
+        if self._characters < cost:
+            return False
+        self._characters -= cost
+        return True
 
     def _first(self, row: Iterator[Querying[T | None]]) -> T | Unanswered | None:
         for steps in row:

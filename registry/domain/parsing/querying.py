@@ -21,6 +21,7 @@ from registry.domain.schemas.lint import Finding
 from .schema_queries import PAUSE, SchemaQuery, Source, What
 
 if TYPE_CHECKING:
+    from registry.domain.schemas.fields import FieldPage
     from registry.domain.schemas.logical.findings import Report
 
 T = TypeVar("T")
@@ -127,6 +128,11 @@ def fingerprints(source: Source) -> Querying[Fingerprints]:
 def lint(source: Source, rules: Sequence[str]) -> Querying[Sequence[Finding]]:
     """Return what breaks the lint ``rules``."""
     return _ask("lint", source, rules=tuple(rules))
+
+
+def fields(source: Source, begin: int, end: int) -> Querying[FieldPage]:
+    """Return the fields of a text from ``begin`` on and before ``end``; its dependencies are not needed."""
+    return _ask("fields", source, begin=begin, end=end)
 
 
 def tags(source: Source) -> Querying[Sequence[Tagged]]:

@@ -22,6 +22,7 @@ from registry.domain.schemas import (
 from registry.domain.schemas.lint import findings
 
 if TYPE_CHECKING:
+    from registry.domain.schemas.fields import FieldPage
     from registry.domain.schemas.logical.findings import Report
 
 What = Literal[
@@ -41,6 +42,7 @@ What = Literal[
     "lint",
     "tags",
     "retag",
+    "fields",
     "several",
     "pause",
 ]
@@ -73,7 +75,8 @@ class SchemaQuery(NamedTuple):
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`; the source is the reader, ``other``
     the writer. ``logical`` returns the objections of engines to a new schema, or to its change from
     ``other``; see :mod:`.schemas.logical`. ``ddl`` returns its logical type as text. ``lint`` returns what
-    breaks the ``rules`` among the details.
+    breaks the ``rules`` among the details. ``fields`` returns a part of :meth:`.schemas.Format.fields`, which
+    needs no dependencies.
     ``passes`` compares a new schema with an earlier one as ``other``: True if there are no differences with
     each of the ``readers`` among the details as the reader; the ``key`` among them identifies the query.
     ``several`` combines the queries among the details, see :func:`several`.
@@ -180,6 +183,8 @@ def answer(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
 
 def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> Any:
     what, source, other, details = query
+    if what == "fields":
+        return _fields(source, **dict(details))
     schema = read(source)
     if what == "lint":
         return findings(schema.elements(), **dict(details))
@@ -196,6 +201,13 @@ def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
         return _passes(source.schema_type, schema, read(other), budget, **dict(details))
     compare = getattr(FORMATS[source.schema_type], what)
     return compare(schema, read(other), budget=budget, **dict(details))
+
+
+def _fields(source: Source, *, begin: int, end: int) -> FieldPage:
+    from registry.domain.schemas.fields import page_of  # noqa: PLC0415 (only for views that ask)
+
+    served = FORMATS.get(source.schema_type)
+    return page_of(iter(()) if served is None else served.fields(source.text), begin, end)
 
 
 def _passes(

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Generic, Literal, TypeVar
 
-from .contract import STRICT, Budget, Change, Difference, Fingerprints, InvalidSchema, Links, Schema
+from .contract import (
+    STRICT,
+    Budget,
+    Change,
+    Difference,
+    Fingerprints,
+    InvalidSchema,
+    Links,
+    Schema,
+    SchemaField,
+)
 
 S = TypeVar("S", bound=Schema)
 
@@ -30,6 +41,10 @@ class Comparing(ABC, Generic[S]):
     def links(self, text: str) -> Links:
         """Return no names; formats whose schemas refer to each other override this."""
         return Links("", (), ())
+
+    def fields(self, text: str) -> Iterator[SchemaField]:
+        """Return no fields; formats whose schemas have fields override this."""
+        return iter(())
 
     @abstractmethod
     def own(self, schema: Schema) -> S | None:

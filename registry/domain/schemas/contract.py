@@ -113,6 +113,22 @@ class Change(NamedTuple):
     reason: str = ""
 
 
+class SchemaField(NamedTuple):
+    """A field, or a type that the schema defines."""
+
+    kind: Literal["field", "type"]
+    # Names joined by dots; elements are ``[]`` and values of maps ``{}``.
+    path: str
+    name: str
+    type: str
+    # The default as JSON, or as the format spells it; ``None``: there is none.
+    default: str | None = None
+    doc: str = ""
+    tags: tuple[str, ...] = ()
+    # True if the schema says that data must have it.
+    required: bool = False
+
+
 class Entity(NamedTuple):
     """A part of a schema that can have tags."""
 
@@ -275,6 +291,12 @@ class Format(Protocol):
 
     def links(self, text: str) -> Links:
         """Return the names that the text defines and uses, found without its dependencies.
+
+        Raises :class:`InvalidSchema` for a text that cannot be read.
+        """
+
+    def fields(self, text: str) -> Iterator[SchemaField]:
+        """Yield the types that the text defines and their fields, found without its dependencies.
 
         Raises :class:`InvalidSchema` for a text that cannot be read.
         """

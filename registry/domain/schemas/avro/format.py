@@ -18,6 +18,7 @@ from registry.domain.schemas.contract import (
     InvalidSchema,
     Links,
     Schema,
+    SchemaField,
     Tagged,
     Unreadable,
 )
@@ -251,6 +252,12 @@ class AvroFormat(Comparing[AvroSchema]):
         from .outline import links  # noqa: PLC0415 (registrations do without)
 
         return links(text)
+
+    def fields(self, text: str) -> Iterator[SchemaField]:
+        """Yield the types and fields of the text."""
+        from .fields import fields  # noqa: PLC0415 (registrations do without)
+
+        return fields(text)
 
     def own(self, schema: Schema) -> AvroSchema | None:
         """Return the schema if it is of this class, else None."""

@@ -20,6 +20,7 @@ from registry.domain.schemas.contract import (
     InvalidSchema,
     Links,
     Schema,
+    SchemaField,
     Tagged,
     Unreadable,
     digest,
@@ -167,6 +168,12 @@ class JsonFormat(Comparing[JsonSchema]):
         from .documents import links  # noqa: PLC0415 (registrations do without)
 
         return links(text)
+
+    def fields(self, text: str) -> Iterator[SchemaField]:
+        """Yield the types and fields of the text."""
+        from .fields import fields  # noqa: PLC0415 (registrations do without)
+
+        return fields(text)
 
     def own(self, schema: Schema) -> JsonSchema | None:
         """Return the schema if it is of this class, else None."""

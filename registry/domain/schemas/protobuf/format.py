@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from registry.domain.schemas.comparing import Comparing, Side
@@ -15,6 +15,7 @@ from registry.domain.schemas.contract import (
     Fingerprints,
     Links,
     Schema,
+    SchemaField,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         from .bundled import links  # noqa: PLC0415 (registrations do without)
 
         return links(text)
+
+    def fields(self, text: str) -> Iterator[SchemaField]:
+        """Yield the types and fields of the text."""
+        from .fields import fields  # noqa: PLC0415 (registrations do without)
+
+        return fields(text)
 
     def own(self, schema: Schema) -> ProtobufSchema | None:
         """Return the schema if it is of this class, else None."""

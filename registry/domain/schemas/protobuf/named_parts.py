@@ -144,6 +144,12 @@ def _tags(options: Sequence[Option], kind: str) -> list[str]:
     return found
 
 
+def meta_of(options: Sequence[Option], kind: str) -> tuple[tuple[str, ...], str]:
+    """Return the tags and the documentation in the meta options of a message or a field."""
+    docs = (_meta_members(each).get("doc") for each in options if _is_meta(each, kind))
+    return tuple(_tags(options, kind)), next((each for each in docs if isinstance(each, str)), "")
+
+
 def _with_tags(options: Sequence[Option], kind: str, wanted: tags.Change) -> tuple[Option, ...]:
     """Return the options with all contents of the meta option merged, in the position of the first."""
     names: dict[str, Value] = {}
