@@ -73,10 +73,10 @@ def watch(served: Place) -> Iterator[Watch]:
 
 @pytest.fixture
 def opened(watch: Watch, browser: Browser, served: Place) -> Iterator[Callable[..., Page]]:
-    """Return a function that opens an address of the console, such as ``/subjects``, in a page of its own."""
+    """Return a function that opens an address of the console in a page of its own; empty: as it starts."""
     pages: list[Page] = []
 
-    def open_page(address: str = "", **options: Any) -> Page:
+    def open_page(address: str = "/subjects", **options: Any) -> Page:
         page = watch.page(browser, **options)
         pages.append(page)
         page.goto(f"{served.url}/ui/" + (f"#{address}" if address else ""))

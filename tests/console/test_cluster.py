@@ -149,6 +149,6 @@ def test_without_a_feed_pages_say_so(served: Place, watch: Watch, browser: Brows
     watch.allow("status of 404 ")
     page = watch.page(browser)
     page.route(re.compile("/changes"), lambda route: route.fulfill(status=404, json={"error_code": 404}))
-    page.goto(f"{served.url}/ui/")
+    page.goto(f"{served.url}/ui/#/subjects")
     expect(page.locator("header").get_by_text("not live")).to_be_visible()
     page.context.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-NAMES = ("schema_modules.mjs", "cluster_modules.mjs", "store_modules.mjs")
+NAMES = ("schema_modules.mjs", "cluster_modules.mjs", "store_modules.mjs", "page_modules.mjs")
 SCRIPTS = [str(Path(__file__).with_name(name)) for name in NAMES]
 
 

@@ -134,13 +134,24 @@ export async function getWithTag(where, options) {
  * @param {string} where
  * @param {Options} [options]
  */
-export async function send(method, where, { body, query, signal, tag } = {}) {
+export async function send(method, where, options) {
+  return (await submit(method, where, options)).json();
+}
+
+/**
+ * Like `send`, for answers without JSON or with headers that matter: returns the answer itself.
+ *
+ * @param {string} method
+ * @param {string} where
+ * @param {Options} [options]
+ */
+export async function submit(method, where, { body, query, signal, tag } = {}) {
   /** @type {Record<string, string>} */
   const headers = tag === undefined ? {} : tag === null ? { "if-none-match": "*" } : { "if-match": tag };
   writing += 1;
   const answer = await request(method, where, { body, query, signal, headers }).finally(() => { writing -= 1; });
   readFrom(Number(answer.headers.get("x-registry-offset")));
-  return answer.json();
+  return answer;
 }
 
 /**

@@ -5,6 +5,8 @@
 // has a place there; key: the letter that opens it after "g". styles: a style sheet that only this view needs.
 
 export const ROUTES = [
+  { path: "/home", view: () => import("./home/view.js"), title: "Home", nav: "Home", key: "h",
+    styles: "home/home.css" },
   { path: "/subjects", view: () => import("./subjects/view.js"), styles: "subjects/subjects.css", title: "Subjects",
     nav: "Subjects", key: "s" },
   { path: "/try", view: () => import("./editor/view.js"), title: "Try a schema", nav: "Try", key: "t",
@@ -19,6 +21,12 @@ export const ROUTES = [
     path: "/subjects/:subject/versions/:version", view: () => import("./schema/view.js"), styles: "schema/schema.css",
     title: ({ subject, version }) => `${subject} version ${version}`,
   },
+  { path: "/usage", view: () => import("./usage/view.js"), title: "Usage", nav: "Usage", key: "u",
+    styles: "usage/usage.css" },
+  { path: "/usage/:tab", view: () => import("./usage/view.js"), title: ({ tab }) => `Usage: ${tab}`,
+    styles: "usage/usage.css" },
+  { path: "/usage/subjects/:subject", view: () => import("./usage/subject.js"),
+    title: ({ subject }) => `Usage of ${subject}`, styles: "usage/usage.css" },
   { path: "/activity", view: () => import("./activity/view.js"), title: "Activity", nav: "Activity", key: "a",
     styles: "cluster/cluster.css" },
   { path: "/cluster", view: () => import("./cluster/view.js"), title: "Cluster", nav: "Cluster", key: "n",
@@ -27,4 +35,4 @@ export const ROUTES = [
     styles: "cluster/cluster.css" },
 ];
 
-export const START = "/subjects";
+export const START = "/home";

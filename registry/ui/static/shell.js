@@ -27,7 +27,7 @@ export function Shell() {
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to
       content</a>
     <header class="shell">
-      <a class="brand" href="#/subjects">Registrar</a>
+      <a class="brand" href="#/home">Registrar</a>
       <nav aria-label="Pages">
         ${NAVIGATION.map((each) => html`
           <a key=${each.path} href=${`#${each.path}`} aria-current=${path.startsWith(each.path) ? "page" : null}>

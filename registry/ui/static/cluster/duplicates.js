@@ -5,6 +5,7 @@ import { CopyButton } from "../components/copy-button.js";
 import { Failure, Notice } from "../components/notice.js";
 import { GuardedButton } from "../session/guarded.js";
 import { Groups } from "./groups.js";
+import { rememberSearch } from "./last-search.js";
 import { count } from "./units.js";
 
 const REGISTRY = new URL("..", document.baseURI).href.replace(/\/$/, "");
@@ -53,7 +54,10 @@ function useSearch() {
         const { progress, group, found, error } of lines("/admin/duplicates", { query, signal: stopped.signal })) {
         if (progress) change({ phase: "searching", progress });
         if (group) groups.push(group);
-        if (found) change({ phase: "done", groups, found });
+        if (found) {
+          change({ phase: "done", groups, found });
+          if (!prefix && !deleted) rememberSearch(found);
+        }
         if (error) change({ phase: "failed", message: error.message });
       }
       change((before) =>

@@ -87,6 +87,7 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
   return html`
     <div class="actions">
       <a class="button" href=${`#${to("/try", { subject, version: number })}`}>Try a new version</a>
+      <a class="button" href=${`#${to`/usage/subjects/${subject}`}`}>Usage</a>
       <${Restore} subject=${subject} versions=${versions} number=${number} refusal=${refusal} onDone=${onWritten} />
       <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("version")}>Delete
         version ${number}…<//>

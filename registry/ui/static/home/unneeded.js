@@ -1,0 +1,64 @@
+// What may be in the registry for nothing: versions that no message needs, and schemas that are registered twice.
+import { html } from "../vendor.js";
+import { get } from "../api.js";
+import { count, moment } from "../cluster/units.js";
+import { lastSearch } from "../cluster/last-search.js";
+import { Name } from "../components/name.js";
+import { Failure } from "../components/notice.js";
+import { href } from "../router.js";
+import { useLoaded } from "../schema/loading.js";
+
+const SHOWN = 5;
+const NOT_FOUND = 404;
+
+export function Unused() {
+  const { value, error, reload } = useLoaded(found, []);
+  return html`
+    <section class="card" aria-label="Unused">
+      <h2>Unused</h2>
+      ${error && html`<${Failure} error=${error} onRetry=${reload} />`}
+      ${value === undefined && !error && html`<p class="quiet" role="status">Loading…</p>`}
+      ${value === null && html`<p class="quiet">There is no census of the data yet, so nobody knows which versions
+        messages need.</p>`}
+      ${value && html`<${Counted} ...${value} />`}
+      <p><a href="#/usage">Usage of schemas</a></p>
+    </section>`;
+}
+
+function Counted({ census, subjects }) {
+  const asOf = html`<span class="quiet">By the census of ${moment(census.ended)}.</span>`;
+  if (!census.complete) {
+    return html`<p>The newest census is not complete, so it cannot say what is unused. ${asOf}</p>`;
+  }
+  if (!subjects.length) return html`<p>No version is unused. ${asOf}</p>`;
+  return html`
+    <p>${subjects.length > SHOWN ? `More than ${SHOWN} subjects have` : "These have"} unused versions. ${asOf}</p>
+    <ul class="news">${subjects.slice(0, SHOWN).map(({ subject, unused }) => html`
+      <li key=${subject}><a href=${href`/usage/subjects/${subject}`}><${Name} text=${subject} /></a>
+        ${" "}<span class="quiet">${count(unused.length)} of its versions</span></li>`)}</ul>`;
+}
+
+async function found(signal) {
+  try {
+    const census = await get("/usage/census", { signal });
+    const query = { unused: true, limit: SHOWN + 1 };
+    return { census, subjects: census.complete ? await get("/usage/subjects", { query, signal }) : [] };
+  } catch (error) {
+    if (error.status === NOT_FOUND) return null;
+    throw error;
+  }
+}
+
+export function Duplicates() {
+  const last = lastSearch();
+  return html`
+    <section class="card" aria-label="Duplicates">
+      <h2>Duplicates</h2>
+      ${last
+        ? html`<p>${last.groups === 0 ? "No schema is" : last.groups === 1 ? "One schema is" : `${count(last.groups)}
+          schemas are`} registered more than once.
+          ${" "}<span class="quiet">By the search of ${moment(last.time)}.</span></p>`
+        : html`<p class="quiet">Nobody has searched for equal schemas in this browser.</p>`}
+      <p><a href="#/cluster/duplicates">Find duplicates</a></p>
+    </section>`;
+}

@@ -1,0 +1,174 @@
+// Tests of the pure modules of Home and the pages other than the subjects; run by test_schema_modules.py.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { KEEP, PERMANENT, SOFT, carryOut, inOrder, tally } from "../../registry/ui/static/bulk/steps.js";
+import { stepsFor } from "../../registry/ui/static/usage/cleanup.js";
+import { checksOf, worstOf } from "../../registry/ui/static/home/health.js";
+import { refusedMost, samplesOf } from "../../registry/ui/static/home/metrics.js";
+import { storeVisit, storedVisit, summaryOf, visitAt } from "../../registry/ui/static/home/since.js";
+
+const METRICS = `# HELP registrar_http_requests_total Requests answered
+registrar_http_requests_total{method="GET",route="/subjects/{subject}",status="404"} 3.0
+registrar_http_requests_total{method="POST",route="/subjects",status="409"} 12
+registrar_http_requests_total{method="GET",route="/subjects",status="200"} 99
+registrar_http_requests_total{method="GET",route="/health/ready",status="503"} 50
+registrar_http_requests_total_more{status="500"} 7
+registrar_certificate_expiry_seconds{file="/etc/\\"a\\\\b.pem"} 864000.0
+registrar_certificate_expiry_seconds{file="c"} 8640000.0
+`;
+
+test("what was refused most comes first, without probes and successes", () => {
+  assert.deepEqual(refusedMost(METRICS, 5), [
+    { method: "POST", route: "/subjects", status: 409, count: 12 },
+    { method: "GET", route: "/subjects/{subject}", status: 404, count: 3 },
+  ]);
+  assert.equal(refusedMost(METRICS, 1).length, 1);
+  assert.equal(samplesOf(METRICS, "registrar_certificate_expiry_seconds")[0].labels.file, '/etc/"a\\b.pem');
+});
+
+const node = (more) => ({
+  url: "http://a", role: "primary", applied: 10, end: 10, digest: "d", age_s: 0, ready: true, reasons: [],
+  ready_for_writes: true, reasons_for_writes: [], invalid_files: [], quarantined: 0, store_bytes: 1,
+  store_map_bytes: 100, ...more,
+});
+const seen = (nodes, more) => ({
+  cluster: { primary: "http://a", problem: "", nodes }, snapshots: [], metrics: "", ...more,
+});
+const found = (state) => Object.fromEntries(checksOf(state, 1e12).map(({ name, tone, text }) => [name, [tone, text]]));
+
+test("a registry without faults is healthy, also without snapshots and certificates", () => {
+  const state = seen([node()]);
+  assert.equal(worstOf(checksOf(state, 1e12)), "good");
+  assert.deepEqual(found(state).Backups, ["plain", "no snapshot"]);
+  assert.deepEqual(found({ ...state, snapshots: null, metrics: null }).Certificates, ["plain", "unknown"]);
+});
+
+test("each fault is found and named", () => {
+  const bad = (nodes, more) => found(seen(nodes, more));
+  assert.equal(bad([node()], { cluster: { primary: "", problem: "no quorum", nodes: [node()] } }).Primary[1],
+    "none is known, so writes wait: no quorum");
+  assert.equal(bad([node({ ready: false, reasons: ["no log"] })]).Readiness[1], "http://a is not ready: no log");
+  assert.equal(bad([node({ age_s: 60 })]).Readiness[1], "http://a does not answer");
+  assert.equal(bad([node({ ready_for_writes: false, reasons_for_writes: ["full"] })]).Readiness[0], "bad");
+  assert.deepEqual(bad([node(), node({ url: "b", applied: 5, end: 2010 })]).Lag, ["warn", "up to 2,005 records"]);
+  assert.equal(bad([node(), node({ url: "b", digest: "other" })]).Stores[0], "bad");
+  assert.equal(bad([node({ store_bytes: 81 })]).Stores[0], "warn");
+  assert.equal(bad([node({ quarantined: 1 })]).Quarantine[1], "1 record of the log could not be read");
+  assert.equal(bad([node({ invalid_files: ["rules: line 1"] })]).Files[1], "http://a: rules: line 1");
+  assert.equal(bad([node()], { metrics: METRICS }).Certificates[0], "warn");
+  const snapshots = [{ state: "failed", requested_ms: 2 }, { state: "ready", requested_ms: 1e12 - 7_200_000 }];
+  assert.deepEqual(bad([node()], { snapshots }).Backups, ["good", "the newest snapshot is 2 h old"]);
+  snapshots[0].requested_ms = 1e12;
+  assert.equal(bad([node()], { snapshots }).Backups[0], "warn");
+});
+
+test("a visit lasts while one looks, and the next one begins where it ended", () => {
+  const first = visitAt(null, 10, 0);
+  assert.deepEqual(first, { since: null, last: { offset: 10, time: 0 } });
+  assert.equal(visitAt(first, 20, 60_000).since, null, "the same visit");
+  const second = visitAt(first, 30, 3_600_000);
+  assert.deepEqual(second, { since: { offset: 10, time: 0 }, last: { offset: 30, time: 3_600_000 } });
+  assert.deepEqual(visitAt(second, 40, 3_700_000).since, { offset: 10, time: 0 }, "a reload keeps the news");
+  assert.equal(visitAt(second, 5, 9_999_999).since, null, "another log");
+});
+
+test("visits are kept for each user, and what cannot be read counts as none", () => {
+  const kept = new Map();
+  const storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value) };
+  storeVisit(storage, "alice", visitAt(null, 3, 5));
+  assert.equal(storedVisit(storage, "alice").last.offset, 3);
+  assert.equal(storedVisit(storage, null), null);
+  kept.set("registrar.home.bob", "{");
+  assert.equal(storedVisit(storage, "bob"), null);
+  storeVisit({ setItem: () => { throw new Error("full"); } }, "bob", {});
+});
+
+test("events are counted by kind, and by subject with the last change first", () => {
+  const event = (kind, subject, time, principal) => ({ kind, subject, time, principal });
+  const { total, kinds, subjects, more } = summaryOf([
+    event("version_registered", "a", 1, "alice"), event("version_registered", "b", 2),
+    event("config_set", "a", 3, "bob"), event("epoch_started", undefined, 4),
+    ...Array.from({ length: 25 }, (_, index) => event("mode_set", `c${index}`, 0)),
+  ]);
+  assert.deepEqual([total, more, kinds[0], subjects.length], [29, 7, ["mode_set", 25], 20]);
+  assert.deepEqual(subjects[0], { subject: "a", kinds: [["version_registered", 1], ["config_set", 1]], time: 3,
+    principals: ["alice", "bob"] });
+});
+
+const DAY = 86_400_000;
+const unused = (version, more) => ({ version, id: version * 10, ts: 0, deleted: false, deletedAt: null, ...more });
+const planned = (versions, { latest = 9, used = 0, unknown = 0, ...options } = {}) =>
+  stepsFor({ subject: "s", latest, used, unknown, unused: versions }, { started: 100 * DAY },
+    { olderThanDays: 90, permanentAfterDays: 30, now: 100 * DAY, ...options })
+    .map(({ version, action, reason }) => [version, action, reason]);
+
+test("unused versions are soft-deleted, the newest first, if they are old enough", () => {
+  const versions = [unused(1), unused(2, { ts: 20 * DAY }), unused(3)];
+  assert.deepEqual(planned(versions), [[3, SOFT, "unused, registered 1970-01-01"],
+    [1, SOFT, "unused, registered 1970-01-01"]]);
+  assert.deepEqual(planned([unused(3)], { latest: 3, used: 1 }), [[3, KEEP, "the latest version of a subject in use"]]);
+  assert.equal(planned([unused(3)], { latest: 3, unknown: 1 })[0][1], KEEP);
+  assert.equal(planned([unused(3)], { latest: 3 })[0][1], SOFT, "nothing of it is in use");
+});
+
+test("only what was soft-deleted long enough, and before the census, is deleted permanently", () => {
+  const at = (deletedAt, options) => planned([unused(1, { deleted: true, deletedAt })], options)[0];
+  assert.deepEqual(at(70 * DAY), [1, PERMANENT, "unused, soft-deleted 1970-03-12"]);
+  assert.deepEqual(at(71 * DAY), [1, KEEP, "soft-deleted 1970-03-13"]);
+  assert.deepEqual(at(70 * DAY, { permanentAfterDays: null }), [1, KEEP, "soft-deleted 1970-03-12"]);
+  assert.deepEqual(at(100 * DAY, { permanentAfterDays: 0 }), [1, KEEP, "soft-deleted after the census began"]);
+  assert.deepEqual(at(null, { permanentAfterDays: 0 })[1], KEEP);
+});
+
+const steps = ["a", "b", "c"].map((subject) => ({ subject, action: SOFT }));
+const refusal = (status, more) => Object.assign(new Error(`refused ${status}`), { status, temporary: false, ...more });
+
+async function run(perform, { out = [], cancelAfter = Infinity } = {}) {
+  const results = new Map();
+  const pauses = [];
+  const outcome = await carryOut([{ subject: "kept", action: KEEP }, ...steps], perform, {
+    report: (index, { state, note }) => results.set(index, note ? `${state}: ${note}` : state),
+    cancelled: () => results.size >= cancelAfter,
+    pause: async (seconds) => pauses.push(seconds),
+    isLeftOut: (index) => out.includes(index),
+  });
+  return { results: [...results], pauses, ...outcome };
+}
+
+test("steps are carried out in order, and a refusal stops no other step", async () => {
+  const { results, ended } = await run(async ({ subject }) => {
+    if (subject === "b") throw refusal(409);
+    return subject === "c" ? "a warning" : null;
+  });
+  assert.deepEqual(results, [[1, "done"], [2, "refused: refused 409"], [3, "done: a warning"]]);
+  assert.equal(ended, "done");
+});
+
+test("what was left out is not done, and cancelling finishes the step that has begun", async () => {
+  assert.deepEqual((await run(async () => null, { out: [1, 3] })).results, [[2, "done"]]);
+  const { results, ended } = await run(async () => null, { cancelAfter: 1 });
+  assert.deepEqual([results, ended], [[[1, "done"]], "cancelled"]);
+});
+
+test("what may succeed later is tried again, and ends the plan if it does not", async () => {
+  let tries = 0;
+  const later = await run(async () => {
+    if ((tries += 1) < 3) throw refusal(503, { temporary: true, retryAfter: 7 });
+    return null;
+  });
+  assert.deepEqual([later.pauses, later.ended], [[7, 7], "done"]);
+  const never = await run(async () => { throw refusal(0, { temporary: true, retryAfter: null }); });
+  assert.deepEqual([never.results, never.ended, never.pauses.length], [[[1, "failed: refused 0"]], "failed", 3]);
+});
+
+test("a subject comes after those that refer to it, and stays while one of them does", () => {
+  const step = (subject, referrers, action = SOFT) => ({ subject, action, reason: "",
+    referrers: referrers.map((each) => ({ subject: each, version: 1 })) });
+  const order = (...all) => inOrder(all).map(({ subject, action, reason }) => [subject, action, reason]);
+  assert.deepEqual(order(step("base", ["user"]), step("user", [])), [["user", SOFT, ""], ["base", SOFT, ""]]);
+  assert.deepEqual(order(step("base", ["other"])), [["base", KEEP, "other version 1 refers to it"]]);
+  assert.deepEqual(order(step("base", ["user"]), step("user", ["outside"])).map(([, action]) => action), [KEEP, KEEP]);
+  assert.deepEqual(order(step("a", ["a"])), [["a", SOFT, ""]], "references from within go with it");
+  assert.equal(order(step("a", ["b"]), step("b", ["a"])).length, 2, "a circle ends");
+  assert.deepEqual(tally([...steps, { action: KEEP }], (index) => index === 0), { [KEEP]: 2, [SOFT]: 2 });
+});
