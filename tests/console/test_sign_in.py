@@ -136,6 +136,38 @@ def test_all_tabs_share_a_session_and_signing_out_ends_it_everywhere(
     )
 
 
+def end_session(page: Page, served: Place) -> None:
+    """End a page's session as another tab of the same user could, without its knowledge."""
+    [cookie] = page.context.cookies()
+    mine = {"cookie": f"{cookie['name']}={cookie['value']}", "x-requested-with": "fetch"}
+    assert httpx.delete(f"{served.url}/me/session", headers=mine).status_code == 200
+    until(
+        lambda: httpx.get(f"{served.url}/subjects", headers=mine).status_code == 401, 10, "the session's end"
+    )
+
+
+def test_a_change_is_not_sent_as_another_user_than_the_one_who_began_it(
+    opened: Opened, served: Place, watch: Watch
+) -> None:
+    watch.allow(UNAUTHORIZED)
+    watch.allow("status of 404 .*/history")  # the subject has no versions
+    page = opened("/config?scope=own-orders")
+    sign_in(page, "root")
+    level = page.get_by_role("combobox", name="Compatibility level")
+    level.select_option("FULL")
+    end_session(page, served)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.method))
+    page.get_by_role("button", name="Set", exact=True).first.click()
+    sign_in(page, "bob")
+    expect(page.get_by_role("alert")).to_contain_text(
+        "root began this, and is not signed in any more. Nothing was sent."
+    )
+    assert sent.count("PUT") == 1  # the one that was answered with 401
+    level_url = f"{served.url}/config/own-orders"
+    assert httpx.get(level_url, auth=("root", "secret")).status_code == 404
+
+
 def test_a_session_that_ends_keeps_the_draft_and_the_user(
     opened: Opened, served: Place, watch: Watch
 ) -> None:
@@ -145,12 +177,7 @@ def test_a_session_that_ends_keeps_the_draft_and_the_user(
     editor = page.get_by_role("textbox", name="Schema")
     editor.fill('"string"')
     expect(page.locator(".results").get_by_role("status").first).to_contain_text("Valid.")
-    [cookie] = page.context.cookies()
-    mine = {"cookie": f"{cookie['name']}={cookie['value']}", "x-requested-with": "fetch"}
-    assert httpx.delete(f"{served.url}/me/session", headers=mine).status_code == 200
-    until(
-        lambda: httpx.get(f"{served.url}/subjects", headers=mine).status_code == 401, 10, "the session's end"
-    )
+    end_session(page, served)
     editor.fill('"long"')
     dialog = page.get_by_role("dialog", name="Sign in")
     expect(dialog).to_contain_text("Your session has ended")

@@ -16,7 +16,7 @@ const JSON_TYPE = "application/json";
  * @property {string | null} [credential]
  */
 
-/** @type {() => Promise<{ header: string | null }>} */
+/** @type {(method: string, before?: any) => Promise<{ header: string | null }>} */
 let authorization = async () => ({ header: null });
 /** @type {(sent: any) => Promise<boolean>} */
 let recovered = async () => false;
@@ -48,8 +48,8 @@ export class ApiError extends Error {
 }
 
 /**
- * Set the function that returns with what a request is sent: { header }, the value of Authorization or null; it may
- * wait until the user has signed in.
+ * Set the function that returns with what a request of a method is sent: { header }, the value of Authorization or
+ * null; it may wait until the user has signed in. A further try of a request passes what was returned before.
  */
 export function authorizeWith(source) {
   authorization = source;
@@ -205,10 +205,10 @@ export async function* lines(where, { query, signal } = {}) {
  */
 export async function request(method, where, options = {}) {
   const given = options.credential !== undefined;
-  let sent = given ? { header: options.credential } : await authorization();
+  let sent = given ? { header: options.credential } : await authorization(method);
   let answer = await answered(method, where, sent.header, options);
   while (answer.status === 401 && !given && await recovered(sent)) {
-    sent = await authorization();
+    sent = await authorization(method, sent);
     answer = await answered(method, where, sent.header, options);
   }
   if (!answer.ok) throw await refusalOf(answer);

@@ -1,27 +1,29 @@
 // A name as others have given it, such as a subject's: its text, with what cannot be seen made visible.
 import { html } from "../vendor.js";
+import { partsOf } from "../names.js";
 
-// Controls, marks that change the direction of the text, and characters without width.
-const UNSEEN = new RegExp(
-  "[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f\\u2028-\\u202e"
-  + "\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\ufff9-\\ufffb]");
-const PARTS = new RegExp(`(${UNSEEN.source})`);
 const CONTEXT = /^:(\.[^:]*):([^]*)$/;
+const TAIL = 14; // characters of a name's end that stay when it is cut in its middle
 
-/** text: a qualified name; the context stands in front as a badge. plain: without that. */
-export function Name({ text, plain }) {
+/**
+ * text: a qualified name; its context stands in front as a badge. plain: without that. cut: on one line that ends in
+ * its middle where there is little room, because names differ at their ends; otherwise it wraps.
+ */
+export function Name({ text, plain, cut }) {
   const [, context, rest] = (!plain && CONTEXT.exec(text)) || [null, null, text];
-  return html`<bdi class="name">
+  return html`<bdi class=${cut ? "name cut" : "name"}>
     ${context !== null && html`<span class="context" title="Context"><${Visible} text=${context} /></span>`}
-    <${Visible} text=${rest} /></bdi>`;
+    ${cut ? html`<${Halves} text=${rest} />` : html`<${Visible} text=${rest} />`}</bdi>`;
+}
+
+function Halves({ text }) {
+  const characters = [...text];
+  if (characters.length <= TAIL) return html`<${Visible} text=${text} />`;
+  return html`<span class="head"><${Visible} text=${characters.slice(0, -TAIL).join("")} /></span><span
+    class="tail"><${Visible} text=${characters.slice(-TAIL).join("")} /></span>`;
 }
 
 function Visible({ text }) {
   if (text === "") return html`<i class="quiet">(empty name)</i>`;
-  if (!UNSEEN.test(text)) return text;
-  return text.split(PARTS).map((part, index) => (index % 2 ? html`<span class="odd">${code(part)}</span>` : part));
-}
-
-function code(character) {
-  return `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+  return partsOf(text).map((part, index) => (index % 2 ? html`<span class="odd">${part}</span>` : part));
 }

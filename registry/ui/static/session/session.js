@@ -5,6 +5,7 @@
 // memory.
 import { useEffect, useState } from "../vendor.js";
 import { ApiError, authorizeWith, recoverWith, request } from "../api.js";
+import { plain } from "../names.js";
 import * as oidc from "./oidc.js";
 
 const AGAIN_MS = 5000;
@@ -203,12 +204,19 @@ async function askMe(made = credential) {
   return (await request("GET", "/me", { credential: made })).json();
 }
 
-/** What a request is sent with. Waits while a user who has to sign in does so. */
-async function authorization() {
+/**
+ * What a request is sent with. before: what it was sent with first, if this is a further try. Waits while a user who
+ * has to sign in does so. Rejects if the request changes something and another user has signed in since it began.
+ */
+async function authorization(method, before) {
   await begun;
+  const who = before ? before.who : state.me?.principal ?? null;
   const { me, ended: over } = state;
   if (!dismissed && me?.signIn.required && (over || me.principal === null)) await signedInOrNot();
-  return { header: credential, round };
+  if (method !== "GET" && who !== null && state.me?.principal !== who) {
+    throw new ApiError("refused", `${plain(who)} began this, and is not signed in any more. Nothing was sent.`);
+  }
+  return { header: credential, round, who };
 }
 
 /** The session has ended: the user, and what the page holds of theirs, stay. */
