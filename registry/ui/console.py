@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
-from posixpath import dirname, normpath
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from registry.ui.bundles import bundles_of
 
 if TYPE_CHECKING:
     from starlette.types import Scope, Send
@@ -42,15 +42,10 @@ PAGE: Final = "index.html"
 # Shown instead of the page if the libraries were not bundled, which needs npm.
 UNBUILT: Final = "unbuilt.html"
 BUNDLES: Final = ("vendor.js", "vendor-editor.js")
-# Replaced in pages: the folder whose name changes with every change of a file, and the modules that the page
-# needs at once, so that browsers fetch them together and not one after another as they find the imports.
+# Replaced in pages: the folder whose name changes with every change of a file.
 _FOLDER: Final = b"{assets}"
-_MODULES: Final = b"{modules}"
 # Replaced too: what the page has to know about schema formats, as JSON.
 _FORMATS: Final = b"{formats}"
-_LINK: Final = b'<link rel="modulepreload" href="%b/%b">'
-_ENTRIES: Final = ("app.js", "subjects/view.js")
-_IMPORT: Final = re.compile(rb"""^(?:import|export)\b[^"';]*["'](\.{1,2}/[^"']+)["'];""", re.MULTILINE)
 _TYPES: Final = {
     ".css": b"text/css; charset=utf-8",
     ".html": b"text/html; charset=utf-8",
@@ -197,30 +192,17 @@ def load_files(folder: Path = STATIC, formats: bytes = b"[]") -> StaticFiles:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.suffix in _TYPES
     }
+    bodies |= bundles_of(bodies)
     name = _digest(part for path, body in bodies.items() for part in (path.encode(), body))[:16]
-    linked = b"\n".join(_LINK % (_FOLDER, each) for each in _collect_imports(bodies))
     # In a page, JSON must not end the element that it is in.
     formats = formats.replace(b"<", b"\\u003c")
     pages = {
-        path: body.replace(_MODULES, linked).replace(_FOLDER, name.encode()).replace(_FORMATS, formats)
+        path: body.replace(_FOLDER, name.encode()).replace(_FORMATS, formats)
         for path, body in bodies.items()
         if path.endswith(".html")
     }
     files = {path: _static_file(path, body) for path, body in (bodies | pages).items()}
     return StaticFiles(files, name, all(each in bodies for each in BUNDLES))
-
-
-def _collect_imports(bodies: Mapping[str, bytes]) -> list[bytes]:
-    """Return the modules that the entries import, directly or not, and themselves."""
-    found: dict[str, None] = {}
-    rest = [each for each in _ENTRIES if each in bodies]
-    while rest:
-        module = rest.pop()
-        found[module] = None
-        named = (each.decode() for each in _IMPORT.findall(bodies[module]))
-        paths = (normpath(f"{dirname(module) or '.'}/{each}") for each in named)
-        rest += (each for each in paths if each in bodies and each not in found)
-    return [each.encode() for each in sorted(found)]
 
 
 def _static_file(path: str, body: bytes) -> StaticFile:

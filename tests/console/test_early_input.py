@@ -107,8 +107,8 @@ def test_a_click_on_a_link_is_not_undone_by_what_was_typed_before(opened) -> Non
     expect(page.get_by_label("Search subjects")).to_be_visible()
     page.evaluate(
         """async () => {
-          const folder = document.querySelector("script[type=module]").src.replace("app.js", "");
-          const { navigate } = await import(folder + "router.js");
+          const { moduleOf } = await import(document.querySelector("script[type=module]").src);
+          const { navigate } = moduleOf("router.js");
           location.hash = "#/lookup";
           navigate("/subjects?q=typed", { replace: true });
         }"""

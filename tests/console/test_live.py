@@ -22,8 +22,8 @@ Opened = Callable[..., Page]
 BROKEN = r"ERR_(INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|CONNECTION_(RESET|REFUSED))|status of 503 "
 # Resolves when the page has heard of the next event.
 HEARD = """async () => {
-  const folder = document.querySelector("script[type=module]").src.replace("app.js", "");
-  const { onChanges } = await import(folder + "live/feed.js");
+  const { moduleOf } = await import(document.querySelector("script[type=module]").src);
+  const { onChanges } = moduleOf("live/feed.js");
   globalThis.heard = new Promise((resolve) => onChanges(resolve));
 }"""
 

@@ -87,7 +87,7 @@ def test_an_editor_is_styled_under_the_policy(opened) -> None:
     page = opened()
     page.evaluate(
         """async () => {
-          const folder = document.querySelector("script[type=module]").src.replace("app.js", "");
+          const folder = document.querySelector("script[type=module]").src.replace("bundles/app.js", "");
           const { Code } = await import(folder + "components/code.js");
           const { html, render } = await import(folder + "vendor.js");
           const element = document.body.appendChild(document.createElement("div"));

@@ -2,37 +2,28 @@
 //
 // path: what follows the "#"; ":name" is a parameter. view: loads a module whose default export is the component, which
 // gets { params, query }. title: of the page, a text or a function of params. nav: its name in the navigation, if it
-// has a place there; key: the letter that opens it after "g". styles: a style sheet that only this view needs.
+// has a place there; key: the letter that opens it after "g".
 
 export const ROUTES = [
-  { path: "/home", view: () => import("./home/view.js"), title: "Home", nav: "Home", key: "h",
-    styles: "home/home.css" },
-  { path: "/subjects", view: () => import("./subjects/view.js"), styles: "subjects/subjects.css", title: "Subjects",
+  { path: "/home", view: () => import("./home/view.js"), title: "Home", nav: "Home", key: "h" },
+  { path: "/subjects", view: () => import("./subjects/view.js"), title: "Subjects",
     nav: "Subjects", key: "s" },
-  { path: "/try", view: () => import("./editor/view.js"), title: "Try a schema", nav: "Try", key: "t",
-    styles: "schema/schema.css" },
-  { path: "/config", view: () => import("./schema/config-view.js"), title: "Config and mode", nav: "Config", key: "c",
-    styles: "schema/schema.css" },
-  { path: "/lookup", view: () => import("./lookup/view.js"), styles: "lookup/lookup.css", title: "Look up an id",
+  { path: "/try", view: () => import("./editor/view.js"), title: "Try a schema", nav: "Try", key: "t" },
+  { path: "/config", view: () => import("./schema/config-view.js"), title: "Config and mode", nav: "Config", key: "c" },
+  { path: "/lookup", view: () => import("./lookup/view.js"), title: "Look up an id",
     nav: "Lookup", key: "l" },
-  { path: "/subjects/:subject", view: () => import("./schema/view.js"), title: ({ subject }) => subject,
-    styles: "schema/schema.css" },
+  { path: "/subjects/:subject", view: () => import("./schema/view.js"), title: ({ subject }) => subject },
   {
-    path: "/subjects/:subject/versions/:version", view: () => import("./schema/view.js"), styles: "schema/schema.css",
+    path: "/subjects/:subject/versions/:version", view: () => import("./schema/view.js"),
     title: ({ subject, version }) => `${subject} version ${version}`,
   },
-  { path: "/usage", view: () => import("./usage/view.js"), title: "Usage", nav: "Usage", key: "u",
-    styles: "usage/usage.css" },
-  { path: "/usage/:tab", view: () => import("./usage/view.js"), title: ({ tab }) => `Usage: ${tab}`,
-    styles: "usage/usage.css" },
+  { path: "/usage", view: () => import("./usage/view.js"), title: "Usage", nav: "Usage", key: "u" },
+  { path: "/usage/:tab", view: () => import("./usage/view.js"), title: ({ tab }) => `Usage: ${tab}` },
   { path: "/usage/subjects/:subject", view: () => import("./usage/subject.js"),
-    title: ({ subject }) => `Usage of ${subject}`, styles: "usage/usage.css" },
-  { path: "/activity", view: () => import("./activity/view.js"), title: "Activity", nav: "Activity", key: "a",
-    styles: "cluster/cluster.css" },
-  { path: "/cluster", view: () => import("./cluster/view.js"), title: "Cluster", nav: "Cluster", key: "n",
-    styles: "cluster/cluster.css" },
-  { path: "/cluster/:tab", view: () => import("./cluster/view.js"), title: ({ tab }) => `Cluster: ${tab}`,
-    styles: "cluster/cluster.css" },
+    title: ({ subject }) => `Usage of ${subject}` },
+  { path: "/activity", view: () => import("./activity/view.js"), title: "Activity", nav: "Activity", key: "a" },
+  { path: "/cluster", view: () => import("./cluster/view.js"), title: "Cluster", nav: "Cluster", key: "n" },
+  { path: "/cluster/:tab", view: () => import("./cluster/view.js"), title: ({ tab }) => `Cluster: ${tab}` },
 ];
 
 export const START = "/home";

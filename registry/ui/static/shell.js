@@ -62,8 +62,8 @@ function View({ route, params, query }) {
   const [error, reset] = useErrorBoundary((thrown) => console.error(thrown));
   const load = () => {
     setLoaded({});
-    Promise.all([route.view(), route.styles && styles(route.styles)]).then(
-      ([module]) => setLoaded({ component: module.default }),
+    route.view().then(
+      (module) => setLoaded({ component: module.default }),
       () => setLoaded({ failed: true }),
     );
   };
@@ -81,21 +81,6 @@ function View({ route, params, query }) {
   }
   return loaded.component
     ? html`<${loaded.component} params=${params} query=${query} />` : html`<p class="quiet" role="status">Loading…</p>`;
-}
-
-const linked = new Map();
-
-/** Add a style sheet once; resolves when it is in force. */
-export function styles(path) {
-  if (!linked.has(path)) {
-    linked.set(path, new Promise((resolve, reject) => {
-      const link = document.createElement("link");
-      Object.assign(link,
-        { rel: "stylesheet", href: new URL(path, import.meta.url).href, onload: resolve, onerror: reject });
-      document.head.append(link);
-    }));
-  }
-  return linked.get(path);
 }
 
 function ThemeSwitch() {
