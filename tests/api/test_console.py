@@ -12,10 +12,13 @@ import pytest
 
 from registry.base.config.loading import load as load_settings
 from registry.host.public_server import console
-from registry.ui.console import BUNDLES, STATIC, Console, load_files
+from registry.ui.bundles import bundles_of
+from registry.ui.console import BUNDLES, STATIC, Console, is_complete, load_files
 from tests.api.driver import Api, Reply
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "upgrade-insecure-requests": "1"}
+
+START_MAX = 60_000  # bytes, compressed, before the first list is shown
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +39,7 @@ def api(folder: Path) -> Iterator[Api]:
 
 def assets(api: Api) -> str:
     """Return the folder that the page names."""
-    return re.search(rb'src="([0-9a-f]{16})/app\.js"', api.get("/ui/").body)[1].decode()
+    return re.search(rb'src="([0-9a-f]{16})/bundles/app\.js"', api.get("/ui/").body)[1].decode()
 
 
 def protected(reply: Reply) -> bool:
@@ -153,12 +156,30 @@ def test_a_checkout_without_bundles_says_what_to_run(folder: Path, tmp_path: Pat
         assert api.get("/subjects").status == 200
 
 
-def test_the_page_names_the_modules_that_it_needs_at_once(folder: Path, api: Api) -> None:
-    (static, _, _) = load_files(folder)
-    named = re.findall(rb'rel="modulepreload" href="[0-9a-f]{16}/([^"]+)"', api.get("/ui/").body)
-    assert {b"app.js", b"vendor.js", b"shell.js", b"components/dialog.js", b"subjects/view.js"} <= {*named}
-    assert not {b"vendor-editor.js", b"components/code.js"} & {*named}, "lists would wait for the editor"
-    assert {each.decode() for each in named} <= {*static}
+def test_the_frame_is_one_file_and_each_view_another(folder: Path) -> None:
+    static = load_files(folder).files
+    frame, view = (static[f"bundles/{name}"].body for name in ("app.js", "subjects/view.js"))
+    for module in (b"vendor.js", b"shell.js", b"components/dialog.js"):
+        assert b'define("%b"' % module in frame
+        assert b'define("%b"' % module not in view
+    assert b'define("subjects/rows.js"' in view
+    assert b'import { define } from "../app.js";' in view
+    assert not any(b'define("vendor-editor.js"' in file.body for file in static.values())
+
+
+@pytest.mark.skipif(not is_complete(), reason="the libraries are not bundled")
+def test_the_start_is_small() -> None:
+    static = load_files().files
+    first = ("index.html", "theme.js", "icon.svg", "bundles/app.js", "bundles/home/view.js")
+    assert sum(len(static[name].packed) for name in first) <= START_MAX
+
+
+@pytest.mark.parametrize(
+    "line", ['export * from "./x.js";', "export const [a, b] = [1, 2];", 'import x from "./x.js";']
+)
+def test_a_module_that_a_bundle_cannot_hold_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=re.escape("app.js: bundles cannot hold")):
+        bundles_of({"app.js": line.encode(), "x.js": b""})
 
 
 def test_a_setting_turns_it_off() -> None:

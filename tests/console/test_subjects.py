@@ -20,6 +20,8 @@ COUNT = 5000
 MANY = 100_000
 HEAP_MAX = 40_000_000  # bytes; it is about 8 MB before the rows are scrolled
 HOSTILE_ID = 1_000_000
+# Files of the console and requests of the API, until a browser that knows nothing shows what a page is about.
+REQUESTS_MAX = 10
 EXTRA = (
     *(filled.version(name, HOSTILE_ID + each) for each, name in enumerate(filled.HOSTILE)),
     filled.context(".europe"),
@@ -69,6 +71,21 @@ def test_all_subjects_are_counted_and_the_visible_ones_have_details(subjects) ->
     expect(first).to_contain_text("BACKWARD")
     assert page.get_by_role("row").count() < 60
     check_accessible(page)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [("/subjects/gone/versions/1", '"type"'), ("/config", "the server's setting compatibility")],
+)
+def test_a_cold_deep_link_takes_few_requests(browser, watch, served: Place, address: str, shown: str) -> None:
+    page = watch.page(browser)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    page.goto(f"{served.url}/ui/#{address}")
+    expect(page.locator("main").get_by_text(shown).first).to_be_visible()
+    expect(page.locator("header").get_by_text("live", exact=True)).to_be_visible()
+    assert len(sent) <= REQUESTS_MAX, "\n".join(sent)
+    page.context.close()
 
 
 def test_a_scroll_to_the_end_has_no_gap_and_the_page_stays_small(subjects) -> None:

@@ -14,7 +14,9 @@ const PERMITTED = resource("permitted",
  */
 export function usePermitted(subject) {
   const { me } = useSession();
-  const asked = me !== null && subject !== undefined;
+  // What is permitted nowhere but everywhere does not depend on the subject.
+  const asked = me !== null && subject !== undefined
+    && me.operations.somewhere.some((each) => !me.operations.everywhere.includes(each));
   const { value, error } = useResource(asked ? PERMITTED : null, subject, me?.principal);
   return (operation) => {
     if (me === null) return null;
@@ -22,7 +24,7 @@ export function usePermitted(subject) {
     if (asked && error) return ""; // the registry will say it when asked to do it
     if (asked && !value) return null;
     if (asked && value.operations.subject.includes(operation)) return "";
-    return refused(me, operation, asked ? "here" : "on everything");
+    return refused(me, operation, subject === undefined ? "on everything" : "here");
   };
 }
 
