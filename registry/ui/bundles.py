@@ -26,7 +26,8 @@ _IMPORT: Final = re.compile(
 )
 _LAZY: Final = re.compile(r"""\bimport\("(\.{1,2}/[^"]+)"\)""")
 _EXPORT: Final = re.compile(
-    r"^export\s+(?P<default>default\s+)?(?P<kind>(?:async\s+)?function\s*\*?|class|const|let)\s+(?P<name>[\w$]+)",
+    r"^export\s+(?P<default>default\s+)?(?P<kind>(?:async\s+)?function\s*\*?|class|const)\s+"
+    r"(?P<name>[\w$]+|\[[\w$, ]+\])",
     re.MULTILINE,
 )
 _LIST: Final = re.compile(r"\bexport\s*\{([^}]*)\};?\s*$")  # as esbuild writes it, at the end
@@ -107,7 +108,8 @@ class _Module:
         exported: dict[str, str] = {}
 
         def collect(found: re.Match[str]) -> str:
-            exported["default" if found["default"] else found["name"]] = found["name"]
+            for name in re.findall(r"[\w$]+", found["name"]):
+                exported["default" if found["default"] else name] = name
             return f"{found['kind']} {found['name']}"
 
         def collect_list(found: re.Match[str]) -> str:
