@@ -317,11 +317,12 @@ def start(folder: Path, records: int) -> None:
 
 
 def own_memory(node: Node) -> int:
-    """Return the MB of all processes of the node that are not mapped files."""
+    """Return the MB of all processes of the node that are not mapped files, shared pages once."""
     total = 0
     for pid in node.processes():
         with contextlib.suppress(OSError, IndexError):
-            total += int(re.findall(r"RssAnon:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[0])
+            pages = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            total += int(re.findall(r"Pss_Anon:\s+(\d+)", pages)[0])
     return total >> 10
 
 

@@ -228,7 +228,7 @@ class Memory(threading.Thread):
 
     def __init__(self, registry: Registry) -> None:
         super().__init__()
-        self._kinds = [(pid, module.split(".")[1]) for pid, module in children(registry).items()]
+        self._kinds = [(pid, name.removeprefix("registry-")) for pid, name in children(registry).items()]
         self._ended = threading.Event()
         self.peak = self.now()
 

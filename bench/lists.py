@@ -155,8 +155,8 @@ def reader_of(node: Node) -> int:
     waiting, found = [node.pid], node.pid
     while waiting:
         pid = waiting.pop()
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        found = pid if b"registry.reader" in command else found
+        name = Path(f"/proc/{pid}/comm").read_text()
+        found = pid if name == "registry-reader\n" else found
         for task in Path(f"/proc/{pid}/task").iterdir():
             waiting += map(int, (task / "children").read_text().split())
     return found

@@ -34,7 +34,7 @@ from registry.domain.log_format.values import schema_value  # noqa: E402
 from registry.domain.model import Subject  # noqa: E402
 from registry.domain.schemas import FORMATS  # noqa: E402
 from registry.log.embedded.log import EmbeddedLog  # noqa: E402
-from tests.support.running import Registry, free_port  # noqa: E402
+from tests.support.running import Registry, children_of, free_port  # noqa: E402, children_of
 
 FIELDS = 30
 _UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
@@ -179,17 +179,12 @@ def up(url: str) -> str:
 
 
 def memory(registry: Registry) -> str:
-    """Return the private memory of the node and its readers."""
+    """Return the memory of the node and its readers, each with its part of what they share."""
     found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            status = (folder / "status").read_text()
-            words = (folder / "cmdline").read_text().split("\0")
-        except OSError:
-            continue
-        if f"PPid:\t{registry.process.pid}\n" in status:
-            anonymous = int(re.search(r"RssAnon:\s+(\d+)", status)[1]) >> 10  # type: ignore[index]
-            found.append(f"{words[words.index('-m') + 1].split('.')[1]} {anonymous} MB")
+    for pid, name in children_of(registry.process.pid).items():
+        pages = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        anonymous = int(re.search(r"Pss_Anon:\s+(\d+)", pages)[1]) >> 10  # type: ignore[index]
+        found.append(f"{name.removeprefix('registry-')} {anonymous} MB")
     return ", ".join(sorted(found))
 
 

@@ -154,16 +154,16 @@ def start_and_stop(place: Place, *flags: str) -> Start:
 
 
 def memory(pid: int) -> tuple[int, int]:
-    """Return the MB of a process and its descendants: private, and mapped."""
+    """Return the MB of a process and its descendants, shared pages once: their own, and mapped."""
     own = mapped = 0
     for each in family(pid):
         try:
-            lines = Path(f"/proc/{each}/status").read_text().splitlines()
+            lines = Path(f"/proc/{each}/smaps_rollup").read_text().splitlines()
         except OSError:
             continue
-        found = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)
-                 if name in ("RssAnon", "RssFile")}  # fmt: skip
-        own, mapped = own + found.get("RssAnon", 0), mapped + found.get("RssFile", 0)
+        sizes = (line.partition(":") for line in lines[1:])
+        found = {name: int(value.split()[0]) for name, _, value in sizes}
+        own, mapped = own + found.get("Pss_Anon", 0), mapped + found.get("Pss_File", 0)
     return own >> 10, mapped >> 10
 
 

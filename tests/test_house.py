@@ -379,6 +379,8 @@ MODULES_MAX += 8
 MODULES_MAX += 4
 # Bundles of the console's files.
 MODULES_MAX += 1
+# The forked child, apart from its supervisor.
+MODULES_MAX += 1
 
 
 def test_a_thought_does_not_cross_many_modules() -> None:

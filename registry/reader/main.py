@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from registry.api.browsers import Cors, PageGuard, ResponseHeaders
 from registry.audit.log import open_audit_log, recorder
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import BatchResults, Pulse, Tally
-from registry.base.processes.child_process import REFUSED, Parent, started_by_parent
+from registry.base.processes.child_process import REFUSED, Parent
 from registry.base.processes.sockets import ListenError, listen_on_all
 from registry.encoder import reader_cipher
 from registry.feed.hub import Hub
@@ -48,10 +47,9 @@ REPORT_EVERY_S = 1.0
 _log = logging.getLogger(__name__)
 
 
-def main() -> None:
-    """Run until the parent process sends stop or ends."""
-    parent = started_by_parent("reader")
-    sys.exit(uvloop.run(_run(parent)))
+def main(parent: Parent) -> int:
+    """Run until the parent process sends stop or ends; return the exit code."""
+    return uvloop.run(_run(parent))
 
 
 async def _run(parent: Parent) -> int:
@@ -194,7 +192,3 @@ def _backend(settings: Settings, endpoint: Path) -> ReaderBackend:
         seen=backend.newest_offset,
     )
     return backend
-
-
-if __name__ == "__main__":
-    main()

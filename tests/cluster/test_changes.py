@@ -30,7 +30,7 @@ from registry.node.feed import NodeFeed
 from tests.process.test_changes import SOME, TIMEOUT_S, pages, register
 from tests.support.kafka_topics import admin, make_topic
 from tests.support.listening import Listener, Listeners
-from tests.support.running import PATIENT, until
+from tests.support.running import PATIENT, children_of, until
 
 LISTENERS = 5_000
 KILLS = 2
@@ -70,18 +70,9 @@ def test_a_log_whose_head_was_deleted_names_its_oldest_offset(kafka: Broker) -> 
         log.close()
 
 
-def processes(node: Node, module: str) -> list[int]:
-    """Return the ids of a node's processes that run ``module``."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            command = (folder / "cmdline").read_bytes().split(b"\0")
-        except (OSError, ValueError):
-            continue
-        if parent == node.pid and module.encode() in command:
-            found.append(int(folder.name))
-    return found
+def processes(node: Node, name: str) -> list[int]:
+    """Return the ids of a node's processes that are called ``name``."""
+    return [pid for pid, found in children_of(node.pid).items() if found == name]
 
 
 class Writing:
@@ -130,7 +121,7 @@ def resident_kib(pids: list[int]) -> int:
 def test_thousands_of_listeners_miss_and_repeat_nothing_through_kills(cluster: Cluster) -> None:
     """Readers, nodes and the primary are killed while writes go on."""
     nodes = cluster.nodes
-    readers = [pid for node in nodes for pid in processes(node, "registry.reader.main")]
+    readers = [pid for node in nodes for pid in processes(node, "registry-reader")]
     empty = resident_kib(readers)
     ports = [node.port for node in nodes]
     everything = [Listener(ports) for _ in range(LISTENERS - 500)]
@@ -156,10 +147,10 @@ def test_thousands_of_listeners_miss_and_repeat_nothing_through_kills(cluster: C
             )
         with Writing(nodes) as writing:
             for _ in range(KILLS):
-                for module in ("registry.reader.main", "registry.node.main"):
+                for name in ("registry-reader", "registry-node"):
                     count = writing.count
                     until(lambda count=count: writing.count > count + 20, TRIED_S, "writes")
-                    os.kill(random.choice(processes(random.choice(nodes), module)), signal.SIGKILL)
+                    os.kill(random.choice(processes(random.choice(nodes), name)), signal.SIGKILL)
                 count = writing.count
                 until(lambda count=count: writing.count > count + 20, TRIED_S, "writes")
                 primary = cluster.primary()

@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from registry.domain.log_format.records import Record
-from tests.support.running import until
+from tests.support.running import children_of, until
 
 from .load import REQUEST_TIMEOUT_S, Line
 from .rig import HEAL_S, FaultyNode, Rig
@@ -129,10 +129,7 @@ def test_nothing_that_a_primary_with_a_full_disk_appended_fails_or_is_done_twice
 
 def node_process(node: FaultyNode) -> int:
     """Return the process that writes, without its readers and its parent."""
-    for pid in node.processes():
-        if b"registry.node.main" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            return pid
-    raise AssertionError("it has no node process")
+    return next(pid for pid, name in children_of(node.pid).items() if name == "registry-node")
 
 
 def test_a_killed_node_process_fails_nothing_even_for_clients_of_its_own_readers(

@@ -142,7 +142,7 @@ def test_what_is_known_of_a_request_is_found_out_once_in_a_process(
             functions[what.rpartition(" ")[0]] += count
         facts = {fact: sum(functions[each] for each in named) / EACH for fact, named in FACTS.items()}
         found[module] = {fact: round(count) for fact, count in facts.items() if round(count)}
-    assert found == {"registry.reader.main": case.reader, "registry.node.main": case.node}
+    assert found == {"registry-reader": case.reader, "registry-node": case.node}
 
 
 def test_a_new_subject_takes_few_calls_in_few_modules(

@@ -77,8 +77,8 @@ class Load:
 
 def victims(registry: Registry, what: str) -> list[int]:
     found = children(registry)
-    node = [pid for pid, module in found.items() if module == "registry.node.main"]
-    readers = [pid for pid, module in found.items() if module == "registry.reader.main"]
+    node = [pid for pid, module in found.items() if module == "registry-node"]
+    readers = [pid for pid, module in found.items() if module == "registry-reader"]
     return {"node": node, "reader": readers[:1], "both": node + readers}[what]
 
 

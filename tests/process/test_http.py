@@ -334,7 +334,7 @@ def test_a_body_that_nobody_wants_ends_the_connection(client: RawClient) -> None
 
 def test_a_connection_ends_when_its_client_goes(served: Registry) -> None:
     pids = {module: pid for pid, module in children(served).items()}
-    pid = pids.get("registry.reader.main") or pids["registry.node.main"]
+    pid = pids.get("registry-reader") or pids["registry-node"]
     before = len(list(Path(f"/proc/{pid}/fd").iterdir()))
     for _ in range(50):
         with RawClient(served.port) as client:

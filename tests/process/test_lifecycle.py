@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -20,7 +21,7 @@ from registry.host.serve import banner
 from registry.store import layout
 from registry.ui.console import BUNDLES, is_complete
 from tests.process.raw import RawClient, get, post
-from tests.support.running import PATIENT, Registry, free_port, until
+from tests.support.running import PATIENT, Registry, children_of, free_port, until
 
 # Less than a request may take to arrive, and more than a stop takes though one hangs, for a busy machine.
 STOP_S = 9.0
@@ -29,17 +30,8 @@ TRIES = 3
 
 
 def children(registry: Registry) -> dict[int, str]:
-    """Return the process ids of the registry's children, and the module that each runs."""
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except (OSError, ValueError):
-            continue
-        if parent == registry.process.pid and b"-m" in words:
-            found[int(folder.name)] = words[words.index(b"-m") + 1].decode()
-    return found
+    """Return the process ids of the registry's children, and the name of each."""
+    return children_of(registry.process.pid)
 
 
 def alive(pid: int) -> bool:
@@ -87,7 +79,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_one_signal_stops_all_in_time(registry: Registry, number: signal.Signals) -> None:
     pids = children(registry)
-    assert sorted(pids.values()) == ["registry.node.main", "registry.reader.main", "registry.reader.main"]
+    assert sorted(pids.values()) == ["registry-node", "registry-reader", "registry-reader"]
     began = time.monotonic()
     registry.process.send_signal(number)
     assert registry.process.wait(10) == 0, registry.output
@@ -95,6 +87,22 @@ def test_one_signal_stops_all_in_time(registry: Registry, number: signal.Signals
     assert not any(map(alive, pids))
     assert "Traceback" not in registry.output
     assert " warning " not in registry.output
+
+
+def sockets(pid: int) -> set[str]:
+    """Return the sockets that a process has open."""
+    opened = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
+    return {each for each in opened if each.startswith("socket:")}
+
+
+def test_children_share_the_memory_of_their_parent_and_no_connection(shared: Registry) -> None:
+    readers = [pid for pid, name in children(shared).items() if name == "registry-reader"]
+    for reader in readers:
+        pages = Path(f"/proc/{reader}/smaps_rollup").read_text()
+        found = dict(re.findall(r"^(Rss|Pss):\s+(\d+)", pages, re.MULTILINE))
+        assert int(found["Pss"]) < int(found["Rss"]) * 0.7, pages
+    known = [sockets(pid) for pid in (shared.process.pid, *readers)]
+    assert all(first.isdisjoint(second) for first, second in itertools.combinations(known, 2))
 
 
 def test_a_signal_to_the_whole_group_stops_in_order(tmp_path: Path) -> None:
@@ -224,7 +232,7 @@ def test_dead_children_are_started_again(registry: Registry) -> None:
 
 def test_readers_serve_what_they_have_while_the_node_is_away(registry: Registry) -> None:
     register(registry)
-    (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.main")
+    (node,) = (pid for pid, module in children(registry).items() if module == "registry-node")
     freeze(node)
     try:
         assert httpx.get(f"{registry.url}/schemas/ids/1", timeout=PATIENT).status_code == 200
@@ -311,7 +319,8 @@ def test_an_address_of_another_machine_refuses_the_start(tmp_path: Path) -> None
 @pytest.mark.logs_errors(r"ended \(exit code 9\)")
 def test_a_child_that_never_serves_is_not_started_for_ever(tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "uvloop.py").write_text("raise SystemExit(9)")
+    ending = "import os; os.register_at_fork(after_in_child=lambda: os._exit(9))"
+    (tmp_path / "broken" / "sitecustomize.py").write_text(ending)
     environment = {"PYTHONPATH": str(tmp_path / "broken")}
     refused = Registry(tmp_path / "data", "--readers", "1", environment=environment)
     assert refused.process.wait(30) == 1

@@ -126,8 +126,8 @@ def test_the_table_of_metrics_is_what_is_served(registry: Registry) -> None:
 def test_all_processes_are_measured(registry: Registry) -> None:
     found = samples(registry)
     modules = [*children(registry).values()]
-    assert found["registrar_processes node"] == modules.count("registry.node.main") == 1
-    assert found.get("registrar_processes reader", 0) == modules.count("registry.reader.main")
+    assert found["registrar_processes node"] == modules.count("registry-node") == 1
+    assert found.get("registrar_processes reader", 0) == modules.count("registry-reader")
     for kind in ("supervisor", "node"):
         assert found[f"process_resident_memory_bytes {kind}"] > 2**20
         assert found[f"process_cpu_seconds_total {kind}"] > 0
@@ -155,7 +155,7 @@ def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:
         httpx.get(f"{registry.url}/schemas/ids/7", timeout=PATIENT)
         name = "registrar_http_requests_total GET /schemas/ids/{id} 404"
         until(lambda: samples(registry).get(name) == 1, 60, "the count")
-        (reader,) = (pid for pid, module in children(registry).items() if module == "registry.reader.main")
+        (reader,) = (pid for pid, module in children(registry).items() if module == "registry-reader")
         os.kill(reader, signal.SIGKILL)
         until(lambda: not alive(reader), 60, "the reader to end")
         until(registry.ready, 60, "the new reader")
@@ -166,7 +166,7 @@ def test_counts_outlive_the_reader_that_counted(tmp_path: Path) -> None:
 
 def test_a_node_that_does_not_answer_is_reported(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data", "--readers", "1").wait()
-    (node,) = (pid for pid, module in children(registry).items() if module == "registry.node.main")
+    (node,) = (pid for pid, module in children(registry).items() if module == "registry-node")
     freeze(node)
     try:
         answer = httpx.get(f"{registry.url}/health/ready", timeout=PATIENT)

@@ -129,7 +129,7 @@ def test_a_search_ends_with_the_process_that_answers(tmp_path: Path) -> None:
     filled.write_log(tmp_path / "data", filled.many(SUBJECTS))
     running = Registry(tmp_path / "data", "--readers", "1").wait()
     with stopped(running) as (pid, received):
-        [reader] = [each for each, module in children(running).items() if module == "registry.reader.main"]
+        [reader] = [each for each, module in children(running).items() if module == "registry-reader"]
         os.kill(reader, signal.SIGKILL)
         gone(pid)
         with pytest.raises(httpx.RemoteProtocolError):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,16 @@ async def until_async(condition: Callable[[], Any], what: str, timeout_s: float 
         assert time.monotonic() < deadline, f"waited {timeout_s:g} s for {what}"
         await asyncio.sleep(0.005)
     return answer
+
+
+def children_of(pid: int) -> dict[int, str]:
+    """Return the process ids of a process's children, and the name of each, such as ``registry-node``."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            with suppress(OSError):
+                found[child] = Path(f"/proc/{child}/comm").read_text().strip()
+    return found
 
 
 class Served:

@@ -134,7 +134,9 @@ def _children(process: int) -> Iterator[int]:
 
 def _kind(process: int) -> str:
     try:
-        words = (_PROC / str(process) / "cmdline").read_text(errors="replace").split("\0")
+        # The command line of a forked process is its parent's.
+        name = (_PROC / str(process) / "comm").read_text().strip().replace("-", ".") + "."
+        words = [name, *(_PROC / str(process) / "cmdline").read_text(errors="replace").split("\0")]
     except OSError:
         return _OTHER
     named = (kind for word in words for start, kind in _KINDS if word.startswith(start))

@@ -26,12 +26,13 @@ from registry.base.config.settings import Settings
 from registry.base.observe.logs import start_logging
 
 _ROOT = Path(__file__).parents[3]
-# Read by glibc's allocator when a process starts. Threads share two heaps, and freed blocks of a mebibyte and
-# more return to the system. By default, the memory of large requests stays in a heap for each thread.
+# For glibc's allocator: variables of the environment that it reads when a program starts, and their numbers
+# in mallopt(3). Threads share two heaps, and freed blocks of a mebibyte and more return to the system. By
+# default, the memory of large requests stays in a heap for each thread.
 _ALLOCATOR = {
-    "MALLOC_ARENA_MAX": "2",
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 20),
+    "MALLOC_ARENA_MAX": (-8, 2),
+    "MALLOC_MMAP_THRESHOLD_": (-3, 1 << 20),
+    "MALLOC_TRIM_THRESHOLD_": (-1, 1 << 20),
 }
 LENGTH_BYTES = 8
 # Parsing one schema creates more objects than the default threshold of 700, and would start several searches
@@ -45,7 +46,7 @@ def module_command(module: str, *arguments: str) -> tuple[list[str], dict[str, s
     Settings of the allocator in the present environment are kept. ``-P`` keeps a module of the same name in
     the working directory from being run instead.
     """
-    environment = {**_ALLOCATOR, **os.environ}
+    environment = {name: str(value) for name, (_, value) in _ALLOCATOR.items()} | os.environ
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), environment.get("PYTHONPATH"))))
     return [sys.executable, "-P", "-m", module, *arguments], environment
 
@@ -81,14 +82,13 @@ _PR_SET_PDEATHSIG = 1
 class Parent:
     """The child's end of the channel."""
 
-    def __init__(self, line: socket.socket, settings: Settings, given: dict[str, Any]) -> None:
+    def __init__(self, line: socket.socket, settings: Settings, endpoint: Path, request: Any = None) -> None:
+        """``endpoint`` is the node's socket; ``request`` the task of a process that has only one."""
         self._line = line
         self._pending = b""
         self.settings = settings
-        # The node's socket.
-        self.endpoint = Path(given["endpoint"])
-        # What a process that is started for one task is to do.
-        self.request: Any = given.get("request")
+        self.endpoint = endpoint
+        self.request = request
 
     def report(self, **fact: Any) -> None:
         """Send the parent a message, unless it has ended."""
@@ -132,16 +132,32 @@ def started_by_parent(process: str) -> Parent:
     line = socket.socket(fileno=int(sys.argv[1]))
     length = int.from_bytes(_exactly(line, 4), "big")
     given: dict[str, Any] = pickle.loads(_exactly(line, length))  # noqa: S301 (from our own parent)
+    _begin(given["settings"], given["parent"], process)
+    return Parent(line, given["settings"], Path(given["endpoint"]), given.get("request"))
+
+
+def forked_by_parent(
+    line: socket.socket, settings: Settings, endpoint: Path, *, parent: int, process: str
+) -> Parent:
+    """Do the same in a child that was forked from ``parent``; ``line`` is its end of the channel."""
+    libc = ctypes.CDLL(None)
+    for name, (number, value) in _ALLOCATOR.items():
+        if name not in os.environ:
+            with contextlib.suppress(AttributeError):  # other C libraries have no mallopt
+                libc.mallopt(number, value)
+    _begin(settings, parent, process)
+    return Parent(line, settings, endpoint)
+
+
+def _begin(settings: Settings, parent: int, process: str) -> None:
     # The parent stops its children in an order that matters; a terminal or service manager that signals the
     # whole group must not interfere.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _die_with(given["parent"])
-    settings: Settings = given["settings"]
+    _die_with(parent)
     start_logging(settings.log_level, settings.log_format, process)
     sys.setswitchinterval(0.001)
     gc.set_threshold(_GC_THRESHOLD)
-    return Parent(line, settings, given)
 
 
 def _die_with(parent: int) -> None:

@@ -322,7 +322,7 @@ def test_a_node_that_is_killed_while_it_loads_takes_the_loading_with_it(data: Pa
         until(lambda: _loaded(registry) == newest.id, WAIT_S, "the loading to be told")
         until((data / "store" / "store-1.new").exists, WAIT_S, "the store to be begun")
         assert not (data / "store" / "current").exists()
-        (node,) = [pid for pid, module in children(registry).items() if module == "registry.node.main"]
+        (node,) = [pid for pid, module in children(registry).items() if module == "registry-node"]
         (loader,) = _children_of(node)
         os.kill(node, signal.SIGKILL)
         until(lambda: not Path(f"/proc/{loader}").exists(), WAIT_S, "the loading to end")
@@ -342,7 +342,7 @@ def test_a_node_that_is_asked_to_stop_while_it_loads_leaves_nothing_half_made(
     registry = start(data)
     try:
         until(lambda: _loaded(registry) == newest.id, WAIT_S, "the loading to be told")
-        (node,) = [pid for pid, module in children(registry).items() if module == "registry.node.main"]
+        (node,) = [pid for pid, module in children(registry).items() if module == "registry-node"]
         (loader,) = _children_of(node)
         assert registry.stop() == 0, registry.output
         assert not Path(f"/proc/{loader}").exists()
