@@ -156,46 +156,46 @@ def _with_prefix(col: Column | str, headers: Column | str | None, key: bool) -> 
 
 # How the messages of a range are read: the length of what begins them, and the text of their schema, if their
 # format needs it. None: no known writer has such messages.
-_Key = tuple[int, str] | None
+Key = tuple[int, str] | None
 # A key for the messages from these bytes on, up to those of the next bound.
-_Bound = tuple[bytes, _Key]
+Bound = tuple[bytes, Key]
 
 
 def _decode_all(
-    value: Column, reader: Reader, ranges: Mapping[bytes, _Key], resolve: Resolving | None, options: Options
+    value: Column, reader: Reader, ranges: Mapping[bytes, Key], resolve: Resolving | None, options: Options
 ) -> Column:
     """Return the values. ``resolve``: reads what no known writer begins; None: that cannot be read."""
     own = FORMATS[reader.schema.type]
     # Something that Spark's function cannot read, but null for null.
     others = sql.when(value.isNotNull(), sql.lit(own.malformed))
-    bounds = _bounds(ranges, gaps=resolve is None)
+    bounds = bounds_of(ranges, gaps=resolve is None)
     if resolve is not None:
-        mask = _bounds(dict.fromkeys(ranges, (0, "")), gaps=True)
+        mask = bounds_of(dict.fromkeys(ranges, (0, "")), gaps=True)
         nothing = sql.lit(None).cast("binary")
-        others = _arrow(resolve)(_search(value, mask, lambda key: nothing if key else value))
+        others = _arrow(resolve)(search_bounds(value, mask, lambda key: nothing if key else value))
 
-    def payload(key: _Key) -> Column:
+    def payload(key: Key) -> Column:
         return sql.substring(value, key[0] + 1, _REST) if key else others
 
     if not own.needs_writer:
-        found = _search(value, bounds, payload)
+        found = search_bounds(value, bounds, payload)
         return own.decode(found if resolve is None else sql.coalesce(others, found), reader, "", options)
 
-    def decode(key: _Key) -> Column:
+    def decode(key: Key) -> Column:
         return own.decode(payload(key), reader, key[1] if key else "", options)
 
-    found = _search(value, bounds, decode)
+    found = search_bounds(value, bounds, decode)
     if resolve is None:
         return found
     return sql.when(others.isNotNull(), decode(None)).otherwise(found)
 
 
-def _bounds(ranges: Mapping[bytes, _Key], *, gaps: bool) -> Sequence[_Bound]:
+def bounds_of(ranges: Mapping[bytes, Key], *, gaps: bool) -> Sequence[Bound]:
     """Return the bounds of ranges, which are given by what begins their messages.
 
     ``gaps``: what lies between has a bound of its own; else no message lies there.
     """
-    bounds: list[_Bound] = [(b"", None)] if gaps or not ranges else []
+    bounds: list[Bound] = [(b"", None)] if gaps or not ranges else []
     for prefix, key in sorted(ranges.items()):
         if bounds and bounds[-1][0] == prefix:
             bounds.pop()  # The ids follow each other.
@@ -206,12 +206,12 @@ def _bounds(ranges: Mapping[bytes, _Key], *, gaps: bool) -> Sequence[_Bound]:
     return bounds
 
 
-def _search(value: Column, bounds: Sequence[_Bound], make: Callable[[_Key], Column]) -> Column:
-    """Return what is made for the last bound that is not above the message: a binary search over bytes."""
+def search_bounds(value: Column, bounds: Sequence[Bound], make: Callable[[Key], Column]) -> Column:
+    """Return what is made for the last bound that is not above the bytes: a binary search."""
     if len(bounds) == 1:
         return make(bounds[0][1])
     middle = len(bounds) // 2
-    low, high = (_search(value, part, make) for part in (bounds[:middle], bounds[middle:]))
+    low, high = (search_bounds(value, part, make) for part in (bounds[:middle], bounds[middle:]))
     return sql.when(value < sql.lit(bounds[middle][0]), low).otherwise(high)
 
 
@@ -220,7 +220,7 @@ def _after(prefix: bytes) -> bytes:
     return (int.from_bytes(prefix) + 1).to_bytes(len(prefix))
 
 
-def _ranges(writers: Sequence[Schema], reader: Reader, *, guids: bool) -> Iterator[tuple[bytes, _Key]]:
+def _ranges(writers: Sequence[Schema], reader: Reader, *, guids: bool) -> Iterator[tuple[bytes, Key]]:
     own = FORMATS[reader.schema.type]
     for writer in writers:
         if writer.type != reader.schema.type:

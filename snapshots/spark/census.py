@@ -47,6 +47,8 @@ _TASKS_MAX = 100_000
 _ID_BYTES, _GUID_BYTES = 5, 17
 # The first byte of a group's reference. 0 and 1 begin an id and a GUID, as in messages.
 _IN_ID, _IN_GUID, _IN_HEADER, _IN_NOTHING, _IN_NULL = 0, 1, 2, 3, 4
+# What :func:`name_of` returns for a message that names no schema, and for none at all.
+NO_NAME, NO_MESSAGE = bytes([_IN_NOTHING]), bytes([_IN_NULL])
 _HEADERS = {KEY: "__key_schema_id", VALUE: "__value_schema_id"}
 _COUNTS: dict[str, Callable[[str], Column]] = {
     **dict.fromkeys(("messages", "bytes"), sql.sum),
@@ -82,13 +84,13 @@ class SparkCounter:
 
     def count_topics(self, ranges: Sequence[Range]) -> Counted:
         """Return what the messages of some ranges name."""
-        with _errors_translated():
-            uses = _uses_of_messages(_messages(self._session, self._settings, ranges))
+        with translate_errors():
+            uses = _uses_of_messages(read_ranges(self._session, self._settings, ranges))
             return self._collect(uses)
 
     def count_files(self, format: str, path: str, column: str) -> Counted:
         """Return what the values in a column of files name; ``format``: a data source of Spark."""
-        with _errors_translated():
+        with translate_errors():
             values = self._session.read.format(format).load(path).select(sql.col(column).alias("value"))
             if values.dtypes != [("value", "binary")]:
                 raise EngineFailed(f"the column {column} has the type {values.dtypes[0][1]}, not binary")
@@ -114,7 +116,8 @@ class SparkCounter:
 
 
 @contextmanager
-def _errors_translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
+    """Raise Spark's errors as those of :class:`SparkCounter`."""
     try:
         yield
     except Py4JNetworkError as error:
@@ -133,7 +136,7 @@ def _uses_of_messages(messages: DataFrame) -> DataFrame:
             column
             for side in (KEY, VALUE)
             for column in (
-                _reference(sql.col(side), _header(side)).alias(f"{side}_ref"),
+                reference_of(sql.col(side), header_of(side)).alias(f"{side}_ref"),
                 sql.length(side).cast("long").alias(f"{side}_bytes"),
             )
         ),
@@ -174,7 +177,7 @@ def _uses_of_values(values: DataFrame, source: str) -> DataFrame:
         sql.lit(source).alias("source"),
         sql.lit(0).alias("partition"),
         sql.lit(VALUE).alias("side"),
-        _reference(sql.col("value"), None).alias("ref"),
+        reference_of(sql.col("value"), None).alias("ref"),
         sql.lit(0).alias("bucket"),
         sql.lit(1).alias("messages"),
         sql.length("value").cast("long").alias("bytes"),
@@ -182,7 +185,7 @@ def _uses_of_values(values: DataFrame, source: str) -> DataFrame:
     )
 
 
-def _messages(session: SparkSession, settings: Settings, ranges: Sequence[Range]) -> DataFrame:
+def read_ranges(session: SparkSession, settings: Settings, ranges: Sequence[Range]) -> DataFrame:
     """Return the committed messages of some ranges."""
     assigned, starts, ends = dict[str, list[int]](), dict[str, dict[str, int]](), dict[str, dict[str, int]]()
     for each in ranges:
@@ -214,20 +217,27 @@ def _messages(session: SparkSession, settings: Settings, ranges: Sequence[Range]
     )
 
 
-def _header(side: str) -> Column:
+def header_of(side: str) -> Column:
     """Return the value of the last header that names the schema of a side; null if there is none."""
     headers = sql.col("headers")
     from_end = sql.array_position(sql.reverse(headers["key"]), _HEADERS[side])
     return sql.get(headers["value"], (sql.size(headers) - from_end).cast("int"))
 
 
-def _reference(data: Column, header: Column | None) -> Column:
+def reference_of(data: Column, header: Column | None) -> Column:
     """Return the bytes that name a schema, or a byte that says why there are none."""
     found = sql.when(data.isNull(), _literal(_IN_NULL))
     if header is not None:
         named = _name_at_begin(header, lambda name: sql.concat(_literal(_IN_HEADER), name))
         found = found.when(header.isNotNull(), named)
     return found.otherwise(_name_at_begin(data, lambda name: name))
+
+
+def name_of(data: Column, header: Column) -> Column:
+    """Return the bytes that name a schema, wherever they are; :data:`NO_NAME` or :data:`NO_MESSAGE`."""
+    reference = reference_of(data, header)
+    in_header = sql.substring(reference, 1, 1) == _literal(_IN_HEADER)
+    return sql.when(in_header, sql.substring(reference, 2, _GUID_BYTES)).otherwise(reference)
 
 
 def _name_at_begin(data: Column, make: Callable[[Column], Column]) -> Column:
@@ -249,7 +259,7 @@ def _literal(byte: int) -> Column:
 
 
 def _use(row: Mapping[str, Any]) -> Use:
-    reference = _read_reference(bytes(row["ref"]))
+    reference = read_reference(bytes(row["ref"]))
     sampled = reference[0] == NONE and row["last_offset"] is not None
     samples = (row["last_offset"],) if sampled else ()
     return Use(
@@ -260,7 +270,7 @@ def _use(row: Mapping[str, Any]) -> Use:
     )._replace(samples=samples)
 
 
-def _read_reference(raw: bytes) -> tuple[str, int | None, str | None]:
+def read_reference(raw: bytes) -> tuple[str, int | None, str | None]:
     """Return the framing of a group, with its id or GUID. Ids are signed, as Java reads them."""
     kind, header = raw[0], raw[0] == _IN_HEADER
     if kind in (_IN_NOTHING, _IN_NULL):

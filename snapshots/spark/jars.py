@@ -26,6 +26,7 @@ from pathlib import Path
 _TIMEOUT_S = 900.0
 _SHOWN = 2_000
 # Of each Spark, the newest connector with all its jars in Maven Central; it works with every patch of it.
+_AVRO_PINNED = {"4.0": "4.0.1"}
 _PINNED = {"4.0": "4.0.0", "4.1": "4.1.1", "4.2": "4.2.0"}
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _log = logging.getLogger(__name__)
@@ -138,10 +139,10 @@ def cache() -> Path:
     return folder
 
 
-def connector_conf(packages: str) -> dict[str, str]:
+def connector_conf(packages: str, *, avro: bool = False) -> dict[str, str]:
     """Return Spark's settings for its Kafka connector; ``packages``: what the user has chosen, if anything.
 
-    Raises :class:`NotAvailable`.
+    ``avro``: with its package for Avro, if that is available. Raises :class:`NotAvailable`.
     Of a Spark whose connector is not known, Spark itself fetches that of the same version, for each build.
     """
     if packages:
@@ -149,7 +150,8 @@ def connector_conf(packages: str) -> dict[str, str]:
     spark = _installed_spark()
     if connector_for(spark) is None:
         return {"spark.jars.packages": f"{_CONNECTOR}:{spark}"}
-    return {"spark.jars": ",".join(map(str, connector_jars()))}
+    jars = [*connector_jars(), *(avro_jars() if avro else ())]
+    return {"spark.jars": ",".join(map(str, jars))}
 
 
 def connector_jars() -> list[Path]:
@@ -165,6 +167,16 @@ def connector_jars() -> list[Path]:
         return connector.here()
     except NotAvailable as error:
         raise NotAvailable(f"Spark's Kafka connector: {error}") from error
+
+
+def avro_jars() -> list[Path]:
+    """Return Spark's package for Avro, fetched if it is not in the cache; nothing if it is not available."""
+    version = _AVRO_PINNED.get(".".join(_installed_spark().split(".")[:2]))
+    try:
+        return Jars(Path(__file__).parent, f"avro-{version}", _java, _log.info).here() if version else []
+    except NotAvailable as error:
+        _log.info("Spark reads Avro without its own package, in Python: %s", error)
+        return []
 
 
 def connector_for(spark: str) -> Jars | None:

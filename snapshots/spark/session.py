@@ -59,12 +59,13 @@ _kept: set[SparkContext] = set()
 
 @contextmanager
 def open_session(
-    settings: Settings, *, keep: bool = False, records_in_java: bool = False
+    settings: Settings, *, keep: bool = False, records_in_java: bool = False, avro: bool = False
 ) -> Iterator[SparkSession]:
     """Open a session for a ``with`` block: one that runs, as that of ``spark-submit``, else a new one.
 
     ``keep``: leave the session running for the next call, unless the block fails: what a failed build has
     left in it must not harm the next one. ``records_in_java``: Java will handle every record, also here.
+    ``avro``: with Spark's functions for Avro, if their package is available.
     Raises :class:`..task.BuildFailed` if there is no Java, no connector or no such Spark.
     """
     # It logs every connection that it closes, and traces of those that Java closes.
@@ -73,7 +74,7 @@ def open_session(
     session = _running()
     own = session is None or session.sparkContext in _kept
     if session is None:
-        conf = session_conf(settings, records_in_java=records_in_java)
+        conf = session_conf(settings, records_in_java=records_in_java, avro=avro)
         _set_environment(conf)
         session = _start(conf, settings.snapshots_spark_start_timeout_s)
     _kept.clear()
@@ -194,10 +195,10 @@ def _load_ahead() -> None:
         importlib.import_module("pandas")
 
 
-def session_conf(settings: Settings, *, records_in_java: bool = False) -> dict[str, str]:
+def session_conf(settings: Settings, *, records_in_java: bool = False, avro: bool = False) -> dict[str, str]:
     """Return Spark's configuration; the user's settings override all others.
 
-    ``records_in_java``: see :func:`open_session`.
+    ``records_in_java``, ``avro``: see :func:`open_session`.
     Raises :class:`..task.BuildFailed` if the connector is not available, or if ``snapshots_spark_conf`` is
     malformed.
     """
@@ -224,7 +225,7 @@ def session_conf(settings: Settings, *, records_in_java: bool = False) -> dict[s
     needs_connector = settings.kafka and (records_in_java or not here)
     if needs_connector and not {"spark.jars", "spark.jars.packages"} & given.keys():
         try:
-            conf |= connector_conf(settings.snapshots_spark_packages)
+            conf |= connector_conf(settings.snapshots_spark_packages, avro=avro)
         except NotAvailable as error:
             raise EngineUnavailable(str(error)) from error
     return conf | given

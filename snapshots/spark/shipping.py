@@ -13,20 +13,22 @@ from __future__ import annotations
 import ast
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 # The folder of the packages.
 SOURCES = Path(__file__).parent.parent.parent
 ARCHIVE = "registrar-executors.zip"
 PACKAGES = ("registry", "registrar", "snapshots")
-_TASKS, LIBRARY = "snapshots/spark/tasks", "registrar/spark"
+# Decoders are imported by the names of their formats.
+_TASKS, LIBRARY = ("snapshots/spark/tasks", "registry/cli/decoding"), ("registrar/spark",)
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
-def py_files(folder: str = _TASKS) -> list[str]:
-    """Return the modules of a folder and all that they import, by their paths below :data:`SOURCES`."""
-    waiting = sorted(path.relative_to(SOURCES).as_posix() for path in (SOURCES / folder).glob("*.py"))
+def py_files(folders: Sequence[str] = _TASKS) -> list[str]:
+    """Return the modules of folders and all that they import, by their paths below :data:`SOURCES`."""
+    paths = (path for folder in folders for path in (SOURCES / folder).glob("*.py"))
+    waiting = sorted(path.relative_to(SOURCES).as_posix() for path in paths)
     found = set(waiting)
     while waiting:
         path = waiting.pop()
@@ -39,10 +41,10 @@ def py_files(folder: str = _TASKS) -> list[str]:
     return sorted(found)
 
 
-def write_archive(archive: Path, folder: str = _TASKS) -> None:
+def write_archive(archive: Path, folders: Sequence[str] = _TASKS) -> None:
     """Write the archive; the same files give the same bytes."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
-        for path in py_files(folder):
+        for path in py_files(folders):
             out.writestr(zipfile.ZipInfo(path, _MOMENT), (SOURCES / path).read_bytes())
 
 

@@ -165,6 +165,7 @@ BOXES: Mapping[str, tuple[str, ...]] = {
     "api, ipc, host": ("registry.api", "registry.ipc", "registry.host"),
     "snapshots.loading": ("snapshots.loading",),
     "snapshots.format, .catalogue": ("snapshots.format", "snapshots.catalogue"),
+    "cli.decoding": ("registry.cli.decoding",),
     "registrar.spark": ("registrar",),
     "encoder": ("registry.encoder",),
     "forwarding": ("registry.forwarding",),

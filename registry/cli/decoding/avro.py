@@ -36,6 +36,7 @@ from registry.domain.schemas.avro.model import (
 )
 
 from .frame import CannotDecode, Decoded, Frame, Options, json_line
+from .message import Read, WriterSchema, resolved_text
 
 # Digits of a fraction of a second, by the end of the type's name.
 _FRACTIONS: Final = {"millis": 3, "micros": 6, "nanos": 9}
@@ -298,3 +299,23 @@ def _same_float(one: float, other: float) -> bool:
         return _FLOAT.pack(one) == _FLOAT.pack(other)
     except OverflowError:
         return False
+
+
+def rereader(reader: WriterSchema, writer: WriterSchema, validate_s: float) -> Read:
+    """Return what reads messages of ``writer`` with ``reader``; raises :class:`CannotDecode`."""
+    # Its package imports PySpark, which may not be installed.
+    from registrar.spark.avro_resolution import Resolver  # noqa: PLC0415
+    from registrar.spark.framing import Malformed  # noqa: PLC0415
+
+    try:
+        resolver = Resolver(resolved_text(writer), resolved_text(reader), checks=True)
+    except Malformed as error:
+        raise CannotDecode(str(error)) from None
+
+    def read(data: bytes) -> object:
+        try:
+            return resolver.resolve(data)
+        except Malformed as error:
+            raise CannotDecode(str(error)) from None
+
+    return read

@@ -24,7 +24,8 @@ from registry.domain.schemas import Dependency, Schema
 from registry.domain.schemas.json_schema.drafts import draft_of
 from registry.domain.schemas.json_schema.format import JsonSchema
 
-from .frame import CannotDecode, Decoded, Frame, Options
+from .frame import CannotDecode, Decoded, Frame, Options, SchemaName
+from .message import Read, WriterSchema, parse_schema
 
 _OBJECTIONS_MAX: Final = 20
 _OBJECTION_CHARACTERS_MAX: Final = 300
@@ -132,3 +133,16 @@ def _objections(validator: Any, payload: bytes, limit_s: float) -> Iterator[str]
         yield f"cannot compare the message with its schema: a pattern is not understood: {error}"
     except ValueError:
         yield "cannot compare the message with its schema: a number has too many digits"
+
+
+def rereader(reader: WriterSchema, writer: WriterSchema, validate_s: float) -> Read:
+    """Return what validates messages with ``reader``; raises :class:`CannotDecode`."""
+    decode = decoder(parse_schema(reader), reader.dependencies, Options(validate=True, validate_s=validate_s))
+
+    def read(data: bytes) -> object:
+        found = decode(Frame(SchemaName(0), None, data))
+        if found.warnings:
+            raise CannotDecode(found.warnings[0])
+        return found
+
+    return read

@@ -14,6 +14,9 @@ from .frame import CannotDecode, Decoded, Frame, Options, printable_json
 # The registry refuses schemas with more references.
 _REFERENCES_MAX: Final = 1000
 
+# Reads what follows the name of a schema in a message; raises CannotDecode.
+Read = Callable[[bytes], object]
+
 # The registry's answer about a schema by its id, by its GUID, or by a version of a subject.
 Answer = Mapping[str, Any]
 
@@ -24,6 +27,17 @@ class WriterSchema(NamedTuple):
     type: str
     text: str
     dependencies: tuple[Dependency, ...] = ()
+
+
+def parse_schema(schema: WriterSchema) -> Any:
+    """Return a schema as its format parses it. Raises ``InvalidSchema``."""
+    return FORMATS[schema.type].parse(schema.text, schema.dependencies)
+
+
+def resolved_text(schema: WriterSchema) -> str:
+    """Return a text that contains what the schema refers to. Raises ``InvalidSchema``."""
+    text: str = parse_schema(schema).text_in("resolved")
+    return text
 
 
 def writer_schema(found: Answer, version: Callable[[str, int], Answer]) -> WriterSchema:

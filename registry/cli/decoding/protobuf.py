@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from google.protobuf.json_format import Error as JsonError
 from google.protobuf.json_format import MessageToDict
@@ -15,6 +16,7 @@ from registry.domain.schemas.protobuf.names import message_at
 from registry.domain.schemas.protobuf.schema import ProtobufSchema
 
 from .frame import CannotDecode, Decoded, Frame, Options, json_line, read_position
+from .message import Read, WriterSchema, parse_schema
 
 
 def decoder(schema: Schema, _: Sequence[Dependency], options: Options) -> Callable[[Frame], Decoded]:
@@ -48,3 +50,36 @@ def decoder(schema: Schema, _: Sequence[Dependency], options: Options) -> Callab
         return Decoded(json_line(value), (f"{unknown} fields are not in the schema",) if unknown else ())
 
     return decode
+
+
+def rereader(reader: WriterSchema, writer: WriterSchema, validate_s: float) -> Read:
+    """Return what reads messages of ``writer`` as those of ``reader``; raises :class:`CannotDecode`."""
+    wrote, pool = parse_schema(writer), parse_schema(reader).pool()
+    known: dict[tuple[int, ...], type[Message]] = {}
+
+    def find(position: tuple[int, ...]) -> type[Message]:
+        if position not in known:
+            name = message_at(wrote.file, position)
+            if name is None:
+                raise CannotDecode(
+                    f"its schema has no message at the position {'.'.join(map(str, position))}"
+                )
+            try:
+                known[position] = GetMessageClass(pool.FindMessageTypeByName(name))
+            except KeyError:
+                raise CannotDecode(f"the new schema has no message {name}") from None
+        return known[position]
+
+    def read(data: bytes) -> object:
+        position, payload = read_position(data)
+        message: Any = find((*position,))()
+        name = message.DESCRIPTOR.full_name
+        try:
+            message.ParseFromString(payload)
+        except DecodeError as error:
+            raise CannotDecode(f"the message is no {name}: {error}") from None
+        if missing := message.FindInitializationErrors():
+            raise CannotDecode(f"the message lacks fields that {name} requires: {', '.join(missing)}")
+        return message
+
+    return read

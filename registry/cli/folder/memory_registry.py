@@ -21,6 +21,7 @@ from registry.domain.lookup import registration
 from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.parser import Parser
+from registry.domain.parsing.schema_queries import Source
 from registry.domain.parsing.stored import referrers
 from registry.domain.policies import Policies, PolicyTable
 from registry.domain.queries import entities, scope, versions
@@ -85,15 +86,17 @@ class MemoryRegistry:
             text = f"the registry has a config or mode of {subject or 'the top level'} that is unknown here"
             raise FolderError(f"{text}: {error.message}") from None
 
-    def adopt(self, contents: Contents) -> None:
+    def adopt(self, contents: Contents) -> dict[Place, int]:
         """Register the versions of a folder, compatible or not, after those that are there.
 
-        Raises ``RegistryError`` for an invalid schema and :class:`.contents.FolderError` for a cycle.
+        Return the number that each of its places has here. Raises ``RegistryError`` for an invalid schema
+        and :class:`.contents.FolderError` for a cycle.
         """
         numbers: dict[Place, int] = {}
         for place in order_versions(contents):
             version = self.resolve(contents, place, numbers)
             numbers[place] = self.submit(version.request(place[0], force=True))["version"]
+        return numbers
 
     def resolve(self, contents: Contents, place: Place, numbers: Mapping[Place, int]) -> Version:
         """Return a version with the numbers that its references have in this registry.
@@ -159,9 +162,13 @@ class MemoryRegistry:
 
     def canonical(self, subject: str, version: Version) -> str:
         """Return the text as the registry stores it. Raises ``RegistryError`` for an invalid schema."""
+        return self.source(subject, version).text
+
+    def source(self, subject: str, version: Version) -> Source:
+        """Return a schema with the texts that it refers to. Raises ``RegistryError`` for an invalid one."""
         command = version.request(subject)
         steps = registration.read(self._view, Subject.parse(subject), command, new=False, normalize=False)
-        return self._parser.run(steps).text
+        return self._parser.run(steps).source
 
     def holds(self, found: Registered, version: Version) -> bool:
         """Return false if a registered version is another schema, not only spelled in another way."""

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from registry.cli.output import OK, REFUSED, Failure, json_option, print_json, print_lines
+from registry.base.config.loading import Loaded
+from registry.cli.output import (
+    FAILED,
+    OK,
+    REFUSED,
+    EndedVerb,
+    Failure,
+    json_option,
+    note,
+    print_json,
+    print_lines,
+    progress,
+)
 from registry.cli.registry_flags import report_errors, with_connection
-from registry.cli.verb import Verb
+from registry.cli.setting_flags import with_settings
+from registry.cli.verb import SectionOption, Verb
 from registry.domain.target_names import TARGET_NAMES
 
 if TYPE_CHECKING:
@@ -30,6 +44,12 @@ _format_option = click.option(
     default="text",
     help="text (the default), or github for annotations in GitHub Actions.",
 )
+_SETTINGS = (
+    "kafka",
+    *(f"snapshots_spark_{each}" for each in ("master", "start_timeout_s", "packages", "conf")),
+)
+_SHOWN = ("kafka", "snapshots_spark_master")
+_of_messages = partial(click.option, cls=SectionOption, section="Messages of a topic")
 _path_argument = click.argument("path", type=click.Path(path_type=Path), default=Path())
 
 
@@ -65,20 +85,27 @@ _path_argument = click.argument("path", type=click.Path(path_type=Path), default
     "--topic",
     default="",
     metavar="TOPIC",
-    help="As --subject TOPIC-value --used; for keys, name the subject instead.",
+    help="As --subject TOPIC-value --used; with --keys, as --subject TOPIC-key --used.",
 )
 @click.option(
     "--used", is_flag=True, help="Compare with the versions that messages use, by the newest census."
 )
+@_of_messages(
+    "--decode", is_flag=True, help="Also read the messages of --topic with the new schema, with Spark."
+)
+@_of_messages("--keys", is_flag=True, help="The schema is that of the keys of --topic.")
+@_of_messages("--sample", type=click.IntRange(1), metavar="N", help="Read about N messages [default: all].")
 @click.option(
     "--no-prune", is_flag=True, help="Ignore subjects that the manifest of PATH covers but PATH lacks."
 )
 @click.option("--details", is_flag=True, help="Also print unchanged versions and compatible changes.")
 @_format_option
 @json_option
+@with_settings("security", also=_SETTINGS, shown=_SHOWN, refused=FAILED)
 @with_connection()
 def check(
     connection: Connection,
+    loaded: Loaded,
     *,
     path: Path,
     against: tuple[str, ...],
@@ -88,6 +115,9 @@ def check(
     subject: str,
     topic: str,
     used: bool,
+    decode: bool,
+    keys: bool,
+    sample: int | None,
     no_prune: bool,
     details: bool,
     form: str,
@@ -103,19 +133,59 @@ def check(
 
     from .folder_source import folder_of, report_folder_errors  # noqa: PLC0415 - as above
 
-    used, subject = used or bool(topic), subject or (f"{topic}-value" if topic else "")
+    side = "key" if keys else "value"
+    used, subject = used or bool(topic), subject or (f"{topic}-{side}" if topic else "")
     if used and (offline or against):
         raise click.UsageError("--used and --topic need a registry, without --against and --offline")
+    if (decode or keys) and not topic:
+        raise click.UsageError("--decode and --keys need a --topic")
+    if sample and not decode:
+        raise click.UsageError("--sample needs --decode")
     with report_errors(), report_folder_errors():
         how: dict[str, Any] = {"targets": targets, "offline": offline, "prune": not no_prune, "used": used}
-        found = _run_check(connection, path, against, level, subject, **how)
+        try:
+            found = _run_check(connection, path, against, level, subject, **how)
+        except EndedVerb as error:
+            if not decode:
+                raise
+            # Messages say more than a census, which there may not be.
+            note(f"the versions in use were not compared: {error.message}")
+            found = None
+    if found is not None and not as_json:
+        if form == "github":
+            print_lines(report.plan_annotations(found, folder_of(path)))
+        else:
+            print_lines(report.verdict_lines(found, details=details))
+    verdict = {} if found is None else report.verdict_json(found)
+    accepted = found is None or found.possible
+    if decode:
+        place = path, subject, topic, side, sample or 0
+        accepted &= _decode(connection, loaded, place, verdict, as_json=as_json)
     if as_json:
-        print_json(report.verdict_json(found))
-    elif form == "github":
-        print_lines(report.plan_annotations(found, folder_of(path)))
-    else:
-        print_lines(report.verdict_lines(found, details=details))
-    return OK if found.possible else REFUSED
+        print_json(verdict)
+    return OK if accepted else REFUSED
+
+
+def _decode(
+    connection: Connection,
+    loaded: Loaded,
+    place: tuple[Path, str, str, str, int],
+    verdict: dict[str, Any],
+    *,
+    as_json: bool,
+) -> bool:
+    """Read the topic and print how many messages fail; return false if some do. Extends ``verdict``."""
+    from .check_topic import Wanted, print_verdict, read_topic, verdict_members  # noqa: PLC0415 - as above
+    from .folder_source import report_folder_errors  # noqa: PLC0415 - as above
+
+    wanted = Wanted(*place)
+    with report_errors(), report_folder_errors(), progress(as_json=as_json) as steps:
+        found = read_topic(connection, loaded.settings, wanted, steps)
+    verdict["accepted"] = not found.failures and verdict.get("accepted", True)
+    verdict["decoded"] = verdict_members(found, wanted)
+    if not as_json:
+        print_verdict(found, wanted)
+    return not found.failures
 
 
 def _run_check(

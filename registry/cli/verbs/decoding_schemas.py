@@ -10,7 +10,7 @@ import msgspec
 from registry.cli.client.client import RegistryClient
 from registry.cli.client.resources import ErrorAnswer, Schema, context_prefix, version_path
 from registry.cli.decoding.frame import CannotDecode, Headers, Options, SchemaName, split_frame
-from registry.cli.decoding.message import Answer, MessageDecoder, writer_schema
+from registry.cli.decoding.message import Answer, MessageDecoder, WriterSchema, writer_schema
 from registry.domain.model import DEFAULT_TYPE
 
 
@@ -53,6 +53,10 @@ class SchemasById:
             shown |= {each: found[each] for each in ("subject", "version") if each in found}
             self._known[name] = decoder, shown
         return self._known[name]
+
+    def writer(self, name: SchemaName) -> WriterSchema:
+        """Return the schema that a message names. Raises :class:`CannotDecode` and the client's errors."""
+        return writer_schema(self._ask(name), self._version)
 
     def _ask(self, name: SchemaName) -> Answer:
         place = f"/schemas/guids/{name.guid}" if name.id is None else f"/schemas/ids/{name.id}"

@@ -95,7 +95,7 @@ def open_transaction(servers: str, topic: str) -> Iterator[None]:
 def counted(servers: str, topic: str, partitions: int = 1) -> dict[tuple[Any, ...], list[Any]]:
     """Return the counts of the committed messages by source, partition, side, framing, id and guid."""
     found: dict[tuple[Any, ...], list[Any]] = {}
-    for message in _committed(servers, topic, partitions):
+    for message in committed(servers, topic, partitions):
         headers = dict(message.headers() or [])
         for side, data in (("key", message.key()), ("value", message.value())):
             name = _name(data, headers.get(f"__{side}_schema_id"))
@@ -109,7 +109,7 @@ def counted(servers: str, topic: str, partitions: int = 1) -> dict[tuple[Any, ..
     return found
 
 
-def _committed(servers: str, topic: str, partitions: int) -> Iterator[Message]:
+def committed(servers: str, topic: str, partitions: int) -> Iterator[Message]:
     consumer = Consumer({
         "bootstrap.servers": servers, "group.id": topic, "log_level": 0, "isolation.level": "read_committed",
         "auto.offset.reset": "earliest", "enable.partition.eof": True, "enable.auto.commit": False,

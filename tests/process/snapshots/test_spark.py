@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import random
 import re
@@ -17,6 +18,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+import httpx
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -27,6 +29,8 @@ from pyspark.sql import functions as sql
 
 from deploy.local.broker import Broker
 from registry.base.config.settings import Settings
+from registry.cli.decoding.message import WriterSchema
+from registry.cli.decoding.rereading import Reader
 from registry.domain.log_format import records, subject_values, values
 from registry.domain.log_format.records import Entry, Record
 from registry.domain.model import Subject
@@ -40,6 +44,7 @@ from snapshots.building.task import BuildFailed, Task, silent
 from snapshots.catalogue.open import open_catalogue
 from snapshots.census import files as census_files
 from snapshots.census import run as census
+from snapshots.census.rereading import Verdict, reread
 from snapshots.format.location import Location
 from snapshots.format.manifest import MANIFEST, Manifest
 from snapshots.format.parts import begins_part
@@ -48,12 +53,13 @@ from snapshots.format.verify import verify
 from snapshots.spark import engine
 from snapshots.spark.census import REFERENCES_MAX
 from snapshots.spark.engine import build
-from snapshots.spark.jars import connector_jars
+from snapshots.spark.jars import avro_jars, connector_jars
 from snapshots.spark.ranges import places_for
 from snapshots.spark.session import open_session
-from tests.process.snapshots import counting
+from tests.process.snapshots import counting, rereading
+from tests.process.snapshots.command_line import registrar
 from tests.support.kafka_topics import admin, delete_topic, make_topic
-from tests.support.running import ROOT, until
+from tests.support.running import ROOT, Served, until
 from tests.support.sample_snapshots import files_of, rows_in, task
 from tests.unit.random_logs import covering, fold, logs, rows_of
 
@@ -80,7 +86,7 @@ _SUBJECT = re.compile(rb'"subject":"((?::\.c:)?)([^"])')
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Start one session for all tests here; builds find it running."""
     # Uncompressed blocks have no checksum, so a test can change the rows in them.
-    jars = ",".join(map(str, connector_jars()))
+    jars = ",".join(map(str, [*connector_jars(), *avro_jars()]))
     folder = tmp_path_factory.mktemp("spark")
     conf = f"{QUICK} spark.jars={jars} spark.rdd.compress=false spark.local.dir={folder}"
     given = Settings(kafka="127.0.0.1:1", snapshots_spark_master=MASTER, snapshots_spark_conf=conf)
@@ -791,6 +797,140 @@ def test_values_in_files_are_counted(spark: SparkSession, tmp_path: Path) -> Non
     assert "the column n has the type bigint" in reasons["n"]
     assert "UNRESOLVED_COLUMN" in reasons["none"]
     assert not result.census.complete
+
+
+def failed_places(found: Verdict) -> dict[str, list[tuple[int, int]]]:
+    """Return the first places of messages that cannot be read, by their writers."""
+    places: dict[str, list[tuple[int, int]]] = {}
+    for each in found.failed:
+        places.setdefault(str(each.writer), []).extend(each.places)
+    return {name: sorted(each) for name, each in places.items()}
+
+
+@pytest.mark.parametrize(("messages", "seed"), [(600, 1), pytest.param(60_000, 2, marks=pytest.mark.long)])
+def test_messages_that_another_schema_cannot_read_are_found_with_the_reason(
+    spark: SparkSession, kafka: Broker, tmp_path: Path, messages: int, seed: int
+) -> None:
+    """They are those that fastavro cannot read: named by ids, GUIDs and headers, damaged, and unknown."""
+    servers = kafka.address
+    topic = make_topic(servers, KEPT, name=f"reread.{messages}", partitions=2)
+    counting.produce(servers, topic, rereading.messages(seed, messages), partitions=2)
+    settings = Settings(kafka=servers, snapshots_spark_master=MASTER, data=tmp_path)
+    steps, reader = Steps(), Reader(rereading.READER)
+    found = reread(settings, topic, "value", reader, rereading.find, steps)
+    count, failing = rereading.failing(servers, topic, 2)
+    assert (found.messages, found.failures) == (count, sum(map(len, failing.values())))
+    assert (found.messages + found.nulls, found.unread) == (messages, {})
+    by_writer: dict[str, int] = {}
+    for each in found.failed:
+        by_writer[str(each.writer)] = by_writer.get(str(each.writer), 0) + each.messages
+        assert set(each.places) <= set(failing[str(each.writer)])
+    assert by_writer == {name: len(places) for name, places in failing.items()}
+    assert {min(each) for each in failed_places(found).values()} == {each[0] for each in failing.values()}
+    reasons = {(str(each.writer), each.reason) for each in found.failed}
+    assert {
+        ("id 1", "the reader's enum shop.Color lacks the symbol PINK"),
+        ("id 3", "the reader's type long cannot read string"),
+        ("id 4", "the message has a schema of the type JSON, the new one is AVRO"),
+        ("id 77", "the registry has no schema with the id 77"),
+        ("None", "it names no schema"),
+    } <= reasons
+    assert {"counting writers", "reading messages"} <= steps.names
+
+    sampled = reread(settings, topic, "value", reader, rereading.find, silent, sample=messages // 4)
+    assert abs(sampled.messages + sampled.nulls - messages // 4) <= 8
+    # The keys of this topic name no schema.
+    keys = reread(settings, topic, "key", reader, rereading.find, silent, sample=8)
+    assert [(each.writer, each.reason) for each in keys.failed] == [(None, "it names no schema")]
+    assert keys.failures == keys.messages > 0
+
+
+@pytest.mark.long
+def test_messages_of_other_formats_are_read_one_by_one(
+    spark: SparkSession, kafka: Broker, tmp_path: Path
+) -> None:
+    """JSON is validated, Protobuf is parsed, and Spark has no type for a recursive Avro schema."""
+    servers = kafka.address
+    settings = Settings(kafka=servers, snapshots_spark_master=MASTER, data=tmp_path)
+
+    def failures(writer: WriterSchema, reader: WriterSchema, values: list[bytes]) -> dict[int, str]:
+        topic = make_topic(servers, KEPT, name=f"reread.{writer.type}.{len(values)}")
+        prefix = b"\0\0\0\0\1"
+        counting.produce(servers, topic, (counting.Sent(None, prefix + each, []) for each in values))
+        found = reread(settings, topic, "value", Reader(reader), lambda name: writer, silent)
+        assert found.messages == len(values)
+        return {offset: each.reason for each in found.failed for _, offset in each.places}
+
+    old = '{"type": "object", "properties": {"a": {"type": "integer"}}}'
+    new = '{"type": "object", "properties": {"a": {"type": "integer", "maximum": 5}}, "required": ["a"]}'
+    values = [b'{"a": %d}' % number for number in range(9)] + [b"{}"]
+    refused = failures(WriterSchema("JSON", old), WriterSchema("JSON", new), values)
+    assert sorted(refused) == rereading.invalid(new, values) == [6, 7, 8, 9]
+    assert (refused[9], refused[6]) == (
+        "$: 'a' is a required property",
+        "$.a: 6 is greater than the maximum of 5",
+    )
+
+    before = 'syntax = "proto3"; message Other { int32 a = 1; } message Order { int32 a = 1; string b = 2; }'
+    after = 'syntax = "proto2"; message Order { required int32 a = 1; required string b = 2; }'
+    values = [b"\2\2\x08\1\x12\1x", b"\0\x08\1", b"\2\2\x08\1", b"\2\2\x12\5x", b"\2\2\x08\1\x12\2\xc3\xa9"]
+    refused = failures(WriterSchema("PROTOBUF", before), WriterSchema("PROTOBUF", after), values)
+    assert sorted(refused) == [1, 2, 3]
+    assert refused[1] == "the new schema has no message Other"
+    assert refused[2] == "the message lacks fields that Order requires: b"
+    assert "the message is no Order" in refused[3]
+
+    node = '{"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}'
+    more = node.replace("}]}", '}, {"name": "x", "type": "int", "default": 1}]}')
+    wider = WriterSchema("AVRO", more), WriterSchema("AVRO", node)
+    values = [b"\2\2\0", b"\2\2", b"\0", b"\6"]
+    refused = failures(wider[1], wider[0], values)
+    assert refused == {
+        1: "the message ends before its schema does",
+        3: "the message chooses type 3 of a union of 2",
+    }
+
+
+@pytest.mark.long
+def test_check_decode_reads_a_topic_with_the_schema_in_a_file(
+    spark: SparkSession, kafka: Broker, registry: Served, tmp_path: Path
+) -> None:
+    topic = make_topic(kafka.address, KEPT)
+    with httpx.Client(base_url=registry.url) as http:
+        money = {"schema": rereading.MONEY}
+        assert http.post(f"/subjects/{topic}-money/versions", json=money).is_success
+        named = [{"name": "shop.Money", "subject": f"{topic}-money", "version": 1}]
+        old = {"schema": rereading.order(("price", "shop.Money"), ("a", "int")), "references": named}
+        known = http.post(f"/subjects/{topic}-value/versions", json=old).json()["id"]
+    value = b"\0" + known.to_bytes(4)
+    counting.produce(
+        kafka.address, topic, [counting.Sent(None, value + each, []) for each in (b"\2\4", b"\2")]
+    )
+    file = tmp_path / "new.avsc"
+    words = ("check", str(file), "--topic", topic, "--url", registry.url, "--kafka", kafka.address)
+    file.write_text(rereading.order(("a", "long"), ("b", "int", 0)))
+    found = registrar(*words, "--decode")
+    assert "1 of 2 values of" in found.stdout
+    assert f"id {known}" in found.stdout
+    assert (found.returncode, "the message ends before its schema does" in found.stdout) == (1, True)
+    assert "the versions in use were not compared" in found.stderr, "there is no census"
+    file.write_text(rereading.order(("price", json.loads(rereading.MONEY))))
+    found = registrar(*words, "--decode", "--json", "--sample", "2")
+    decoded = json.loads(found.stdout)["decoded"]
+    assert (found.returncode, decoded["failures"], decoded["messages"]) == (1, 1, 2)
+    assert [decoded["failed"][0][name] for name in ("id", "guid", "messages", "first")] == [
+        known,
+        None,
+        1,
+        [[0, 1]],
+    ]
+    empty = make_topic(kafka.address, KEPT)
+    words = ("check", str(file), "--topic", empty, "--subject", f"{topic}-value", "--url", registry.url)
+    found = registrar(*words, "--decode", "--kafka", kafka.address)
+    assert (found.returncode, found.stdout) == (0, f"0 of 0 values of {empty} fail to decode\n")
+    missing = registrar(*words[:3], "no-such-topic", *words[4:], "--decode", "--kafka", kafka.address)
+    assert (missing.returncode, "there is no topic no-such-topic" in missing.stderr) == (2, True)
+    assert registrar("check", str(file), "--sample", "1", "--url", registry.url).returncode == 2
 
 
 def expire(servers: str, topic: str, offset: int) -> None:
