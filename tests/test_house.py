@@ -377,8 +377,10 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 # A thought that crosses three files of forty lines is one file of a hundred and twenty.
 MODULES_MAX, MEAN_LINES_MIN = 560, 145
-# What the census is for (`/usage`, the deletion guard, who asks): modules beyond those.
+# What the census is for (`/usage`, the deletion guard): modules beyond those.
 MODULES_MAX += 8
+# Who asks: counting in readers, keeping in nodes, what travels between, the resource, and the verb.
+MODULES_MAX += 5
 # registrar.spark, which is no part of a server.
 # With the rows of Protobuf, for which no package of Spark's can be had.
 MODULES_MAX += 10

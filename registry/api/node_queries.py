@@ -17,6 +17,7 @@ from registry.domain.history.moment import Moment, OwnerRows
 from registry.feed.contract import Page
 from snapshots.catalogue.catalogue import Entry
 
+from .asks import Askers, AskersOf, Asks
 from .backend import ClusterStatus, NodeQuery, NodeStatus, Unanswered
 
 
@@ -67,4 +68,11 @@ DELETE_SNAPSHOT: Final = NodeQuery(6, str, list[Entry], timeout_s=15.0)
 EVENTS: Final = NodeQuery(
     7, EventsFrom, Page, timeout_s=15.0,
     unanswered=_always(UNAVAILABLE, "The node did not return its changes in time; try again"),
+)  # fmt: skip
+# Keep what a reader has counted of who asks for schemas.
+ADD_ASKS: Final = NodeQuery(8, Asks, NoneType, timeout_s=15.0)
+# Who has asked, on all nodes.
+ASKERS: Final = NodeQuery(
+    9, AskersOf, Askers, timeout_s=15.0,
+    unanswered=_late(UNAVAILABLE, "The node did not find out who has asked in time; try again"),
 )  # fmt: skip

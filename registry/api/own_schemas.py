@@ -87,6 +87,35 @@ _USE: Json = object_of(
     **dict.fromkeys(("source", "side", "framing"), TEXT), schema={"type": ["integer", "string", "null"]},
     **dict.fromkeys(("messages", "bytes", "first", "last"), LONG), exact=BOOL,
 )  # fmt: skip
+_DAY: Json = nullable({"type": "string", "format": "date"})
+_ASKED: dict[str, Json] = {"requests": LONG, "first": _DAY, "last": _DAY}
+_ASKERS: dict[str, Json] = {
+    "since": {**_DAY, "description": "All nodes have counted from this day on; null: nothing is counted"},
+    **_ASKED,
+    "askers": {
+        **list_of(
+            object_of(
+                "principal address agent requests first last versions",
+                principal={**TEXT, "description": "Empty without authentication"},
+                address={**TEXT, "description": "Empty if there is a principal"},
+                agent={**TEXT, "description": "The beginning of the user agent"},
+                **_ASKED,
+                versions=list_of(
+                    object_of(
+                        "version requests first last",
+                        version={**nullable(INT), "description": "null: the latest, or one sent as a text"},
+                        **_ASKED,
+                    )
+                ),
+            )
+        ),
+        "description": "For administrators, those that asked last first; otherwise empty",
+    },
+    "askerCount": LONG,
+    "other": {**LONG, "description": "Requests for any schemas whose senders were not noted"},
+    "missing": {**list_of(TEXT), "description": "For administrators: nodes that did not answer"},
+    "missingCount": INT,
+}
 _STATE: Json = {
     "enum": ["used", "unused", "unknown"],
     "description": "unused: a complete census that began after the registration found no message",
@@ -429,6 +458,8 @@ SCHEMAS: dict[str, Json] = {
         context=TEXT, census=_AS_OF, known={**BOOL, "description": "False: no version has this id"},
         **_VERSION_USAGE,
     ),
+    "SubjectAskers": object_of("subject since askers", subject=TEXT, **_ASKERS),
+    "SchemaAskers": object_of("id context since askers", id=INT, context=TEXT, **_ASKERS),
     "SubjectUsages": list_of(
         object_of(
             "subject versions used unknown unused",

@@ -16,6 +16,7 @@ from registry.feed.hub import Hub
 from . import (
     administration,
     admission,
+    askers,
     associations,
     changes,
     checks,
@@ -271,6 +272,7 @@ def operations(
         *_own(subjects.OWN_OPERATIONS),
         *_own(usage.OPERATIONS),
         *_own(version_usage.OPERATIONS),
+        *_own(askers.OPERATIONS),
     ]
     if metrics is not None:
         found += _own(

@@ -14,7 +14,7 @@ import asyncio
 import hmac
 import logging
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -114,6 +114,9 @@ COMMANDS = "/peer/commands"
 IDENTITY = "/peer/identity"
 WATCH = "/peer/watch"
 REPORTS = "/peer/reports"
+ASKS = "/peer/asks"
+# What answers further questions, by their paths: the body of each; ``msgspec.DecodeError``: it is malformed.
+Answers = Mapping[str, Callable[[bytes], Awaitable[bytes]]]
 
 
 class Batch(msgspec.Struct, frozen=True):

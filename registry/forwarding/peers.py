@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from election.contract import Identity
 from registry.domain.admission import Room
@@ -13,15 +14,19 @@ from registry.host.tracing.contract import NO_TRACING, Tracing
 
 from .authentication import RefusedHosts, Security
 from .command_forwarder import Forwarding
-from .node_port import NodePort
+from .node_port import Answers, NodePort
 from .peer_client import Peer, unreachable
-from .reports import Reporting, Reports
+from .reports import Report, Reporting, Reports
 
 if TYPE_CHECKING:
     from .server import PeerServer
 
+# The time for the answers of all other nodes, and how many are asked at once.
+ASK_ALL_S: Final = 3.0
+_ASKED_AT_ONCE = 10
 # What a batch may hold beyond one command of the largest size.
 _BATCH_MORE_BYTES = 16 << 20
+_log = logging.getLogger(__name__)
 _DIFFERENT = "its peer_secret is another one, or it is no node of this cluster"
 
 
@@ -41,11 +46,13 @@ class Peers:
         address: Callable[[], str] = str,
         access_log: bool = False,
         tracing: Tracing = NO_TRACING,
+        answers: Answers | None = None,
     ) -> None:
         """``node``: this node's id; ``url``: its public URL; ``body_bytes_max``: of a client's request.
 
         ``room`` limits the commands that wait for another node or for a primary. ``report`` makes what this
-        node reports to the others; ``address`` returns where they reach its peer endpoint.
+        node reports to the others; ``address`` returns where they reach its peer endpoint. ``answers`` has
+        what answers further questions of other nodes, by their paths.
         """
         self._node_port = node_port
         self._security = security
@@ -59,6 +66,7 @@ class Peers:
         self._batch_bytes_max = 2 * body_bytes_max + _BATCH_MORE_BYTES
         self._access_log = access_log
         self._tracing = tracing
+        self._answers = answers
         self._server: PeerServer | None = None
         self.forwarding = Forwarding(
             node_port, self._signings, self._tls, node=node, room=room, tracing=tracing
@@ -79,6 +87,7 @@ class Peers:
             body_bytes_max=self._batch_bytes_max,
             access_log=self._access_log,
             tracing=self._tracing,
+            answers=self._answers,
         )
         await self._server.start(listener)
         if self._tls is not None:
@@ -115,6 +124,28 @@ class Peers:
         error = self.forwarding.last_error
         refused = [f"{host} was refused as a peer: {_DIFFERENT}" for host in self._refused.lately()]
         return [error, *refused] if error else refused
+
+    async def ask_all(self, path: str, body: bytes) -> dict[str, bytes | None]:
+        """Return the answers of all other nodes that were heard of lately, by node; ``None``: it has none.
+
+        Each is asked over a connection of its own, within :data:`ASK_ALL_S` in total.
+        """
+        turns, until = asyncio.Semaphore(_ASKED_AT_ONCE), asyncio.get_running_loop().time() + ASK_ALL_S
+
+        async def ask(report: Report) -> tuple[str, bytes | None]:
+            identity = Identity("", "", 0, eligible=False, peer=report.peer, node=report.node)
+            try:
+                async with asyncio.timeout_at(until), turns:
+                    peer = await self._meet(identity)
+                    try:
+                        return report.node, await peer.ask(path, body)
+                    finally:
+                        peer.abort()
+            except OSError as error:
+                _log.debug("cannot ask %s: %r", report.peer, error)
+                return report.node, None
+
+        return dict(await asyncio.gather(*map(ask, self.reports.others())))
 
     def watchers(self) -> int:
         """Return the number of nodes that watch the role of this one, as all others watch the primary's."""

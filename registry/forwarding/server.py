@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
+from registry.domain.errors import RegistryError
 from registry.host.tracing.contract import NO_TRACING, Tracing
 
 from .authentication import Header, RefusedHosts, Signing, Signings, clock_ms
@@ -35,6 +36,7 @@ from .node_port import (
     PREFACE,
     REPORTS,
     WATCH,
+    Answers,
     BatchDecider,
     NodePort,
     PeerStatus,
@@ -44,11 +46,15 @@ from .reports import REPORTED_BYTES_MAX, Reports
 from .stream import GREETING_BYTES_MAX, StreamCall
 
 CONNECTIONS_MAX = 1000
+QUESTION_BYTES_MAX = 4 << 20
 _BACKLOG = 100
 
 
 class PeerServer:
-    """Serves peers until it is stopped. ``body_bytes_max`` limits one batch."""
+    """Serves peers until it is stopped.
+
+    ``body_bytes_max`` limits one batch; ``answers`` has what answers further questions, by their paths.
+    """
 
     def __init__(
         self,
@@ -63,8 +69,10 @@ class PeerServer:
         body_bytes_max: int,
         access_log: bool = False,
         tracing: Tracing = NO_TRACING,
+        answers: Answers | None = None,
     ) -> None:
         self._reports = reports
+        self._answers = answers or {}
         self._node_port = node_port
         self._signings = signings
         self._refused = refused
@@ -172,6 +180,14 @@ class PeerServer:
                 await answer(401)
             else:
                 await self._exchange_reports(body, answer)
+        elif method == "POST" and (found := self._answers.get(path)) is not None:
+            body = await read_body(receive, QUESTION_BYTES_MAX)
+            if body is None:
+                await answer(413)
+            elif not signing.holds(headers, body):
+                await answer(401)
+            else:
+                await _answer_question(found, body, answer)
         else:
             await answer(404)
 
@@ -215,6 +231,17 @@ class PeerServer:
         finally:
             self.watchers -= 1
             left.cancel()
+
+
+async def _answer_question(
+    found: Callable[[bytes], Awaitable[bytes]], body: bytes, answer: Callable[..., Awaitable[None]]
+) -> None:
+    try:
+        await answer(200, await found(body))
+    except msgspec.DecodeError:
+        await answer(400)
+    except RegistryError as error:
+        await answer(error.status)
 
 
 async def _answer(

@@ -83,6 +83,7 @@ def _of_work(node: Node, total: Tally) -> Iterator[Sample]:
     yield Sample("registrar_http_connections", total.connections)
     yield Sample("registrar_feed_listeners", total.listeners)
     yield Sample("registrar_feed_dropped", total.dropped)
+    yield Sample("registrar_asks_other", node.asks.other)
     yield from (Sample("registrar_event_loop_lag_seconds", *lag) for lag in _lags_s(node, total))
     if heartbeats.age_s():
         yield Sample("registrar_heartbeat_age_seconds", heartbeats.age_s())

@@ -31,6 +31,7 @@ from registry.store.lmdb import Store
 from registry.workers.pool import Pool
 from snapshots.catalogue.open import manifest_keys
 
+from .asks import Asking
 from .candidate import Candidate
 from .feed import NodeFeed
 from .leadership.claim import Barrier
@@ -160,6 +161,7 @@ class Node:
         self.when_role_changes(self.webhooks.wake)
         bases = SnapshotRows(self.log, self.snapshots.entries.ours, lambda: manifest_keys(settings))
         self.past = PastThread(PastReader(self.log, self.store, bases, now_ms), callbacks.soon)
+        self.asks = Asking(settings.data, settings.asks_keep_days, self.store.view)
         self.processes = Processes()
         # Lag of the event loop that serves readers and peers.
         self.pulse = Pulse()
@@ -231,6 +233,7 @@ class Node:
         """
         self.candidate.advertise(peer)
         self.pulse.start()
+        self.asks.start()
         self._threads.start("follow", self.following.run)
         self._threads.start("write", self.candidate.write_loop.run)
         self._threads.start("maintenance", self.maintenance.run)
@@ -259,6 +262,7 @@ class Node:
         names = ("write", "follow", "maintenance", "confirm", "snapshots", "webhooks", "past")
         self._threads.join(names, stop_budget.THREADS_S)
         self.feed.close()
+        self.asks.close()
         self.follower.close()
         self.store.close()
         self.log.close()

@@ -11,8 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from registry.api.asks import Askers, AskersOf, Asks
 from registry.api.backend import ClusterStatus, NodeQuery, NodeStatus
 from registry.api.node_queries import (
+    ADD_ASKS,
+    ASKERS,
     CLUSTER,
     DELETE_SNAPSHOT,
     EVENTS,
@@ -97,6 +100,14 @@ async def _events(parts: Answering, request: EventsFrom) -> Page:
     return await parts.node.feed.events(request.position, request.wait_s)
 
 
+async def _add_asks(parts: Answering, asks: Asks) -> None:
+    await parts.node.asks.add(asks)
+
+
+async def _askers(parts: Answering, request: AskersOf) -> Askers:
+    return await parts.node.asks.askers(request)
+
+
 async def _reply_to(ask: Callable[[Callable[[T | RegistryError], None]], bool]) -> T:
     """Return what a part answers on the event loop; ``ask`` returns false if it has too much to do."""
     reply: asyncio.Future[T | RegistryError] = asyncio.get_running_loop().create_future()
@@ -110,7 +121,7 @@ async def _reply_to(ask: Callable[[Callable[[T | RegistryError], None]], bool]) 
 
 _TABLE: tuple[tuple[NodeQuery[Any, Any], Handler], ...] = (
     (STATUS, _status), (CLUSTER, _cluster), (METRICS, _metrics), (PAST, _past), (SNAPSHOTS, _snapshots),
-    (DELETE_SNAPSHOT, _delete_snapshot), (EVENTS, _events),
+    (DELETE_SNAPSHOT, _delete_snapshot), (EVENTS, _events), (ADD_ASKS, _add_asks), (ASKERS, _askers),
 )  # fmt: skip
 # By the numbers of the queries.
 HANDLERS = {query.number: (query, handler) for query, handler in _TABLE}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from registry.base.config.addresses import ANY_HOST
 from registry.base.config.settings import PEER_SECRET, Settings
 from registry.base.processes.sockets import ListenError, listen
 from registry.domain.admission import Room
 from registry.forwarding.authentication import Security
+from registry.forwarding.node_port import ASKS
 from registry.forwarding.peers import Peers
 from registry.host.tracing.contract import Tracing
 from registry.security.watched_file import FileError, WatchedFile
@@ -45,6 +47,7 @@ async def start_peer_endpoint(
             address=lambda: node.identity.peer,
             access_log=settings.access_log,
             tracing=tracing,
+            answers={ASKS: node.asks.answer_peer},
         )
         listener = listen(host, port, shared=False)
     except OSError as error:
@@ -60,6 +63,8 @@ async def start_peer_endpoint(
     node.candidate.reachable = peers.reachable
     node.watchers, node.peer_problems = peers.watchers, peers.problems
     cluster.others = peers.reports.others
+    node.asks.ask_others = partial(peers.ask_all, ASKS)
+    node.asks.url_of = cluster.url_of
     node.primary_unreachable = lambda: peers.forwarding.last_error
     if host in ANY_HOST:
         host = node.identity.host

@@ -217,6 +217,10 @@ class ClusterView:
             ),
         )
 
+    def url_of(self, node: str) -> str:
+        """Return the URL of another node, by its id; the id itself if it is unknown."""
+        return next((each.url for each in self._all_reports() if each.node == node), node)
+
     def _all_reports(self) -> Iterable[NodeReport]:
         return filter(None, map(_read, self.others()))
 

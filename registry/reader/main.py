@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,10 @@ import uvloop
 
 from registry import VERSION
 from registry.api.app import Gateway, create_app
+from registry.api.asks import Asks
 from registry.api.backend import ApiSettings
 from registry.api.browsers import Cors, PageGuard, ResponseHeaders
+from registry.api.node_queries import ADD_ASKS
 from registry.audit.log import open_audit_log, recorder
 from registry.base.config.settings import Settings
 from registry.base.observe.metrics import BatchResults, Pulse, Tally
@@ -32,11 +35,12 @@ from registry.host.public_server import (
     server_tls,
     start_listening,
 )
-from registry.host.wiring import hand_over, tracing
+from registry.host.wiring import hand_over, tracing, words
 from registry.security.client_address import TrustedProxies
 from registry.security.watched_file import FileError, PoliciesFile
 from registry.store.reader import StoreReader
 
+from .asks import AskCounter
 from .backend import ReaderBackend
 from .fast_path.dispatch import FastPaths
 from .node_client import NodeClient
@@ -44,6 +48,7 @@ from .node_client import NodeClient
 NODE_WAIT_S = 10.0  # Seconds that a call waits for a node that is down: a little longer than a restart takes.
 NODE_FIRST_WAIT_S = 2.0  # Seconds that a starting reader waits for its node before it listens.
 REPORT_EVERY_S = 1.0
+ASKS_EVERY = 5  # Reports, after which the node gets the counts of who asks, if there are any.
 _log = logging.getLogger(__name__)
 
 
@@ -84,7 +89,10 @@ class Reader:
         self._policies = PoliciesFile(settings.policies)
         self._audit = open_audit_log(settings)
         self._listeners = listen_on_all(settings.addresses, shared=True)
-        self._observed, self._pulse = observing(settings), Pulse()
+        self._asks, self._pulse = _ask_counter(settings), Pulse()
+        self._observed = (
+            observing(settings) if self._asks is None else observing(settings, self._asks.look_for)
+        )
         self._batch_results = BatchResults()
         self._tracing = tracing(settings, "reader")
         self._backend = _backend(settings, endpoint)
@@ -139,7 +147,9 @@ class Reader:
         """Answer the requests in progress, then hand over what they left to the audit log and the node."""
         self._hub.stop()
         await self._server.stop(stop_budget.REQUESTS_S)
-        await hand_over(self._audit, self._tracing, stop_budget.READER_SINKS_S)
+        await asyncio.gather(
+            hand_over(self._audit, self._tracing, stop_budget.READER_SINKS_S), self._hand_over_asks()
+        )
         for task in self._background:
             task.cancel()
         self._backend.node.report(self._tally())
@@ -162,9 +172,27 @@ class Reader:
         return await self._backend.node.metrics(self._tally())
 
     async def _report(self) -> None:
-        while True:
+        for second in itertools.count(1):
             await asyncio.sleep(REPORT_EVERY_S)
             self._backend.node.report(self._tally())
+            if self._asks is not None and second % ASKS_EVERY == 0:
+                await self._asks.hand_over(self._send_asks)
+
+    async def _send_asks(self, asks: Asks) -> None:
+        await self._backend.ask(ADD_ASKS, asks)
+
+    async def _hand_over_asks(self) -> None:
+        """Hand over the last counts of who asks, if the node takes them in time."""
+        if self._asks is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asks.hand_over(self._send_asks), stop_budget.READER_SINKS_S)
+
+
+def _ask_counter(settings: Settings) -> AskCounter | None:
+    """Return what counts who asks, ``None`` if that is off."""
+    if not settings.asks_keep_days:
+        return None
+    return AskCounter(TrustedProxies(words(settings.trusted_proxies)).client)
 
 
 def _backend(settings: Settings, endpoint: Path) -> ReaderBackend:

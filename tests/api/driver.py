@@ -13,8 +13,9 @@ import orjson
 from starlette.types import Message
 
 from registry.api.app import create_app
+from registry.api.asks import Askers
 from registry.api.backend import ApiSettings, ClusterStatus, NodeQuery, NodeReport, NodeStatus
-from registry.api.node_queries import CLUSTER, DELETE_SNAPSHOT, SNAPSHOTS
+from registry.api.node_queries import ASKERS, CLUSTER, DELETE_SNAPSHOT, SNAPSHOTS
 from registry.domain.commands import (
     AskWebhooks,
     Command,
@@ -204,6 +205,8 @@ class ListBackend:
             return ClusterStatus(node="n", primary=mine.url, problem="", nodes=[mine], primacies=[])
         if query.number in self.answers:
             return self.answers[query.number]
+        if query is ASKERS:
+            return Askers(asks=[], since=None)
         assert query is DELETE_SNAPSHOT
         if request not in self.entries:
             raise SNAPSHOT_NOT_FOUND(request)

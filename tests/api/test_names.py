@@ -67,6 +67,7 @@ SILENT = {
     "GET /admin/duplicates query subjectPrefix": "for administrators",
     "GET /usage/sources query cursor": "for administrators",
     "GET /usage/unknown query cursor": "for administrators",
+    "GET /usage/schemas/{id}/askers": "for administrators, and of ids that nobody knows too",
     "GET /changes query after": "no offset",
 }
 

@@ -60,6 +60,8 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/usage/subjects"): SHOWN,
     ("GET", "/usage/schemas/{id}"): SHOWN,
     ("GET", "/usage/subjects/{subject}"): "read",
+    ("GET", "/usage/subjects/{subject}/askers"): "read",
+    ("GET", "/usage/schemas/{id}/askers"): ADMIN,
     ("GET", "/usage/unknown"): ADMIN,
     ("PUT", "/usage/census"): ADMIN,
     ("GET", "/usage/sources"): ADMIN,

@@ -11,7 +11,9 @@ from urllib.parse import quote
 import pytest
 
 from registry.api import version_usage
+from registry.api.asks import Ask, Asker, Askers, Thing
 from registry.api.backend import ApiSettings
+from registry.api.node_queries import ASKERS
 from registry.api.operations import Call
 from registry.api.parameters import SCOPE
 from registry.api.request_context import RequestContext
@@ -92,6 +94,54 @@ def test_places_in_the_census_are_only_for_administrators() -> None:
         shown = api.request("GET", "/usage/census", user="reader").json
         assert CENSUS.keys() - shown.keys() == {"location", "sha256", "patterns"}
         assert api.request("GET", "/usage/sources", user="reader").status == 403
+
+
+JAVA, SHOP = Asker("billing", "", "java"), Asker("", "192.0.2.1", "shop/1.2")
+ASKERS_FOUND = Askers(
+    asks=[
+        Ask(JAVA, Thing("", 1), 20_000, 20_002, 3), Ask(SHOP, Thing("", 0), 20_001, 20_001, 1),
+        Ask(JAVA, Thing("", 2), 20_001, 20_003, 5),
+    ],
+    since=19_990, other=7, more=1, missing=["http://node-2:8081"],
+)  # fmt: skip
+
+
+def test_who_asks_is_named_to_administrators_and_counted_for_others() -> None:
+    rules = rule("reader", "reader", "s") + rule("admin", "admin", "*") + rule("stranger", "reader", "other")
+    with PermittingApi(rules) as api:
+        api.register("s", record("R", "a"))
+        api.put("/config/alias", {"alias": "s"})
+        api.backend.answers[ASKERS.number] = ASKERS_FOUND
+        sums = {"since": "2024-09-24", "requests": 9, "first": "2024-10-04", "last": "2024-10-07"}
+        numbers = {"askerCount": 3, "other": 7, "missingCount": 1}
+        named = [
+            {
+                "principal": "billing", "address": "", "agent": "java",
+                "requests": 8, "first": "2024-10-04", "last": "2024-10-07",
+                "versions": [
+                    {"version": 1, "requests": 3, "first": "2024-10-04", "last": "2024-10-06"},
+                    {"version": 2, "requests": 5, "first": "2024-10-05", "last": "2024-10-07"},
+                ],
+            },
+            {
+                "principal": "", "address": "192.0.2.1", "agent": "shop/1.2",
+                "requests": 1, "first": "2024-10-05", "last": "2024-10-05",
+                "versions": [{"version": None, "requests": 1, "first": "2024-10-05", "last": "2024-10-05"}],
+            },
+        ]  # fmt: skip
+        names = {"askers": named, "missing": ["http://node-2:8081"]}
+        for path in ("s", "alias"):
+            found = api.request("GET", f"/usage/subjects/{path}/askers", user="admin").json
+            assert found == {"subject": "s", **sums, **numbers, **names}
+        nobody = {"askers": [], "missing": []}
+        assert api.request("GET", "/usage/subjects/s/askers", user="reader").json == {
+            "subject": "s", **sums, **numbers, **nobody,
+        }  # fmt: skip
+        assert api.request("GET", "/usage/subjects/s/askers", user="stranger").status == 403
+        found = api.request("GET", "/contexts/.c/usage/schemas/7/askers", user="admin").json
+        assert found == {"id": 7, "context": ".c", **sums, **numbers, **names}
+        assert api.request("GET", "/usage/schemas/7/askers", user="reader").status == 403
+        assert api.get("/usage/subjects/missing/askers").error[:2] == (404, 40401)
 
 
 BASE, USER, OTHER = record("Base", "a"), record("User", "b"), record("Other", "c")

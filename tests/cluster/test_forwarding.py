@@ -191,6 +191,25 @@ def test_a_schema_that_another_node_deleted_is_not_acknowledged_from_old_rows(cl
         assert register(third, subject, record("R")).json()["version"] == 2
 
 
+def test_who_asked_any_node_is_known_to_all(cluster: Cluster) -> None:
+    found = register(cluster.nodes[0], "asked", record("R")).json()["id"]
+    for number, node in enumerate(cluster.nodes):
+        for _ in range(number + 1):
+            get(node, f"/schemas/ids/{found}", **{"user-agent": f"client-{number}"}).raise_for_status()
+
+    def requests(node: Registry) -> dict[str, int]:
+        answer = get(node, "/usage/subjects/asked/askers").raise_for_status().json()
+        assert answer["missing"] == []
+        return {each["agent"]: each["requests"] for each in answer["askers"] if "client" in each["agent"]}
+
+    for node in cluster.nodes:
+        until(
+            lambda node=node: requests(node) == {"client-0": 1, "client-1": 2, "client-2": 3},
+            30,
+            "the counts of all readers",
+        )
+
+
 def test_an_offset_from_one_node_is_reached_by_the_others_or_refused(cluster: Cluster) -> None:
     one, other, _ = cluster.nodes
     offset = int(register(one, "offsets", record("R")).headers["x-registry-offset"])

@@ -505,6 +505,13 @@ class Settings:
         "rules",
         "Age at which a census is too old for `deletion_guard`",
     )
+    asks_keep_days: int = _setting(
+        30,
+        whole(0, 400),
+        "rules",
+        "Days for which each node keeps who has asked for which schemas: principals, or addresses without "
+        "authentication, and user agents; 0: nothing is counted",
+    )
     metadata_encoder_secret: str = _setting(
         "",
         _ENCODER_SECRET,

@@ -78,6 +78,10 @@ _OWN = (
     Metric("registrar_feed_listeners", GAUGE, "Listeners of the change feed"),
     Metric("registrar_feed_dropped", COUNTER, "Listeners dropped because they read too slowly"),
     Metric(
+        "registrar_asks_other", COUNTER,
+        "Requests for schemas whose sender was not noted (asks_keep_days), because there are too many",
+    ),
+    Metric(
         "registrar_event_loop_lag_seconds", GAUGE,
         "Longest delay of a scheduled callback on an event loop in the last one to two minutes", ("loop",),
     ),

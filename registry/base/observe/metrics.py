@@ -59,33 +59,6 @@ class Tally(msgspec.Struct, array_like=True):
     results: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-class Requests:
-    """Counts one process's requests."""
-
-    def __init__(self) -> None:
-        self._series: dict[tuple[str, str, int], Series] = {}
-
-    def add(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request."""
-        key = (method, route, status)
-        series = self._series.get(key)
-        if series is None:
-            series = self._new(key)
-        series.count += 1
-        series.seconds += seconds
-        series.buckets[bisect_left(BOUNDS_S, seconds)] += 1
-
-    def _new(self, key: tuple[str, str, int]) -> Series:
-        # Clients choose methods, and thereby statuses, so the number of series must be bounded.
-        if len(self._series) >= _SERIES_MAX:
-            key = (_OTHER, _OTHER, 0)
-        return self._series.setdefault(key, Series(*key, 0, 0.0, [0] * (len(BOUNDS_S) + 1)))
-
-    def tally(self) -> list[Series]:
-        """Return all counts so far."""
-        return list(self._series.values())
-
-
 class BatchResults:
     """Counts one process's results within batches, by what the batch does and whether they succeeded."""
 
@@ -214,11 +187,25 @@ class Served(NamedTuple):
 AddressOf = Callable[[str, Iterable[tuple[bytes, bytes]]], str]
 
 
+# What else is done with an answer to a request that could be parsed.
+Look = Callable[[Served, RequestHead], None]
+# Returns it for a method, route and status, if there is anything.
+LookFor = Callable[[str, str, int], Look | None]
+
+
 class Observed:
     """Called with every answer: counts it, and writes the access log if enabled."""
 
-    def __init__(self, *, access_log: bool, address_of: AddressOf = lambda address, _: address) -> None:
-        self._requests = Requests()
+    def __init__(
+        self,
+        *,
+        access_log: bool,
+        address_of: AddressOf = lambda address, _: address,
+        look_for: LookFor = lambda *_: None,
+    ) -> None:
+        """``address_of`` is for the access log."""
+        self._series: dict[tuple[str, str, int], tuple[Series, Look | None]] = {}
+        self._look_for = look_for
         self._access_log = access_log
         self._address_of = address_of
 
@@ -226,7 +213,15 @@ class Observed:
         """Count one answer."""
         request, _, status, seconds, _, route, _, _ = served
         method = "none" if request is None else _METHODS.get(request.method, "other")
-        self._requests.add(method, route or "none", status, seconds)
+        try:
+            series, look = self._series[method, route, status]
+        except KeyError:
+            series, look = self._add_series(method, route, status)
+        series.count += 1
+        series.seconds += seconds
+        series.buckets[bisect_left(BOUNDS_S, seconds)] += 1
+        if look is not None and request is not None:
+            look(served, request)
         if self._access_log:
             target = "-" if request is None else request.target.decode("latin-1")
             if served.route in _WITHOUT_QUERY:
@@ -236,6 +231,17 @@ class Observed:
                 method, target, served.status, served.seconds, served.size,
                 address=address, principal=served.principal, request_id=served.request_id.decode("latin-1"),
             )  # fmt: skip
+
+    def _add_series(self, method: str, route: str, status: int) -> tuple[Series, Look | None]:
+        # Clients choose methods, and thereby statuses, so the number of series must be bounded.
+        full = len(self._series) >= _SERIES_MAX
+        key = (_OTHER, _OTHER, 0) if full else (method, route, status)
+        found = self._series.get(key)
+        if found is None:
+            named = (key[0], key[1] or "none", key[2])
+            found = Series(*named, 0, 0.0, [0] * (len(BOUNDS_S) + 1)), self._look_for(*named)
+            self._series[key] = found
+        return found
 
     def tally(
         self,
@@ -248,7 +254,7 @@ class Observed:
         results: dict[str, int] | None = None,
     ) -> Tally:
         """Return the counts so far."""
-        counts = self._requests.tally()
+        counts = [series for series, _ in self._series.values()]
         return Tally(counts, connections, lag_s, audit_lost, listeners, dropped, results or {})
 
 

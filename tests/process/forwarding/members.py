@@ -22,7 +22,7 @@ from registry.domain.commands import (
 )
 from registry.domain.decide import decide
 from registry.domain.decide.ids import Ids
-from registry.domain.errors import TOO_MANY_WRITES, RegistryError
+from registry.domain.errors import TOO_MANY_WRITES, UNAVAILABLE, RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.records import Record
 from registry.domain.parsing.parser import Parser
@@ -30,6 +30,7 @@ from registry.domain.pending_command import CommandRequest, OnReply, PendingComm
 from registry.domain.queries.scope import Defaults
 from registry.domain.rows.memory_views import DictView
 from registry.forwarding.authentication import Security
+from registry.forwarding.node_port import ASKS
 from registry.forwarding.peers import Peers
 
 Log = list[Record]
@@ -152,6 +153,12 @@ def _report(member: Member) -> bytes:
     return f"{member.name} is {member.role}".encode()
 
 
+async def _answer(member: Member, body: bytes) -> bytes:
+    if not body:
+        raise UNAVAILABLE("not now")
+    return f"{member.name} got {body.decode()}".encode()
+
+
 @asynccontextmanager
 async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
     """Start ``count`` members with running endpoints; ``security`` may differ for each."""
@@ -172,6 +179,7 @@ async def group(count: int, *securities: Security) -> AsyncIterator[Group]:
             room=room,
             report=partial(_report, member),
             address=lambda peer=peer: peer,
+            answers={ASKS: partial(_answer, member)} if number else {},
         )
         await member.peers.start(listener)
         found.members.append(member)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from registry.base.observe.metrics import BatchResults, Processes, Requests, Tally
+from registry.base.observe.metrics import BatchResults, Observed, Processes, Served, Tally
 
 
 def test_probes_that_fail_on_purpose_are_no_failed_requests() -> None:
-    requests = Requests()
+    observed = Observed(access_log=False)
     for route, status in (
         ("/subjects", 200), ("/subjects", 500), ("/health/ready", 503), ("/_health", 503), ("/metrics", 500)
     ):  # fmt: skip
-        requests.add("GET", route, status, 1.0)
+        observed(Served(None, "", status, 1.0, 0, route))
     processes = Processes()
-    processes.report(1, Tally(requests.tally()))
+    processes.report(1, observed.tally(0))
     assert processes.sum_answered() == (5, 1, 5.0)
 
 

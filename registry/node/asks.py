@@ -1,0 +1,176 @@
+"""The counts of who asks for schemas: those of this host's readers, kept for days, and of the other nodes.
+
+The counts lie in a SQLite file next to the store. They belong to this node: they are no part of the log, of
+snapshots or backups, and nothing but the answers about them depends on the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import msgspec
+
+from registry.api.asks import (
+    NO_VERSION,
+    Ask,
+    Asker,
+    Askers,
+    AskersOf,
+    Asks,
+    LocalAsks,
+    Thing,
+    of_guid,
+    of_id,
+    of_subject,
+)
+from registry.domain.model import Subject
+from registry.domain.queries import versions
+from registry.domain.rows.view import View
+
+if TYPE_CHECKING:
+    from .ask_store import AskStore
+
+FILE: Final = "asks.db"
+# Versions of a subject that are looked for, the newest.
+VERSIONS_MAX: Final = 10_000
+_encode = msgspec.msgpack.Encoder().encode
+_decode_names = msgspec.msgpack.Decoder(list[str]).decode
+_decode_local = msgspec.msgpack.Decoder(LocalAsks | None).decode
+
+
+class Asking:
+    """Keeps and finds who asks, for a node; used on its event loop. SQLite is called in other threads."""
+
+    def __init__(
+        self, folder: Path, keep_days: int, view: Callable[[], AbstractContextManager[View]]
+    ) -> None:
+        """Keep counts in a ``folder`` for some days, 0: none. ``view`` returns the rows, from any thread."""
+        self._path = folder / FILE
+        self._keep_days = keep_days
+        self._view = view
+        self._lock = threading.Lock()
+        self._opened: AskStore | None = None
+        # Asks the other nodes, by id, and returns the URL of one; set where peers are served.
+        self.ask_others: Callable[[bytes], Awaitable[dict[str, bytes | None]]] = _no_others
+        self.url_of: Callable[[str], str] = str
+
+    @property
+    def other(self) -> int:
+        """Number of requests since the start that were not counted by asker and thing."""
+        return 0 if self._opened is None else self._opened.other
+
+    def start(self) -> None:
+        """Remove what was counted before, if nothing is counted any more."""
+        if not self._keep_days and self._path.exists():
+            from .ask_store import remove  # noqa: PLC0415 (as below)
+
+            remove(self._path)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._opened is not None:
+            self._opened.close()
+
+    async def add(self, asks: Asks) -> None:
+        """Add what a reader has counted. Raises 503."""
+        if self._keep_days:
+            await asyncio.to_thread(lambda: self._store().add(asks))
+
+    async def answer_peer(self, body: bytes) -> bytes:
+        """Return what this node has counted, for another one. Raises ``msgspec.DecodeError``, 503."""
+        names = _decode_names(body)
+        return _encode(await self._find(names) if self._keep_days else None)
+
+    async def askers(self, request: AskersOf) -> Askers:
+        """Return who has asked, on all nodes. Raises 503 if this node cannot read its own counts."""
+        if not self._keep_days:
+            return Askers(asks=[], since=None)
+        wanted = await asyncio.to_thread(self._names_of, request)
+        names = list(wanted)
+        own, others = await asyncio.gather(self._find(names), self.ask_others(_encode(names)))
+        found = {node: _decode_part(body) for node, body in others.items()}
+        parts = [own, *(each for each in found.values() if each is not None)]
+        return Askers(
+            asks=_together(parts, wanted),
+            since=max(each.since for each in parts),
+            other=sum(each.other for each in parts),
+            more=sum(each.more for each in parts),
+            missing=sorted(self.url_of(node) for node, part in found.items() if part is None),
+        )
+
+    async def _find(self, names: list[str]) -> LocalAsks:
+        return await asyncio.to_thread(lambda: self._store().find(names))
+
+    def _store(self) -> AskStore:
+        with self._lock:
+            if self._opened is None:
+                from .ask_store import AskStore  # noqa: PLC0415 (SQLite would slow down the start)
+
+                self._opened = AskStore(self._path, self._keep_days)
+            return self._opened
+
+    def _names_of(self, request: AskersOf) -> Wanted:
+        with self._view() as view:
+            return wanted_names(view, request)
+
+
+async def _no_others(_: bytes) -> dict[str, bytes | None]:
+    return {}
+
+
+# By the names of things: for a subject, the versions that count (``None``: all); for an id or guid, the
+# version that has it.
+Wanted = dict[str, int | set[int] | None]
+
+
+def wanted_names(view: View, request: AskersOf) -> Wanted:
+    """Return the names by which a subject, or a schema by its id, can have been asked for."""
+    wanted: Wanted = {}
+    if request.subject:
+        subject = Subject.parse(request.subject)
+        wanted[of_subject(subject)] = None
+        newest_first = versions.versions(view, subject, deleted=True, newest_first=True)
+        for each in islice(newest_first, VERSIONS_MAX):
+            wanted.setdefault(of_id(subject.context, each.row.schema_id), each.version)
+            wanted.setdefault(of_guid(UUID(bytes=each.row.md5)), each.version)
+        return wanted
+    wanted[of_id(request.context, request.schema_id)] = NO_VERSION
+    for each in islice(versions.of_id(view, request.context, request.schema_id), VERSIONS_MAX):
+        wanted[of_guid(UUID(bytes=each.row.md5))] = NO_VERSION
+        numbers = wanted.setdefault(of_subject(each.subject), set())
+        assert isinstance(numbers, set)
+        numbers.add(each.version)
+    return wanted
+
+
+def _together(parts: Iterable[LocalAsks], wanted: Wanted) -> list[Ask]:
+    """Return the asks of all nodes, one for each asker and version."""
+    found: dict[tuple[Asker, int], Ask] = {}
+    for ask in chain.from_iterable(each.asks for each in parts):
+        known = wanted.get(ask.thing.name, NO_VERSION)
+        if isinstance(known, set):
+            if ask.thing.version not in known:
+                continue
+            known = NO_VERSION
+        key = ask.asker, ask.thing.version if known is None else known
+        old = found.get(key)
+        first, last, requests = ask.first, ask.last, ask.requests
+        if old is not None:
+            first, last, requests = min(first, old.first), max(last, old.last), requests + old.requests
+        found[key] = Ask(ask.asker, Thing("", key[1]), first, last, requests)
+    return sorted(found.values(), key=lambda each: (-each.last, each.asker, each.thing))
+
+
+def _decode_part(body: bytes | None) -> LocalAsks | None:
+    """Return what another node has counted; ``None`` if it did not say, or counts nothing."""
+    try:
+        return None if body is None else _decode_local(body)
+    except msgspec.DecodeError:
+        return None

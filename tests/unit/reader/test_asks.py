@@ -1,0 +1,156 @@
+"""Askers are counted in bounded memory, and their counts handed over once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from registry.api.asks import NO_VERSION, Ask, Asker, Asks, Thing, thing_asked
+from registry.base.observe.metrics import Observed, Served
+from registry.domain.errors import FORWARD_FAILED, OUTCOME_UNKNOWN, RegistryError, outcome_unknown
+from registry.http1.messages import Header, Request
+from registry.reader import asks as counting
+from registry.reader.asks import AskCounter
+from registry.security.client_address import TrustedProxies
+
+BY_ID, VERSION, REGISTER = (
+    "/schemas/ids/{id}", "/subjects/{subject}/versions/{version}", "/subjects/{subject}/versions",
+)  # fmt: skip
+DAY = 20_000
+
+
+def served(
+    target: str, route: str = BY_ID, *, status: int = 200, method: bytes = b"GET", agent: bytes = b"java",
+    host: str = "10.0.0.1", principal: str = "", headers: tuple[Header, ...] = (),
+) -> Served:  # fmt: skip
+    sent = [(b"accept", b"*/*"), (b"user-agent", agent), *headers]
+    request = Request(method, target.encode(), sent, b"", "1.1", True)
+    return Served(request, host, status, 0.001, 10, route, b"", principal)
+
+
+class Counting:
+    """A counter, and what observes answers with it."""
+
+    def __init__(self, proxies: TrustedProxies | None = None) -> None:
+        self.asks = AskCounter((proxies or TrustedProxies()).client, day=lambda: DAY)
+        self.observe = Observed(access_log=False, look_for=self.asks.look_for)
+
+    def __call__(self, served: Served) -> None:
+        self.observe(served)
+
+
+@pytest.fixture
+def counter() -> Counting:
+    return Counting()
+
+
+def taken(counter: Counting, error: RegistryError | None = None) -> list[Asks]:
+    """Return what the counter hands over; with ``error`` the node answers that."""
+    found: list[Asks] = []
+
+    async def send(asks: Asks) -> None:
+        found.append(asks)
+        if error is not None:
+            raise error
+
+    asyncio.run(counter.asks.hand_over(send))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "thing"),
+    [
+        ("GET", "/schemas/ids/7", Thing("id 7 .")),
+        ("GET", "/schemas/ids/7/schema?subject=:.c:s", Thing("id 7 .c")),
+        ("GET", "/contexts/c/schemas/ids/7", Thing("id 7 .c")),
+        ("GET", "/schemas/ids/7?subject=s&fetchMaxId=false", Thing("id 7 .")),
+        ("GET", "/schemas/guids/7F6E5D4C-0000-0000-0000-00000000000A",
+         Thing("guid 7f6e5d4c-0000-0000-0000-00000000000a")),
+        ("GET", "/subjects/a%20b/versions/3", Thing("subject a b", 3)),
+        ("GET", "/subjects/s/versions/latest/schema", Thing("subject s", NO_VERSION)),
+        ("GET", "/contexts/c/subjects/s/versions/-1", Thing("subject :.c:s", NO_VERSION)),
+        ("POST", "/subjects/s/versions?normalize=true", Thing("subject s", NO_VERSION)),
+        ("POST", "/subjects/:.:s", Thing("subject s", NO_VERSION)),
+        ("GET", "/subjects/a.b-value/versions/12/schema", Thing("subject a.b-value", 12)),
+        ("GET", "/schemas/ids/007/schema", Thing("id 7 .")),
+        ("GET", "/schemas/ids/4294967296", None),
+        ("GET", "/schemas/ids/99999999999", None),
+        ("GET", "/schemas/guids/seven", None),
+        ("GET", "/subjects/%zz/versions/1", None),
+    ],
+)  # fmt: skip
+def test_a_target_names_what_is_asked_for(method: str, target: str, thing: Thing | None) -> None:
+    assert thing_asked(method, target.encode()) == thing
+
+
+def test_requests_that_ask_are_counted_by_asker_and_thing(counter: Counting) -> None:
+    for each in (
+        *[served("/schemas/ids/1")] * 3,
+        served("/schemas/ids/1?fetchMaxId=false"),
+        served("/schemas/ids/2", status=304),
+        served("/schemas/ids/1", agent=b"python"),
+        served("/schemas/ids/1", host="10.0.0.2"),
+        *[served("/subjects/s/versions/1", VERSION, principal="billing", host=f"10.0.0.{n}") for n in (3, 4)],
+        served("/subjects/s/versions", REGISTER, method=b"POST", principal="billing"),
+        # None of these fetches a schema.
+        served("/schemas/ids/3", status=404),
+        served("/subjects/s/versions", REGISTER),
+        served("/subjects/s", "/subjects/{subject}", method=b"DELETE"),
+        served("/schemas/ids/1/subjects", "/schemas/ids/{id}/subjects"),
+        Served(None, "10.0.0.1", 400, 0.0, 0),
+    ):
+        counter(each)
+    [asks] = taken(counter)
+    assert asks.day == DAY
+    assert asks.other == 0
+    assert {(each.asker, each.thing): each.requests for each in asks.asks} == {
+        (Asker("", "10.0.0.1", "java"), Thing("id 1 .")): 4,
+        (Asker("", "10.0.0.1", "java"), Thing("id 2 .")): 1,
+        (Asker("", "10.0.0.1", "python"), Thing("id 1 .")): 1,
+        (Asker("", "10.0.0.2", "java"), Thing("id 1 .")): 1,
+        (Asker("billing", "", "java"), Thing("subject s", 1)): 2,
+        (Asker("billing", "", "java"), Thing("subject s")): 1,
+    }
+    assert {(each.first, each.last) for each in asks.asks} == {(DAY, DAY)}
+    assert taken(counter) == []
+
+
+def test_an_address_is_the_client_behind_trusted_proxies_and_an_agent_is_printable_and_short() -> None:
+    counter = Counting(TrustedProxies(["10.0.0.0/8"]))
+    for client in (b"192.0.2.7", b"2001:db8::1"):
+        counter(
+            served("/schemas/ids/1", headers=((b"x-forwarded-for", client),), agent=b"\x1b\xff" + b"x" * 99)
+        )
+    [asks] = taken(counter)
+    agent = "?\ufffd" + "x" * 78
+    assert {each.asker for each in asks.asks} == {
+        Asker("", "192.0.2.7", agent), Asker("", "2001:db8::", agent),
+    }  # fmt: skip
+
+
+def test_what_finds_no_room_is_counted_as_other(counter: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "ASKERS_MAX", 3)
+    monkeypatch.setattr(counting, "TARGETS_MAX", 5)
+    for number in range(5):
+        counter(served("/schemas/ids/1", agent=b"a%d" % number))  # The last two askers find none.
+    for number in range(2, 6):
+        counter(served(f"/schemas/ids/{number}", agent=b"a0"))  # The last two targets find none.
+    counter(served("/schemas/ids/1", agent=b"a0"))
+    counter(served(f"/schemas/ids/1?x={'x' * 600}", agent=b"a0"))
+    [asks] = taken(counter)
+    assert asks.other == 5
+    assert sum(each.requests for each in asks.asks) == 6
+    counter(served("/schemas/ids/9", agent=b"a4"))
+    assert [each.other for each in taken(counter)] == [0]  # There is room again.
+
+
+def test_counts_that_the_node_refuses_are_sent_again_and_uncertain_ones_are_not(counter: Counting) -> None:
+    counter(served("/schemas/ids/1"))
+    refused = taken(counter, FORWARD_FAILED("the node is away"))
+    counter(served("/schemas/ids/2"))
+    assert taken(counter) == refused
+    unknown = taken(counter, OUTCOME_UNKNOWN(outcome_unknown("late")))
+    assert [each.thing.name for each in unknown[0].asks] == ["id 2 ."]
+    assert taken(counter) == [Asks(DAY, [], 1)]
+    assert isinstance(refused[0].asks[0], Ask)
