@@ -127,6 +127,11 @@ NORMALIZE = flag("normalize", "Normalize the schema first")
 FIND_TAGS = words("findTags", "Include the schema parts with one of these tags; * for any")
 FORMAT = word("format", "Format of the schema text, such as resolved")
 FORMAT_OR_DDL = word("format", "Format of the schema text, such as resolved; logical: the table, as DDL")
+DDL_OR_FORMAT = word(
+    "format",
+    "logical: the schema is DDL, to be registered as schemaType; else the format of the answer's text, such "
+    "as resolved",
+)
 REFERENCE_FORMAT = word("referenceFormat", "qualified: print the references' subjects with their context")
 VERBOSE = flag("verbose", "Include the reasons why it is incompatible")
 LEVEL = word(

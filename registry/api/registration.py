@@ -44,7 +44,7 @@ from .operations import (
     PendingSearch,
     Write,
 )
-from .parameters import DELETED, FORCE, FORMAT, NORMALIZE
+from .parameters import DDL_OR_FORMAT, DELETED, FORCE, FORMAT, NORMALIZE
 from .permissions import (
     limit_import,
     may_read,
@@ -172,6 +172,10 @@ def register(call: Call, view: View) -> Querying[Answer | Write]:
         tidy_rules(request.rule_set)
     check_subject(call.subject, request.subject, reject_empty=defaults.reject_empty_subject)
     require_uses(access, view, call.subject, request)
+    if registration.is_ddl(request):
+        named = msgspec.structs.replace(request, subject=call.requested_subject.qualified)
+        request = yield from registration.from_ddl(view, call.subject, named)
+        request = msgspec.structs.replace(request, subject=call.subject.qualified)
     finished = partial(_readable, call.sender.access, call.subject)
     if request.changes_tags:
         return Write(_as_requested(call, request), (), finished, call)
@@ -304,7 +308,7 @@ OPERATIONS = (
         freshness=Freshness.DECIDED,
         request_schema="RegisterSchemaRequest",
         response_schema="RegisterSchemaResponse",
-        parameters=(NORMALIZE, FORMAT, FORCE),
+        parameters=(NORMALIZE, DDL_OR_FORMAT, FORCE),
         errors=REGISTER_ERRORS,
     ),
 )

@@ -11,7 +11,7 @@ from registry.cli.output import OK, REFUSED, Failure, json_option, note, print_j
 from registry.cli.registry_flags import if_match_option, with_registry
 from registry.cli.verb import Verb
 
-from .schema_files import SchemaFile, SchemaType, read_json, reference_list
+from .schema_files import SchemaFile, SchemaType, read_json, reference_list, referenced_schemas
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
@@ -40,13 +40,14 @@ _STATUS = (
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="Metadata; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="PATH=TAG", help="A tag in the metadata; repeatable.")
 @click.option("--rule-set", default="", metavar="FILE", help="JSON object with the rule set, as in the API.")
+@click.option("--ddl", is_flag=True, help="FILE is DDL: register what it describes as --type.")
 @if_match_option
 @click.option("--dry-run", is_flag=True, help="Only check the schema, as registrar check does.")
 @json_option
 @with_registry
 def register(
     registry: RegistryClient, *, subject: str, file: str, schema_type: str | None, normalize: bool,
-    if_match: str, dry_run: bool, as_json: bool, **given: Any,
+    ddl: bool, if_match: str, dry_run: bool, as_json: bool, **given: Any,
 ) -> int:  # fmt: skip
     """Register the schema in FILE (-: standard input) as a version of SUBJECT.
 
@@ -54,8 +55,13 @@ def register(
     """
     from registry.cli.folder.report import verdict_json, verdict_lines  # noqa: PLC0415 - the help needs none of it
 
-    schema = SchemaFile.read(file, schema_type)
-    body = {"schema": schema.text, "schemaType": schema.schema_type, **_more(**given)}
+    if ddl and schema_type is None:
+        raise click.UsageError("--ddl needs --type", click.get_current_context())
+    schema, more = SchemaFile.read(file, schema_type), _more(**given)
+    if ddl:
+        referenced = referenced_schemas(registry, subject, more.get("references", ()))
+        schema = schema.from_ddl(subject, referenced)
+    body = {"schema": schema.text, "schemaType": schema.schema_type, **more}
     path = subject_path(subject)
     known: dict[str, Any] | None = None
     report: Plan | None = None

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from registry.cli.output import Failure
+from registry.cli.output import Failure, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from registry.cli.client.client import RegistryClient
 
 _BYTES_MAX = 64 * 2**20
 _REFERENCE = re.compile(r"(?P<name>[^=]+)=(?P<subject>.+):(?P<version>[0-9]{1,10}|latest)")
@@ -77,6 +79,25 @@ class SchemaFile(NamedTuple):
             raise Failure(f"the type of {name} is unknown: give --type, or a file that ends in {known}")
         return cls(read_text(name), found)
 
+    def from_ddl(self, subject: str, referenced: Sequence[tuple[str, str]]) -> SchemaFile:
+        """Return the schema that DDL describes, as a registry with ``format=logical`` makes it.
+
+        It is made here, because other registries do not know DDL, and none does when it checks a schema.
+        ``referenced``: names and texts of the schemas that it refers to. Raises :class:`Refusal`.
+        """
+        from registry.domain.parsing.parser import Parser  # noqa: PLC0415 - the help needs none of it
+        from registry.domain.parsing.querying import native  # noqa: PLC0415
+        from registry.domain.parsing.schema_queries import Source  # noqa: PLC0415
+        from registry.domain.schemas import Dependency, Exhausted, InvalidSchema  # noqa: PLC0415
+
+        source = Source(self.schema_type, self.text, tuple(Dependency(*each) for each in referenced))
+        try:
+            return SchemaFile(Parser().run(native(source, subject, self.schema_type)), self.schema_type)
+        except InvalidSchema as error:
+            raise Refusal(str(error)) from None
+        except Exhausted:
+            raise Refusal("Invalid logical type schema: It has too many parts") from None
+
 
 def read_text(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``. Raises :class:`Failure`."""
@@ -104,6 +125,36 @@ def read_json(name: str, kind: type) -> Any:
     if not isinstance(found, kind):
         raise Failure(f"{name} holds no JSON {'array' if kind is list else 'object'}")
     return found
+
+
+def referenced_schemas(
+    registry: RegistryClient, subject: str, references: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, str]]:
+    """Return names and texts of all schemas that the references of a subject lead to.
+
+    Each comes after those that it refers to.
+    """
+    from registry.cli.client.resources import Version, version_path  # noqa: PLC0415 - as above
+    from registry.domain.model import Subject  # noqa: PLC0415 - as above
+
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    context = Subject.parse(subject).context
+    todo: list[tuple[Mapping[str, Any], str, str | None]] = [
+        (each, context, None) for each in reversed(references)
+    ]
+    while todo:
+        reference, context, text = todo.pop()
+        if text is not None:
+            found[reference["name"]] = text
+        elif reference["name"] not in seen:
+            seen.add(reference["name"])
+            target, number = Subject.within(context, reference["subject"]), reference["version"]
+            path = version_path(target.qualified, "latest" if number < 0 else number)
+            version = registry.get(path, Version)
+            todo.append((reference, context, version["schema"]))
+            todo += [(each, target.context, None) for each in reversed(version.get("references") or [])]
+    return [*found.items()]
 
 
 def reference_list(words: Sequence[str], file: str = "") -> list[dict[str, Any]]:

@@ -16,9 +16,11 @@ from registry.domain.parsing.schema_queries import Source
 from registry.domain.queries import entities
 from registry.domain.queries.scope import TAKES_IDS, mode_in_scope
 from registry.domain.rows.view import View
-from registry.domain.schemas import FORMATS, Dependency, InvalidSchema, Unreadable
+from registry.domain.schemas import FORMATS, Dependency, Exhausted, InvalidSchema, Unreadable
 
 _TEXT_SHOWN_MAX = 10_240
+_ONE_OF_TYPES = "must be one of AVRO, JSON, PROTOBUF"
+_UNRESOLVED = "Could not resolve schema references: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,38 @@ def read(
     return Content(schema_type, text, listed, dependencies, request.metadata, request.rule_set)
 
 
+def is_ddl(request: Register) -> bool:
+    """Return true if the text of a registration is DDL (``format=logical``, Confluent 8.4)."""
+    return request.format.lower() == "logical"
+
+
+def from_ddl(view: View, subject: Subject, request: Register) -> Querying[Register]:
+    """Return a registration of the schema that DDL declares, named after the request's subject. Raises 42201.
+
+    Neither the record nor the answer shows that it came from DDL.
+    """
+    named = (request.schema_type or "").strip()
+    if not named:
+        raise errors.INVALID_SCHEMA(f"schemaType is required when format=logical, and {_ONE_OF_TYPES}")
+    schema_type = named.upper()
+    if schema_type not in FORMATS:
+        raise errors.INVALID_SCHEMA(f"Unsupported schemaType '{named}' for format=logical; {_ONE_OF_TYPES}")
+    if not request.schema.strip():
+        raise errors.INVALID_SCHEMA("Schema is required when format=logical")
+    try:
+        _, dependencies = stored.resolve(view, subject, request.references or (), deleted=False)
+    except InvalidSchema as error:
+        raise errors.INVALID_SCHEMA(f"{_UNRESOLVED}{error}") from None
+    source = Source(schema_type, request.schema, tuple(dependencies))
+    try:
+        text = yield from querying.native(source, request.subject, named)
+    except Exhausted:
+        raise errors.INVALID_SCHEMA("Invalid logical type schema: It has too many parts") from None
+    except InvalidSchema as error:
+        raise errors.INVALID_SCHEMA(str(error)) from None
+    return msgspec.structs.replace(request, schema=text, schema_type=schema_type, format="")
+
+
 def invalid(request: Register, error: InvalidSchema, no_id: str = "null") -> RegistryError:
     """Return the error for an invalid schema (42201) with the wording of Confluent 8.4.
 
@@ -101,6 +135,8 @@ def invalid(request: Register, error: InvalidSchema, no_id: str = "null") -> Reg
 
 def incomplete_reference(request: Register, listed: str, reference: str) -> RegistryError:
     """Return the error for a request with an incomplete reference, given both texts as messages show them."""
+    if is_ddl(request):
+        return errors.INVALID_SCHEMA(f"{_UNRESOLVED}Invalid reference: {reference}")
     return _invalid(request, listed, Unreadable(f"Invalid reference: {reference}"))
 
 

@@ -180,13 +180,16 @@ class _Attempt:
         """Compute the answer; ``None`` if that exceeds the limits. Raises :class:`InvalidSchema`."""
         if query.what == "passes" and self._known:
             return None  # if some comparisons exceeded the limits, do not start the others here
-        if query.what == "fields":
-            return answer(query, self._parser.read, self._budget) if self._affords(query.source) else None
-        schema = self._read(query.source)
-        other = schema if query.other is None else self._read(query.other)
-        if schema is None or other is None:
-            return None
-        found = schema, other
+        found: Sequence[Schema] = ()
+        if query.what in ("fields", "native"):  # of texts that are not parsed as schemas
+            if not self._affords(query.source):
+                return None
+        else:
+            schema = self._read(query.source)
+            other = schema if query.other is None else self._read(query.other)
+            if schema is None or other is None:
+                return None
+            found = schema, other
         try:
             return answer(query, lambda source: found[source is not query.source], self._budget)
         except Exhausted:

@@ -120,6 +120,14 @@ def ddl(source: Source, subject: str) -> Querying[str]:
     return _ask("ddl", source, subject=subject)
 
 
+def native(source: Source, subject: str, named: str) -> Querying[str]:
+    """Return the schema that a source in DDL declares, of a type that the client wrote as ``named``.
+
+    Its root is named after ``subject`` if it has no name. Also raises :class:`.schemas.Exhausted`.
+    """
+    return _ask("native", source, subject=subject, named=named)
+
+
 def fingerprints(source: Source) -> Querying[Fingerprints]:
     """Return digests that are equal for equivalent schemas."""
     return _ask("fingerprints", source)

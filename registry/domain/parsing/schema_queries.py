@@ -33,6 +33,7 @@ What = Literal[
     "field_names",
     "text_in",
     "ddl",
+    "native",
     "equivalent",
     "fingerprints",
     "differences",
@@ -74,9 +75,9 @@ class SchemaQuery(NamedTuple):
 
     ``differences`` and ``changes`` are those of :class:`.schemas.Format`; the source is the reader, ``other``
     the writer. ``logical`` returns the objections of engines to a new schema, or to its change from
-    ``other``; see :mod:`.schemas.logical`. ``ddl`` returns its logical type as text. ``lint`` returns what
-    breaks the ``rules`` among the details. ``fields`` returns a part of :meth:`.schemas.Format.fields`, which
-    needs no dependencies.
+    ``other``; see :mod:`.schemas.logical`. ``ddl`` returns its logical type as text, and ``native`` the
+    schema of a source that is such a text. ``lint`` returns what breaks the ``rules`` among the details.
+    ``fields`` returns a part of :meth:`.schemas.Format.fields`, which needs no dependencies.
     ``passes`` compares a new schema with an earlier one as ``other``: True if there are no differences with
     each of the ``readers`` among the details as the reader; the ``key`` among them identifies the query.
     ``several`` combines the queries among the details, see :func:`several`.
@@ -185,6 +186,8 @@ def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
     what, source, other, details = query
     if what == "fields":
         return _fields(source, **dict(details))
+    if what == "native":
+        return _native(source, budget, **dict(details))
     schema = read(source)
     if what == "lint":
         return findings(schema.elements(), **dict(details))
@@ -231,6 +234,21 @@ def _ddl(schema: Schema, budget: Budget, *, subject: str) -> str:
     from registry.domain.schemas.logical.ddl import ddl  # noqa: PLC0415 (only for views that ask)
 
     return ddl(schema.logical(budget), subject, budget)
+
+
+def _native(source: Source, budget: Budget, *, subject: str, named: str) -> str:
+    """Return the schema that DDL declares; ``named``: the type as the client wrote it."""
+    from registry.domain.schemas.logical import script, tokens  # noqa: PLC0415 (as above)
+
+    try:
+        declared = script.read(source.text, budget)
+    except InvalidSchema as error:
+        raise InvalidSchema(f"Invalid logical type schema: {error}") from None
+    root = tokens.root_name(subject)
+    try:
+        return FORMATS[source.schema_type].from_logical(declared, root, source.dependencies, budget)
+    except InvalidSchema as error:
+        raise InvalidSchema(f"Logical type schema cannot be represented as {named}: {error}") from None
 
 
 def _reports(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 from .lint import Element
 
 if TYPE_CHECKING:
-    from .logical.types import Type
+    from .logical.types import Script, Type
 
 # Comparison steps for one request: a few seconds.
 STEPS_MAX: Final = 500_000
@@ -277,6 +277,15 @@ class Format(Protocol):
 
         ``new``: the schema is about to be registered, so names, namespaces and defaults must follow the
         rules. Stored, imported and looked-up schemas are read more leniently. Raises :class:`InvalidSchema`.
+        """
+
+    def from_logical(
+        self, script: Script, root: str, dependencies: Sequence[Dependency], budget: Budget
+    ) -> str:
+        """Return the normalized text of a new schema for what DDL declares.
+
+        ``root`` names a root that has no name. Raises :class:`InvalidSchema` for what the format cannot
+        express, and :class:`Exhausted`.
         """
 
     def outline(self, text: str) -> Fingerprints | None:

@@ -93,6 +93,24 @@ def test_references_metadata_and_types_are_registered(client: Client) -> None:
     assert "owner = me" in shown
 
 
+def test_a_table_is_registered_as_a_schema_of_any_type(client: Client) -> None:
+    other = client.file("ENUM Kind ('A')", "kind.sql")
+    table = client.file("STRUCT T (k Kind NOT NULL)", "table.sql")
+    refers = ("--reference", "kind=verbs-kind:1")
+    for type_ in ("avro", "protobuf"):
+        subject = f"verbs-table-{type_}"
+        assert client("register", "verbs-kind", other, "--ddl", "--type", "avro").status == 0
+        words = ("register", subject, table, "--ddl", "--type", type_)
+        if type_ == "avro":
+            assert client(*words).status == 1
+            assert client(*words, *refers, "--dry-run").status == 0
+            assert client.json(*words, *refers)["registered"] is True
+            assert client.json(*words, *refers)["registered"] is False
+        else:
+            assert "Unknown named type reference: Kind" in client(*words).err
+    assert client("register", "verbs-kind", other, "--ddl").status == 2
+
+
 @pytest.mark.parametrize(
     ("schema", "name", "words", "status", "told"),
     [

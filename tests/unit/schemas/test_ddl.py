@@ -121,6 +121,7 @@ def test_protobuf_notes_numbers_that_do_not_count_from_one() -> None:
     text = 'syntax = "proto3"; package p; message M { repeated N n = 1; oneof o { string a = %d; M.N b = 3; }'
     text += " message N { optional bytes b = 1; } }"
     assert written("PROTOBUF", text % 2) == (
+        "NAMESPACE p;\n"
         "STRUCT p.M (n ARRAY<p.M.N NOT NULL> NOT NULL, o UNION<a STRING, b p.M.N>);\n"
         "STRUCT p.M.N (b BYTES);\n"
     )

@@ -34,7 +34,7 @@ from .outline import outline
 from .parser import Parser
 
 if TYPE_CHECKING:
-    from registry.domain.schemas.logical.types import Type
+    from registry.domain.schemas.logical.types import Script, Type
 
 
 def elements(node: Node, known: Collection[str]) -> Iterator[Element]:
@@ -238,6 +238,14 @@ class AvroFormat(Comparing[AvroSchema]):
             # Java's parser also enforces the rules for names and defaults.
             raise Unreadable(str(error)) from None
         return AvroSchema(node, known, tuple(dependencies))
+
+    def from_logical(
+        self, script: Script, root: str, dependencies: Sequence[Dependency], budget: Budget
+    ) -> str:
+        """Return the normalized text for what DDL declares."""
+        from .from_logical import write  # noqa: PLC0415 (only for registrations of DDL)
+
+        return self.parse(write(script, root, dependencies, budget), dependencies, new=True).normalized
 
     def outline(self, text: str) -> Fingerprints | None:
         """Return digests made from the JSON of the text."""

@@ -10,18 +10,23 @@ from registry.domain.schemas.logical.reading import (
     NotLogical,
     check_depth,
     decimal_text,
+    enum_notes,
     integer,
     leaf_of_lengths,
     moment_text,
+    named_notes,
+    notes_of,
     unique_names,
 )
 from registry.domain.schemas.logical.types import (
     BYTES,
     MISSING,
+    NO_NOTES,
     STRING,
     VARIANT,
     Kind,
     Leaf,
+    Notes,
     Shape,
     Struct,
     Type,
@@ -60,6 +65,8 @@ _TEMPORAL: Final[Mapping[tuple[str, Json], Leaf]] = {
     ("long", "local-timestamp-micros"): Leaf(Kind.TIMESTAMP, 6),
     ("long", "local-timestamp-nanos"): Leaf(Kind.TIMESTAMP, 9),
 }
+_FINEST_TIME: Final = Leaf(Kind.TIME, 6)
+_NANOS: Final = 9
 _PRECISION_DEFAULT: Final = 10
 _BYTES: Final = frozenset({Kind.DECIMAL, Kind.BINARY, Kind.VARBINARY})
 _MOMENTS: Final = frozenset({leaf.kind for leaf in _TEMPORAL.values()})
@@ -109,7 +116,10 @@ class _Reader:
 
     def _enum(self, node: Enum) -> Leaf:
         if id(node) not in self._enums:
-            self._enums[id(node)] = Leaf(Kind.ENUM, symbols=tuple(node.symbols), name=_full_name(node))
+            notes = enum_notes(_notes(node), (node.props or {}).get("confluent:enum"), len(node.symbols))
+            self._enums[id(node)] = Leaf(
+                Kind.ENUM, symbols=tuple(node.symbols), name=_full_name(node), notes=notes
+            )
         return self._enums[id(node)]
 
     def _union(self, node: Union, depth: int, names: Json) -> Walk[Type]:
@@ -120,16 +130,19 @@ class _Reader:
         if len(branches) == 1:
             return Type((yield self._shape(branches[0], depth)), nullable)
         struct = Struct(is_union=True)
-        given = names if type(names) is list and len(names) == len(branches) else None
-        for each, name in zip(branches, given or unique_names([*map(_branch_names, branches)]), strict=True):
+        given = named_notes(names, len(branches))
+        if given is None:
+            given = [(each, NO_NOTES) for each in unique_names([*map(_branch_names, branches)])]
+        for each, (name, notes) in zip(branches, given, strict=True):
             found: Type = yield self.type(each, depth + 1)
-            struct.fields.append(LogicalField(str(name), found._replace(nullable=True)))
+            struct.fields.append(LogicalField(name, found._replace(nullable=True), notes=notes))
         return Type(struct, nullable)
 
     def _array(self, node: Array, depth: int) -> Walk[Shape]:
         element: Type = yield self.type(node.items, depth + 1)
         if _property(node, "logicalType") == "map" and (pair := _entry(element)) is not None:
-            return pair
+            is_multiset = _property(node, "flink.type") == "multiset"
+            return LogicalArray(pair.key, is_multiset=True) if is_multiset else pair
         return LogicalArray(element)
 
     def _map(self, node: Map, depth: int) -> Walk[Shape]:
@@ -143,7 +156,7 @@ class _Reader:
             return VARIANT
         if (known := self._structs.get(id(node))) is not None:
             return known
-        struct = self._structs[id(node)] = Struct(_full_name(node), node.doc or "")
+        struct = self._structs[id(node)] = Struct(_full_name(node), _notes(node))
         if node.fields:
             check_depth(depth + 1)
         for each in node.fields:
@@ -174,7 +187,14 @@ def _column(field: Field, found: Type) -> LogicalField:
         default = MISSING
     elif default is not None:
         default = _default(field.type, found.shape, default)
-    return LogicalField(field.name, found, default, field.aliases, comment=field.doc or "")
+    return LogicalField(field.name, found, default, field.aliases, notes=_notes(field))
+
+
+def _notes(node: Field | Record | Enum) -> Notes:
+    if not node.doc and not node.props:
+        return NO_NOTES
+    props = node.props or {}
+    return notes_of(node.doc, props.get("confluent:tags"), props.get("confluent:params"))
 
 
 def _default(node: Node, leaf: Shape, value: Json) -> Any:
@@ -219,7 +239,8 @@ def _at_precision(leaf: Leaf, props: Mapping[str, Json]) -> Leaf:
     precision = integer(props.get("flink.precision"))
     if precision is None or leaf.size is None:
         return leaf
-    if precision > leaf.size:
+    # Avro has no nanoseconds of a day: times in microseconds stand for them.
+    if precision > (_NANOS if leaf == _FINEST_TIME else leaf.size):
         raise NotLogical(
             f"flink.precision {precision} exceeds the precision carried by Avro logical type "
             f"'{props['logicalType']}' ({leaf.size})"

@@ -34,7 +34,7 @@ from .named_parts import elements
 from .text import print_json, read, sort_members
 
 if TYPE_CHECKING:
-    from registry.domain.schemas.logical.types import Type
+    from registry.domain.schemas.logical.types import Script, Type
 
     from .model import Node
 
@@ -154,6 +154,14 @@ class JsonFormat(Comparing[JsonSchema]):
         if new:
             schema.check()
         return schema
+
+    def from_logical(
+        self, script: Script, root: str, dependencies: Sequence[Dependency], budget: Budget
+    ) -> str:
+        """Return the normalized text for what DDL declares."""
+        from .from_logical import write  # noqa: PLC0415 (only for registrations of DDL)
+
+        return self.parse(write(script, root, dependencies, budget), dependencies, new=True).normalized
 
     def outline(self, text: str) -> Fingerprints | None:
         """Return digests made from the JSON of the text."""

@@ -7,14 +7,24 @@ from typing import Any, Final
 
 from registry.domain.schemas.contract import Budget
 from registry.domain.schemas.json_text import Json, print_json
-from registry.domain.schemas.logical.reading import NotLogical, check_depth, integer, leaf_of_lengths
+from registry.domain.schemas.logical.reading import (
+    NotLogical,
+    bytes_of,
+    check_depth,
+    enum_notes,
+    integer,
+    leaf_of_lengths,
+    named_notes,
+    notes_of,
+)
 from registry.domain.schemas.logical.types import (
     MISSING,
-    STRING,
+    NO_NOTES,
     VARIANT,
     Field,
     Kind,
     Leaf,
+    Notes,
     Shape,
     Struct,
     Type,
@@ -94,7 +104,8 @@ class _Reader:
     def _enum(self, node: Node, name: str) -> Leaf:
         if id(node) not in self._enums:
             symbols = _symbols(_members(node).get("enum"))
-            self._enums[id(node)] = Leaf(Kind.ENUM, symbols=symbols, name=name)
+            notes = enum_notes(_notes(node), _members(node).get("confluent:enum"), len(symbols))
+            self._enums[id(node)] = Leaf(Kind.ENUM, symbols=symbols, name=name, notes=notes)
         return self._enums[id(node)]
 
     def _combination(self, node: Combined, depth: int, name: str) -> Walk[Type]:
@@ -114,9 +125,9 @@ class _Reader:
         if (known := self._structs.get(id(node))) is not None:
             return Type(known, nullable)
         struct = self._structs[id(node)] = Struct(is_union=True)
-        for branch_name, each in zip(_branch_names(node, branches), branches, strict=True):
+        for (branch_name, notes), each in zip(_branch_names(node, branches), branches, strict=True):
             found = yield self.type(each, depth + 1)
-            struct.fields.append(Field(branch_name, found._replace(nullable=True)))
+            struct.fields.append(Field(branch_name, found._replace(nullable=True), notes=notes))
         return Type(struct, nullable)
 
     def _all_of(self, node: Combined, depth: int, name: str) -> Walk[Type]:
@@ -144,7 +155,7 @@ class _Reader:
             return (yield self._map(parts[0], depth))  # type: ignore[no-any-return]
         if (known := self._structs.get(id(node))) is not None:
             return known
-        struct = self._structs[id(node)] = Struct(name, _description(node))
+        struct = self._structs[id(node)] = Struct(name, _notes(node))
         required = frozenset(each for part in parts for each in part.required)
         properties = {named: each for part in parts for named, each in part.properties.items()}
         if properties:
@@ -159,17 +170,19 @@ class _Reader:
             else:
                 found = yield self.type(part, depth + 1)
             nullable = found.nullable or named not in required
-            default = MISSING if part.default is NO_DEFAULT else part.default
-            comment = _description(part)
-            struct.fields.append(Field(named, Type(found.shape, nullable), default, comment=comment))
+            default = MISSING if part.default is NO_DEFAULT else bytes_of(found.shape, part.default)
+            struct.fields.append(Field(named, Type(found.shape, nullable), default, notes=_notes(part)))
         return struct
 
     def _map(self, node: Object, depth: int) -> Walk[Shape]:
         raw = _members(node)
+        length = integer(raw.get("logical.key.length"))
+        is_fixed = raw.get("logical.key.type") == "CHAR"
+        key = Type(leaf_of_lengths(Kind.CHAR, Kind.VARCHAR, length if is_fixed else None, length))
         if raw.get("flink.type") == "multiset":
-            return LogicalArray(Type(STRING), is_multiset=True)
+            return LogicalArray(key, is_multiset=True)
         value = node.additional if node.additional is not None else Node("empty")
-        return LogicalMap(Type(STRING), (yield self.type(value, depth + 1)))
+        return LogicalMap(key, (yield self.type(value, depth + 1)))
 
     def _array(self, node: Array, depth: int) -> Walk[Shape]:
         if node.items:
@@ -178,15 +191,19 @@ class _Reader:
             )
         if node.all_items is None:
             raise NotLogical("Array schema did not specify the items type")
-        element: Type = yield self.type(node.all_items, depth + 1)
-        raw, entry = _members(node), element.shape
-        if raw.get("connect.type") == "map" and isinstance(entry, Struct):
-            named = {each.name: each.type for each in entry.fields}
-            if named.keys() == {"key", "value"}:
-                if raw.get("flink.type") == "multiset":
-                    return LogicalArray(named["key"], is_multiset=True)
-                return LogicalMap(named["key"], named["value"])
-        return LogicalArray(element)
+        raw, (entry, _) = _members(node), _target(node.all_items)
+        if raw.get("connect.type") == "map" and isinstance(entry, Object):
+            parts = entry.properties
+            if parts.keys() == {"key", "value"}:
+                # Neither has to be required for never being null.
+                key: Type = yield self.type(parts["key"], depth + 2)
+                value: Type = yield self.type(parts["value"], depth + 2)
+                return (
+                    LogicalArray(key, is_multiset=True)
+                    if raw.get("flink.type") == "multiset"
+                    else LogicalMap(key, value)
+                )
+        return LogicalArray((yield self.type(node.all_items, depth + 1)))
 
 
 def _target(node: Node) -> tuple[Node, str]:
@@ -222,8 +239,9 @@ def _index(node: Node) -> float:
     return float("inf") if found is None else found
 
 
-def _description(node: Node) -> str:
-    return node.description if isinstance(node.description, str) else ""
+def _notes(node: Node) -> Notes:
+    raw = _members(node)
+    return notes_of(node.description, raw.get("confluent:tags"), raw.get("confluent:params"))
 
 
 def _leaf(node: Node) -> Leaf:
@@ -276,12 +294,12 @@ def _decimal(raw: dict[str, Json]) -> Leaf:
     return Leaf(Kind.DECIMAL, _DECIMAL_PRECISION_DEFAULT if precision is None else precision, scale or 0)
 
 
-def _branch_names(node: Combined, branches: Sequence[Node]) -> list[str]:
-    given = _members(node).get("confluent:union")
-    if type(given) is list and len(given) == len(branches):
-        return [str(each) for each in given]
+def _branch_names(node: Combined, branches: Sequence[Node]) -> Sequence[tuple[str, Notes]]:
+    given = named_notes(_members(node).get("confluent:union"), len(branches))
+    if given is not None:
+        return given
     titles = [_members(_target(each)[0]).get("title") for each in branches]
     return [
-        each if type(each) is str else f"connect_union_field_{position}"
+        (each if type(each) is str else f"connect_union_field_{position}", NO_NOTES)
         for position, each in enumerate(titles)
     ]

@@ -7,7 +7,8 @@ to enums and to structs that are used twice, and quotes dates. A default that SQ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from registry.domain.schemas.contract import Budget
@@ -15,18 +16,9 @@ from registry.domain.schemas.json_text import print_json
 from registry.domain.schemas.trampoline import Walk, run
 
 from .reading import NotLogical
-from .types import MISSING, UNBOUNDED, Array, Field, Kind, Leaf, Map, Struct, Type
+from .tokens import identifier, quote, root_name
+from .types import MISSING, NO_NOTES, UNBOUNDED, Array, Field, Kind, Leaf, Map, Notes, Struct, Type
 
-_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OTHERS: Final = re.compile(r"[^A-Za-z0-9_]")
-# Words that are names only in back-quotes.
-_RESERVED: Final = frozenset(
-    """AND ANY ARRAY AS BETWEEN BIGINT BINARY BOOLEAN BYTES CASE CAST CHAR CHARACTER CHECK COALESCE COMMENT
-    CONSTRAINT DATE DEC DECIMAL DEFAULT DOUBLE ELSE END EVERY EXTRACT FALSE FLOAT FOR FROM IN INT INTEGER IS
-    LIKE LOCAL MESSAGE MULTISET NOT NULL NUMERIC OR PRECISION REAL RETURNING ROW SMALLINT STRING STRUCT THEN
-    TIME TIMESTAMP TIMESTAMP_LTZ TINYINT TRUE UNION USING VARBINARY VARCHAR VARYING WHEN WITH
-    WITHOUT""".split()  # noqa: SIM905 (one word after the other is easier to read)
-)
 _UNBOUNDED_NAMES: Final = {Kind.VARCHAR: "STRING", Kind.VARBINARY: "BYTES"}
 # Characters that cost a step.
 _STEP: Final = 20
@@ -53,7 +45,7 @@ def ddl(root: Type, subject: str, budget: Budget) -> str:
 class _Script:
     def __init__(self, subject: str, budget: Budget) -> None:
         self._budget = budget
-        self._root_name: Final = _root_name(subject)
+        self._root_name: Final = root_name(subject)
         # The last number behind each name.
         self._used: dict[str, int] = {}
         # Structs and enums with a declaration, in the order in which they are met.
@@ -66,6 +58,8 @@ class _Script:
     def lines(self, root: Type) -> Iterator[str]:
         times = _uses(root, self._budget)
         self._declare(root, times)
+        if isinstance(root.shape, Struct) and root.shape.namespace:
+            yield f"NAMESPACE {_quote_name(root.shape.namespace)};\n"
         for name, shape in self._declared.values():
             text = self._enum(name, shape) if isinstance(shape, Leaf) else self._struct(name, shape)
             self._budget.spend(1 + len(text) // _STEP)
@@ -108,12 +102,15 @@ class _Script:
         return name
 
     def _enum(self, name: str, leaf: Leaf) -> str:
-        return f"ENUM {_quote_name(name)} ({', '.join(map(_quote, leaf.symbols))});\n"
+        own, *others = leaf.notes or (NO_NOTES,)
+        about = [_about(each) for each in others] or [""] * len(leaf.symbols)
+        symbols = [quote(symbol) + each for symbol, each in zip(leaf.symbols, about, strict=False)]
+        return f"ENUM {_quote_name(name)} ({', '.join(symbols)}){_about(own)};\n"
 
     def _struct(self, name: str, struct: Struct) -> str:
         self._notes_numbers = not _counts(struct)
         columns = [run(self._column(each)) for each in struct.fields]
-        about = f" COMMENT {_quote(struct.comment)}" if struct.comment else ""
+        about = _about(struct.notes)
         if len(columns) <= _LINE_FIELDS:
             return f"STRUCT {_quote_name(name)} ({', '.join(columns)}){about};\n"
         return f"STRUCT {_quote_name(name)} (\n  " + ",\n  ".join(columns) + f"\n){about};\n"
@@ -123,14 +120,11 @@ class _Script:
         if field.default is not MISSING and not is_branch:
             written = _literal(field.type.shape, field.default)
             text += f" DEFAULT {written}" if written is not None else _other_default(field)
-        if field.comment:
-            text += f" COMMENT {_quote(field.comment)}"
         options = {
             "avro.aliases": ",".join(field.aliases),
             "protobuf.field.number": str(field.number) if field.number and self._notes_numbers else "",
         }
-        given = [f"{_quote(name)} = {_quote(value)}" for name, value in options.items() if value]
-        return f"{text} WITH ({', '.join(given)})" if given else text
+        return text + _about(field.notes, options)
 
     def _type(self, type: Type, *, is_branch: bool = False) -> Walk[str]:
         self._budget.spend()
@@ -166,21 +160,8 @@ class _Script:
         return str(leaf)
 
 
-def identifier(name: str) -> str:
-    """Return a name as SQL reads it, in back-quotes where it needs them."""
-    if _WORD.fullmatch(name) and name.upper() not in _RESERVED:
-        return name
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _quote_name(name: str) -> str:
     return ".".join(map(identifier, name.split(".")))
-
-
-def _root_name(subject: str) -> str:
-    """Return a subject as a name (Confluent 8.4)."""
-    name = _OTHERS.sub("_", subject)
-    return name if _WORD.fullmatch(name) else f"Envelope{name}"
 
 
 def _name_inside(owner: str, field: str) -> str:
@@ -233,9 +214,14 @@ def _other_default(field: Field) -> str:
     return "" if is_implied else " " + _comment(f"DEFAULT {print_json(field.default)}")
 
 
-def _quote(text: str) -> str:
-    """Return a text as a literal."""
-    return "'" + text.replace("'", "''") + "'"
+def _about(notes: Notes, options: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the clauses behind a part; ``options``: reserved parameters, empty ones are left out."""
+    text = f" COMMENT {quote(notes.comment)}" if notes.comment else ""
+    if notes.tags:
+        text += f" TAGS ({', '.join(map(quote, notes.tags))})"
+    pairs = [*((name, value) for name, value in options.items() if value), *notes.params]
+    given = [f"{quote(name)} = {quote(value)}" for name, value in pairs]
+    return f"{text} WITH ({', '.join(given)})" if given else text
 
 
 def _comment(text: str) -> str:
@@ -256,4 +242,4 @@ def _literal(type: object, value: Any) -> str | None:
         return text.upper() if text in ("true", "false") else None
     if type.kind in _NUMBERS:
         return text if _NUMBER.fullmatch(text) else None
-    return _quote(value) if type.kind in _TEXTS and isinstance(value, str) else None
+    return quote(value) if type.kind in _TEXTS and isinstance(value, str) else None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
-from typing import Final
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 from registry.domain.schemas.contract import InvalidSchema
 
-from .types import UNBOUNDED, Kind, Leaf
+from .types import NO_NOTES, UNBOUNDED, Kind, Leaf, Notes, Shape
 
 # Levels of nesting that a reader follows (Confluent 8.4).
 _DEPTH_MAX: Final = 256
@@ -34,6 +37,42 @@ def integer(value: object) -> int | None:
     return int(str(value)) if written else None
 
 
+def notes_of(comment: object, tags: object = None, params: object = None) -> Notes:
+    """Return what a schema says about one of its parts; anything but texts is left out."""
+    if not (comment or tags or params):
+        return NO_NOTES
+    listed = tags if isinstance(tags, list | tuple) else ()
+    pairs = params.items() if isinstance(params, dict) else ()
+    return Notes(
+        comment if isinstance(comment, str) else "",
+        tuple(each for each in listed if isinstance(each, str)),
+        tuple((key, value) for key, value in pairs if isinstance(key, str) and isinstance(value, str)),
+    )
+
+
+def named_notes(listed: Any, count: int) -> Sequence[tuple[str, Notes]] | None:
+    """Return the names of ``count`` branches or symbols, and what is said about each.
+
+    ``listed``: the names, or objects with ``name``, ``doc`` and ``params`` (``confluent:union``,
+    ``confluent:enum``). None: it is neither, or of another length.
+    """
+    if type(listed) is not list or len(listed) != count:
+        return None
+    found = []
+    for each in listed:
+        about = each if type(each) is dict else {"name": each}
+        found.append((str(about.get("name")), notes_of(about.get("doc"), None, about.get("params"))))
+    return found
+
+
+def enum_notes(own: Notes, listed: Any, count: int) -> tuple[Notes, ...]:
+    """Return what is said about an enum, then about each of its symbols; nothing if nothing is said."""
+    symbols = named_notes(listed, count)
+    if own is NO_NOTES and symbols is None:
+        return ()
+    return (own, *(notes for _, notes in symbols or [("", NO_NOTES)] * count))
+
+
 def check_depth(depth: int) -> None:
     """Raise :class:`NotLogical` for a type nested too deeply."""
     if depth > _DEPTH_MAX:
@@ -52,6 +91,15 @@ def decimal_text(unscaled: bytes, scale: int) -> str:
     digits = f"{abs(number):0{scale + 1}d}"
     cut = len(digits) - scale
     return f"{'-' if number < 0 else ''}{digits[:cut]}{'.' if scale else ''}{digits[cut:]}"
+
+
+def bytes_of(leaf: Shape, default: Any) -> Any:
+    """Return a default; that of a binary as bytes if it is a text in Base64."""
+    is_text = isinstance(leaf, Leaf) and leaf.kind in (Kind.BINARY, Kind.VARBINARY) and type(default) is str
+    if is_text:
+        with suppress(ValueError):
+            return base64.b64decode(default, validate=True)
+    return default
 
 
 def moment_text(leaf: Leaf, number: int, fraction_digits: int) -> str:

@@ -6,6 +6,7 @@ struct that is used twice is one object, and a recursive schema is a cycle.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -39,6 +40,18 @@ class Kind(StrEnum):
     ENUM = "ENUM"
 
 
+class Notes(NamedTuple):
+    """Facts about a part of a schema, apart from its type."""
+
+    comment: str = ""
+    tags: tuple[str, ...] = ()
+    # Names and values.
+    params: tuple[tuple[str, str], ...] = ()
+
+
+NO_NOTES: Final = Notes()
+
+
 class Leaf(NamedTuple):
     """A type without parts."""
 
@@ -53,6 +66,8 @@ class Leaf(NamedTuple):
     is_unsigned: bool = False
     # Full name of an enum; empty if it has none.
     name: str = ""
+    # On an enum, then on each of its symbols; empty: there are none.
+    notes: tuple[Notes, ...] = ()
 
     def __str__(self) -> str:
         if self.size is None:
@@ -82,12 +97,14 @@ class Struct:
     The fields are filled in after the struct was made, because they may lead back to it.
     """
 
-    __slots__ = ("comment", "fields", "is_union", "name")
+    __slots__ = ("fields", "is_union", "name", "namespace", "notes")
 
-    def __init__(self, name: str = "", comment: str = "", *, is_union: bool = False) -> None:
+    def __init__(self, name: str = "", notes: Notes = NO_NOTES, *, is_union: bool = False) -> None:
         # Full name of a named type; empty for others.
         self.name: Final = name
-        self.comment: Final = comment
+        self.notes = notes
+        # Of the types of its file (Protobuf); empty for others.
+        self.namespace = ""
         self.is_union: Final = is_union
         self.fields: list[Field] = []
 
@@ -115,12 +132,29 @@ class Field(NamedTuple):
     # Its former names (Avro), and its number (Protobuf).
     aliases: tuple[str, ...] = ()
     number: int = 0
-    comment: str = ""
+    notes: Notes = NO_NOTES
 
     @property
     def has_value(self) -> bool:
         """True if the default is a value other than null."""
         return self.default is not MISSING and self.default is not None
+
+
+class External(Struct):
+    """A type of another schema, known by its name only."""
+
+    __slots__ = ()
+
+
+class Script(NamedTuple):
+    """The declarations of a text in DDL."""
+
+    root: Type
+    # By full name, in their order.
+    declared: Mapping[str, Struct | Leaf]
+    namespace: str
+    # The URIs of external types that have one.
+    imports: Mapping[str, str]
 
 
 STRING: Final = Leaf(Kind.VARCHAR, UNBOUNDED)
@@ -139,3 +173,11 @@ def name_of(shape: Shape) -> str:
             return "MAP"
         case Struct():
             return "UNION" if shape.is_union else "STRUCT"
+
+
+def parent_of(name: str, declared: Mapping[str, object]) -> str:
+    """Return the declared type that a type is nested in; empty if there is none."""
+    before = name.rpartition(".")[0]
+    while before and before not in declared:
+        before = before.rpartition(".")[0]
+    return before

@@ -13,12 +13,15 @@ from registry.domain.schemas.contract import (
     Dependency,
     Difference,
     Fingerprints,
+    InvalidSchema,
     Links,
     Schema,
     SchemaField,
 )
 
 if TYPE_CHECKING:
+    from registry.domain.schemas.logical.types import Script
+
     from .schema import ProtobufSchema
 
 
@@ -46,6 +49,20 @@ class ProtobufFormat(Comparing["ProtobufSchema"]):
         from .schema import read  # noqa: PLC0415 (a start does without)
 
         return read(text, dependencies, new=new)
+
+    def from_logical(
+        self, script: Script, root: str, dependencies: Sequence[Dependency], budget: Budget
+    ) -> str:
+        """Return the normalized text for what DDL declares; its refusal is Confluent's."""
+        from .from_logical import FAILED, write  # noqa: PLC0415 (only for registrations of DDL)
+
+        text = write(script, root, dependencies, budget)
+        try:
+            schema = self.parse(text, dependencies, new=True)
+            schema.check_fields()  # numbers and names, as a descriptor has them
+        except InvalidSchema:
+            raise InvalidSchema(FAILED) from None
+        return schema.normalized
 
     def outline(self, text: str) -> Fingerprints | None:
         """Return the outline of the text; see :func:`.source.outline`."""

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from registry.domain.schemas.contract import Budget
-from registry.domain.schemas.logical.reading import NotLogical, check_depth, integer, leaf_of_lengths
+from registry.domain.schemas.logical.reading import (
+    NotLogical,
+    bytes_of,
+    check_depth,
+    integer,
+    leaf_of_lengths,
+    notes_of,
+)
 from registry.domain.schemas.logical.types import (
     BYTES,
     MISSING,
+    NO_NOTES,
     STRING,
     VARIANT,
     Kind,
     Leaf,
+    Notes,
     Shape,
     Struct,
     Type,
@@ -59,6 +68,9 @@ _VALUES: Final[Mapping[str, Leaf]] = {
     **{f"google.protobuf.{name}": _SCALARS[scalar] for name, scalar in _WRAPPED.items()},
 }
 _WITH_PRECISION: Final = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
+# Parameters that are part of a type.
+_HIDDEN: Final = ("logical.", "flink.", "connect.")
+_HIDDEN_NAMES: Final = frozenset({"precision", "scale"})
 # Characters of a scope that cost a step.
 _SCOPE_PER_STEP: Final = 20
 # The fields through which the messages of any JSON lead back to themselves.
@@ -78,7 +90,7 @@ def read(file: File, names: Names, budget: Budget) -> Type:
     if first is None:
         raise NotLogical("The schema declares no message")
     declared = names.types[inside(file.package, first.name)]
-    return run(_Reader(names, budget).root(declared))
+    return run(_Reader(names, budget).root(declared, file.package))
 
 
 class _Reader:
@@ -88,17 +100,20 @@ class _Reader:
         self._structs: dict[str, Struct] = {}
         self._enums: dict[str, Leaf] = {}
 
-    def root(self, declared: Declared) -> Walk[Type]:
-        return Type((yield self._message(declared, 0)))
+    def root(self, declared: Declared, package: str) -> Walk[Type]:
+        struct: Struct = yield self._message(declared, 0)
+        struct.namespace = package
+        return Type(struct)
 
     def _message(self, declared: Declared, depth: int) -> Walk[Struct]:
         check_depth(depth)
         known = self._structs.get(declared.full_name)
         if known is not None:
             return known
-        struct = self._structs[declared.full_name] = Struct(declared.full_name)
         message = declared.type
         assert isinstance(message, Message)
+        struct = Struct(declared.full_name, _meta(message.options, "message_meta").notes())
+        self._structs[declared.full_name] = struct
         for field in message.fields:
             plain = _plain_field(field)
             struct.fields.append(plain or (yield self._field(field, declared.full_name, depth)))
@@ -131,9 +146,10 @@ class _Reader:
 
     def _field(self, field: Field, scope: str, depth: int) -> Walk[LogicalField]:
         self._budget.spend()
-        doc, params = _meta(field.options)
-        found: LogicalField = yield self._column(field, scope, params, depth)
-        return found._replace(comment=doc) if doc else found
+        meta = _meta(field.options)
+        found: LogicalField = yield self._column(field, scope, meta.params, depth)
+        notes = meta.notes()
+        return found if notes is NO_NOTES else found._replace(notes=notes)
 
     def _column(self, field: Field, scope: str, params: Mapping[str, str], depth: int) -> Walk[LogicalField]:
         shape: Shape
@@ -152,7 +168,7 @@ class _Reader:
         is_message = field.type not in _SCALARS and not (isinstance(shape, Leaf) and shape.kind is Kind.ENUM)
         nullable = field.label == "optional" or (is_message and params.get("flink.notNull") != "true")
         nullable = nullable and field.label != "required"
-        default = params.get("logical.default", MISSING)
+        default = bytes_of(shape, params.get("logical.default", MISSING))
         return LogicalField(field.name, Type(shape, nullable), default, number=field.tag)
 
     def _unwrap(self, field: Field, scope: str, depth: int) -> Walk[LogicalField]:
@@ -163,9 +179,7 @@ class _Reader:
             raise NotLogical(f"flink.wrapped needs a message with one field: {field.name}")
         inner = outer.fields[0].type
         if field.label == "repeated":
-            return LogicalField(
-                field.name, Type(LogicalArray(inner._replace(nullable=True))), [], number=field.tag
-            )
+            return LogicalField(field.name, Type(LogicalArray(inner)), [], number=field.tag)
         return LogicalField(field.name, inner._replace(nullable=True), number=field.tag)
 
     def _type_of(
@@ -194,7 +208,12 @@ class _Reader:
         found = self._enums.get(full_name)
         if found is None:
             symbols = tuple(each.name for each in declared.constants)
-            found = self._enums[full_name] = Leaf(Kind.ENUM, symbols=symbols, name=full_name)
+            notes = (
+                _meta(declared.options, "enum_meta").notes(),
+                *(_meta(each.options, "enum_value_meta").notes() for each in declared.constants),
+            )
+            about = notes if any(each is not NO_NOTES for each in notes) else ()
+            found = self._enums[full_name] = Leaf(Kind.ENUM, symbols=symbols, name=full_name, notes=about)
         return found
 
 
@@ -210,7 +229,7 @@ def _plain_field(field: Field) -> LogicalField | None:
 
 def _branch(field: LogicalField) -> LogicalField:
     return LogicalField(
-        field.name, field.type._replace(nullable=True), number=field.number, comment=field.comment
+        field.name, field.type._replace(nullable=True), number=field.number, notes=field.notes
     )
 
 
@@ -250,25 +269,52 @@ def _entry(field: Field, shape: Shape, params: Mapping[str, str]) -> Shape | Non
     return LogicalMap(key, value)
 
 
-def _meta(options: Iterable[Option]) -> tuple[str, dict[str, str]]:
-    """Return the documentation and the parameters in Confluent's option ``field_meta``."""
+class _Meta(NamedTuple):
+    """The content of Confluent's option on a part."""
+
+    doc: str
+    tags: Sequence[str]
+    params: Mapping[str, str]
+
+    def notes(self) -> Notes:
+        """Return it without the parameters that are part of a type."""
+        own = {
+            key: value
+            for key, value in self.params.items()
+            if not key.startswith(_HIDDEN) and key not in _HIDDEN_NAMES
+        }
+        return notes_of(self.doc, self.tags, own)
+
+
+_NOTHING: Final = _Meta("", (), {})
+
+
+def _meta(options: Iterable[Option], name: str = "field_meta") -> _Meta:
+    if not options:
+        return _NOTHING
     doc = ""
+    tags: tuple[str, ...] = ()
     params: dict[str, str] = {}
     for option in options:
-        if option.name.rpartition(".")[2] != "field_meta":
+        if option.name.rpartition(".")[2] != name:
             continue
         value = option.value
         members = {value.name: value.value} if isinstance(value, Option) else value
         if isinstance(members, Mapping):
             doc = _plain(members.get("doc", doc))
             params |= dict(_pairs(members.get("params")))
-    return doc, params
+            tags = tuple(map(_plain, _items(members.get("tags", tags))))
+    return _Meta(doc, tags, params)
 
 
 def _pairs(listed: Any) -> Iterable[tuple[str, str]]:
-    for each in listed if isinstance(listed, tuple) else (listed,):
+    for each in _items(listed):
         if isinstance(each, Mapping):
             yield _plain(each.get("key", "")), _plain(each.get("value", ""))
+
+
+def _items(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _plain(value: Value) -> str:
