@@ -2,6 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KEEP, PERMANENT, SOFT, carryOut, inOrder, tally } from "../../registry/ui/static/bulk/steps.js";
+import { literal, textsOf, word } from "../../registry/ui/static/copy-as/texts.js";
+import { MEMBERS, changesOf, textOf } from "../../registry/ui/static/config/members.js";
+import { LINK_MAX, packed, unpacked } from "../../registry/ui/static/editor/review.js";
 import { stepsFor } from "../../registry/ui/static/usage/cleanup.js";
 import { checksOf, worstOf } from "../../registry/ui/static/home/health.js";
 import { refusedMost, samplesOf } from "../../registry/ui/static/home/metrics.js";
@@ -171,4 +174,57 @@ test("a subject comes after those that refer to it, and stays while one of them 
   assert.deepEqual(order(step("a", ["a"])), [["a", SOFT, ""]], "references from within go with it");
   assert.equal(order(step("a", ["b"]), step("b", ["a"])).length, 2, "a circle ends");
   assert.deepEqual(tally([...steps, { action: KEEP }], (index) => index === 0), { [KEEP]: 2, [SOFT]: 2 });
+});
+
+test("names stay within their quotation marks, and nothing unseen is copied", () => {
+  assert.equal(literal('a"\n\u202eb\\'), '"a\\"\\n\\u202eb\\\\"');
+  assert.equal(word("orders-value:3"), "orders-value:3");
+  assert.equal(word("it's $(rm) `x`"), "'it'\\''s $(rm) `x`'");
+  assert.equal(word("a'\u200bb\n\u0001"), "$'a\\'\\u200bb\\n\\u0001'");
+  const texts = textsOf({ kind: "version", subject: ":.eu:a/b\"'", version: 3 }, "http://r:8081");
+  assert.deepEqual(texts.map(({ id }) => id), ["curl", "command", "java", "python", "go", "javascript"]);
+  assert.equal(texts[0].text, "curl -s 'http://r:8081/subjects/%3A.eu%3Aa%2Fb%22'\\''/versions/3'");
+  for (const { text } of texts.slice(2)) assert.ok(text.includes('":.eu:a/b\\"\'"'), text);
+  const body = { schema: "{}", schemaType: "JSON" };
+  const draft = { kind: "draft", subject: "s", body: { ...body, metadata: {} } };
+  assert.deepEqual(textsOf(draft, "http://r").map(({ id }) => id), ["curl"]);
+});
+
+const draft = { schema: '{"type":"string"}', schemaType: "JSON", references: [], metadata: undefined,
+  ruleSet: undefined, base: { subject: "s", version: 3, tag: '"x"', seen: 9 }, verdict: "Valid." };
+
+test("a draft comes out of a link as it went in", async () => {
+  const link = await packed(draft);
+  assert.match(link, /^[\w-]+$/);
+  assert.deepEqual(await unpacked(link), draft);
+});
+
+test("what is no draft, or too large, is refused", async () => {
+  await assert.rejects(unpacked("nonsense!"), /holds no draft/);
+  await assert.rejects(unpacked((await packed(draft)).slice(0, -4)), /holds no draft/);
+  await assert.rejects(unpacked(await packed({ ...draft, schema: 7 })), /another version/);
+  await assert.rejects(unpacked(await packed({ ...draft, references: [{ name: "x" }] })), /another version/);
+  await assert.rejects(unpacked("a".repeat(LINK_MAX + 1)), /too long/);
+  let state = 1; // of a generator, because what repeats is compressed
+  const next = () => String.fromCharCode(33 + ((state = (state * 48_271) % 2_147_483_647) >> 8) % 90);
+  await assert.rejects(packed({ ...draft, schema: Array.from({ length: 80_000 }, next).join("") }), /too large/);
+  const large = new Blob([JSON.stringify("0".repeat(3_000_000))]).stream();
+  const bomb = large.pipeThrough(new CompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(bomb).arrayBuffer());
+  await assert.rejects(unpacked(btoa(Array.from(bytes, (each) => String.fromCharCode(each)).join(""))), /no draft/);
+});
+
+test("only the members of a config that were changed are sent", () => {
+  const stored = { alias: "other", normalize: true, defaultMetadata: { properties: { a: "b" } } };
+  const [alias, , normalize] = MEMBERS;
+  assert.deepEqual([textOf(alias, undefined), textOf(normalize, false)], ["", "false"]);
+  const same = Object.fromEntries(MEMBERS.map((member) => [member.name, textOf(member, stored[member.name])]));
+  assert.deepEqual(changesOf(stored, same), { body: {}, changes: [], faults: {} });
+  const { body, changes } = changesOf(stored, { alias: " ", normalize: "false", overrideMetadata: '{"tags": {}}' });
+  assert.deepEqual(body, { alias: null, normalize: false, overrideMetadata: { tags: {} } });
+  assert.deepEqual(changes[0], { name: "alias", before: "other", after: "" });
+  assert.deepEqual(changesOf(null, { validateFields: "true" }).body, { validateFields: true });
+  const { faults } = changesOf(null, { defaultRuleSet: "[]", defaultMetadata: "{" });
+  assert.equal(faults.defaultRuleSet, "It must be a JSON object.");
+  assert.ok(faults.defaultMetadata);
 });

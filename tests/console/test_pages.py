@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -20,7 +22,7 @@ HOUR_MS = 3_600_000
 
 
 @pytest.fixture(scope="module")
-def served(serving: Serving) -> Iterator[Place]:
+def served(serving: Serving, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """Run a registry with a census: of ``orders-value`` it found one version in use, of others none."""
     entries = (
         filled.context(".eu"),
@@ -28,9 +30,35 @@ def served(serving: Serving) -> Iterator[Place]:
         filled.version(NAME, 5),
         filled.version(":.eu:orders-value", 6),
     )
-    with serving(entries=entries) as place:
+    secret = tmp_path_factory.mktemp("secrets") / "webhooks"
+    secret.write_text("0123456789" * 4)
+    flags = ("--webhooks-secret-file", str(secret), "--webhooks-http", "--webhooks-allow", "127.0.0.1")
+    with serving(*flags, entries=entries) as place:
         take_census(place.url)
         yield place
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Accepts every event."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def receiver() -> Iterator[str]:
+    """Run a receiver of webhooks, and return its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/hook"
+        server.shutdown()
+        thread.join()
 
 
 def take_census(url: str) -> None:
@@ -138,3 +166,108 @@ def test_unused_versions_are_deleted_by_a_plan_softly_first(
     confirm.click()
     expect(plan.get_by_role("status")).to_have_text("3 of 3 done.")
     assert httpx.get(f"{served.url}/subjects/orders-value/versions?deleted=true").json() == [2, 3]
+
+
+def test_a_webhook_is_added_tested_moved_and_deleted(opened: Opened, served: Place, receiver: str) -> None:
+    page = opened("/cluster/webhooks")
+    expect(page.get_by_text("No webhooks yet")).to_be_visible()
+    page.get_by_role("button", name="Add a webhook").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("catalog")
+    dialog.get_by_label("Address of the receiver").fill(receiver)
+    dialog.get_by_label("Only subjects with the prefix").fill("orders")
+    dialog.get_by_text("Events: all").click()
+    dialog.get_by_label("mode set").check()
+    check_accessible(page)
+    dialog.get_by_role("button", name="Add it").click()
+    secret = page.get_by_role("status").filter(has_text="Pass this secret to the receiver now")
+    expect(secret.locator("code")).to_have_text(re.compile("^whsec_"))
+    secret.get_by_role("button", name="I have it").click()
+    row = page.get_by_role("row").filter(has_text="catalog")
+    expect(row).to_contain_text("mode set of subjects with the prefix orders")
+    row.get_by_role("button", name="Test").click()
+    expect(page.get_by_text("The test event was delivered")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="catalog: answer 204 after")).to_be_visible()
+    httpx.put(f"{served.url}/mode/orders-value", json={"mode": "READWRITE"}).raise_for_status()
+    expect(row).to_contain_text("last delivery")
+    row.get_by_role("button", name="Change").click()
+    dialog.get_by_label("Enabled").uncheck()
+    httpx.put(f"{served.url}/admin/webhooks/catalog", json={"url": receiver}).raise_for_status()
+    dialog.get_by_role("button", name="Change it").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("Somebody else has changed it")
+    dialog.get_by_role("button", name="Close").click()
+    row.get_by_role("button", name="Move").click()
+    dialog.get_by_label("Continue at the offset").fill("0")
+    dialog.get_by_role("button", name="Move", exact=True).click()
+    expect(dialog).to_have_count(0)
+    check_accessible(page)
+    row.get_by_role("button", name="Delete").click()
+    dialog.get_by_role("button", name="Delete it").click()
+    expect(page.get_by_text("No webhooks yet")).to_be_visible()
+
+
+def test_a_draft_is_reviewed_and_registered_by_a_colleague(
+    opened: Opened, served: Place, watch: Watch
+) -> None:
+    watch.allow("Failed to load resource: the server responded with a status of 412")
+    page = opened("/try?subject=reviewed")
+    editor = page.get_by_role("textbox", name="Schema")
+    expect(editor).to_contain_text("record")
+    editor.fill('{"type": "string", "doc": "reviewed"}')
+    expect(page.get_by_text("Valid. The subject has no versions")).to_be_visible()
+    page.get_by_role("button", name="Copy as").click()
+    command = page.get_by_role("dialog").locator("pre")
+    expect(command).to_contain_text("curl -s -X POST -H 'Content-Type: application/json'")
+    page.get_by_role("dialog").get_by_role("tab", name="Command line").click()
+    expect(command).to_contain_text("registrar register reviewed -")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Ask for a review").click()
+    link = page.get_by_role("dialog").get_by_role("textbox", name="Link").input_value()
+    httpx.post(f"{served.url}/subjects/reviewed/versions", json={"schema": '"string"'}).raise_for_status()
+    other = opened(link.partition("#")[2])
+    expect(other.get_by_role("status").filter(has_text="A draft for review")).to_contain_text("were: Valid.")
+    expect(other.get_by_text("Version 1 was registered after this draft was begun")).to_be_visible()
+    expect(other.get_by_role("textbox", name="Schema")).to_contain_text("reviewed")
+    check_accessible(other)
+    other.get_by_role("button", name="Register", exact=True).click()
+    dialog = other.get_by_role("dialog", name="Changed in the meantime")
+    dialog.get_by_role("button", name="Change it anyway").click()
+    expect(other.get_by_text("Registered", exact=True)).to_be_visible()
+    other.goto(f"{served.url}/ui/#/try?subject=reviewed&review=abc")
+    expect(other.get_by_role("alert")).to_contain_text("This link cannot be opened")
+
+
+def test_all_members_of_a_config_are_changed_with_what_was_seen(
+    opened: Opened, served: Place, watch: Watch
+) -> None:
+    watch.allow("Failed to load resource: the server responded with a status of 4")
+    page = opened("/config?scope=:.eu:")
+    page.get_by_role("link", name="All members of the config").click()
+    row = page.get_by_role("row").filter(has_text="normalize*")
+    row.get_by_role("combobox").select_option("true")
+    metadata = page.get_by_label("defaultMetadata")
+    metadata.fill("[]")
+    expect(page.get_by_role("alert")).to_have_text("It must be a JSON object.")
+    metadata.fill('{"properties": {"owner": "eu"}}')
+    check_accessible(page)
+    page.get_by_role("button", name="Change…").click()
+    dialog = page.get_by_role("dialog", name="Change the config of the context .eu?")
+    expect(dialog).to_contain_text("This scope had no config of its own.")
+    dialog.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("status").get_by_text("Changed.")).to_be_visible()
+    expect(row).to_contain_text("truefrom the context .eu")
+    stored = httpx.get(f"{served.url}/config/:.eu:").json()
+    assert stored["defaultMetadata"]["properties"] == {"owner": "eu"}
+    # Somebody else is faster.
+    row.get_by_role("combobox").select_option("false")
+    httpx.put(f"{served.url}/config/:.eu:", json={"normalize": None}).raise_for_status()
+    page.get_by_role("button", name="Change…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Change it").click()
+    page.get_by_role("dialog", name="Changed in the meantime").get_by_role("button", name="Keep").click()
+    page.goto(f"{served.url}/ui/#/contexts")
+    rows = page.get_by_role("region", name="Contexts").get_by_role("row")
+    expect(rows.nth(2)).to_contain_text(re.compile("^.eusubjectslevel and mode, members6"))
+    check_accessible(page)
+    rows.nth(2).get_by_role("button", name="Delete the context .eu").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete it").click()
+    expect(page.get_by_role("dialog").get_by_text("It cannot be deleted")).to_be_visible()

@@ -10,6 +10,8 @@ export const ROUTES = [
     nav: "Subjects", key: "s" },
   { path: "/try", view: () => import("./editor/view.js"), title: "Try a schema", nav: "Try", key: "t" },
   { path: "/config", view: () => import("./schema/config-view.js"), title: "Config and mode", nav: "Config", key: "c" },
+  { path: "/config/members", view: () => import("./config/view.js"), title: "Members of a config" },
+  { path: "/contexts", view: () => import("./contexts/view.js"), title: "Contexts" },
   { path: "/lookup", view: () => import("./lookup/view.js"), title: "Look up an id",
     nav: "Lookup", key: "l" },
   { path: "/subjects/:subject", view: () => import("./schema/view.js"), title: ({ subject }) => subject },

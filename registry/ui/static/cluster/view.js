@@ -1,4 +1,4 @@
-// The cluster: its nodes, snapshots, records that could not be read, and how to find duplicates.
+// The cluster: its nodes, snapshots, webhooks, records that could not be read, and how to find duplicates.
 import { html } from "../vendor.js";
 import { Tabs } from "../components/tabs.js";
 import { navigate, to } from "../router.js";
@@ -6,10 +6,12 @@ import { Duplicates } from "./duplicates.js";
 import { Nodes } from "./nodes.js";
 import { Quarantine } from "./quarantine.js";
 import { Snapshots } from "./snapshots.js";
+import { Webhooks } from "../webhooks/webhooks.js";
 
 const TABS = [
   { id: "nodes", label: "Nodes", content: () => html`<${Nodes} />` },
   { id: "snapshots", label: "Snapshots", content: () => html`<${Snapshots} />` },
+  { id: "webhooks", label: "Webhooks", content: () => html`<${Webhooks} />` },
   { id: "quarantine", label: "Quarantine", content: () => html`<${Quarantine} />` },
   { id: "duplicates", label: "Duplicates", content: () => html`<${Duplicates} />` },
 ];

@@ -1,6 +1,8 @@
 // Try: an editor that checks a schema while one types, and registers it.
 import { html, useEffect, useMemo, useRef, useState } from "../vendor.js";
+import { ApiError } from "../api.js";
 import { Dialog } from "../components/dialog.js";
+import { CopyAs } from "../copy-as/copy-as.js";
 import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { formatOf, formats } from "../formats.js";
@@ -9,7 +11,7 @@ import { navigate, to } from "../router.js";
 import { united } from "../schema/changes.js";
 import { Changes, Verdicts } from "../schema/findings.js";
 import { Loaded, useLoaded } from "../schema/loading.js";
-import { inLines, versionOf } from "../schema/reading.js";
+import { bodyOf, inLines, versionOf } from "../schema/reading.js";
 import { TARGET, latestOf } from "../schema/resources.js";
 import { usePermitted } from "../session/permitted.js";
 import { useSession } from "../session/session.js";
@@ -19,6 +21,8 @@ import { Drafts } from "./drafts.js";
 import { complete, ReferenceFields } from "./references.js";
 import { reasonOf } from "./reason.js";
 import { Register } from "./register.js";
+import { unpacked } from "./review.js";
+import { ReviewBanner, ReviewLink } from "./review-link.js";
 import { SubjectField } from "./subject-field.js";
 import { TextEditor } from "./text-editor.js";
 
@@ -27,7 +31,8 @@ const PAUSE_MS = 300; // after the last key
 const SAVE_MS = 400; // after the last key
 
 /**
- * query: subject, version (whose text to begin with), type; level or table: whose findings are shown.
+ * query: subject, version (whose text to begin with), type; review: a draft that came with the link; level or table:
+ * whose findings are shown.
  *
  * The page follows its address: another one opens another draft. Only what is typed into the field for the subject
  * takes the text along.
@@ -55,15 +60,16 @@ export default function Try({ query }) {
         onAgain=${() => setRound(round + 1)} />`}`;
 }
 
-function keyOf({ subject = "", version = "", type = "" }) {
-  return JSON.stringify([subject, version, type]);
+function keyOf({ subject = "", version = "", type = "", review = "" }) {
+  return JSON.stringify([subject, version, type, review]);
 }
 
 /** The draft at an address: what was written before, or a version's text, or a small example. */
 function Place({ drafts, query, onChange, onAgain }) {
-  const { subject = "", version = "", type } = query;
-  const [kept] = useState(() => drafts.of(subject));
-  const start = useLoaded((signal) => (kept ? Promise.resolve(kept) : startOf(subject, version, type, signal)), []);
+  const { subject = "", version = "", type, review } = query;
+  const [kept] = useState(() => (review ? null : drafts.of(subject)));
+  const start = useLoaded((signal) => (kept ? Promise.resolve(kept) : review
+    ? reviewed(review) : startOf(subject, version, type, signal)), []);
   const [asking, setAsking] = useState(false);
   const again = () => {
     drafts.discard(query.subject ?? "");
@@ -73,10 +79,14 @@ function Place({ drafts, query, onChange, onAgain }) {
     ${kept &&
       html`<p role="status">
         This is what you wrote before. <button class="small" onClick=${() => setAsking(true)}>Start again</button></p>`}
-    <${Loaded} of=${start} what="the schema">
+    ${review && start.value &&
+      html`<${ReviewBanner} verdict=${start.value.verdict} onLeave=${() => navigate(to("/try", { subject }))} />`}
+    ${review && start.error?.status === 0 && start.error.kind === "refused"
+      ? html`<${Notice} kind="error" title="This link cannot be opened"><p>${start.error.message}</p><//>`
+      : html`<${Loaded} of=${start} what="the schema">
       ${(draft) => html`<${Draft} start=${draft} drafts=${drafts} query=${query} onChange=${onChange}
         onAgain=${onAgain} />`}
-    <//>
+    <//>`}
     <${Others} drafts=${drafts} subject=${query.subject ?? ""} />
     ${asking && html`
       <${Dialog} title="Discard this draft?" onClose=${() => setAsking(false)}
@@ -106,6 +116,15 @@ async function startOf(subject, version, type, signal) {
   const { references = [], metadata, ruleSet } = found;
   return { schema: await inLines(found, signal), schemaType: formatOf(found).name,
     references: references.map((each) => ({ ...each, version: String(each.version) })), metadata, ruleSet, base };
+}
+
+/** Returns the draft of a link. */
+async function reviewed(review) {
+  try {
+    return await unpacked(review);
+  } catch (error) {
+    throw new ApiError("refused", `${error.message}.`);
+  }
 }
 
 async function baseOf(subject, signal) {
@@ -273,6 +292,11 @@ function Checked({ draft, target, base, loaded, query, onText, onRegistered, onL
           checked=${changes} control=${control} />
         <${Register} key=${subject} draft=${draft} target=${target.value} base=${base} reason=${refusal("write")}
           ready=${!busy && result.lint?.valid} compatible=${inForce?.compatible} onDone=${onRegistered} />
+        <p class="row">
+          <${ReviewLink} draft=${draft} base=${base}
+            verdict=${busy || target.error ? "" : statusOf({ busy, result, subject, target: target.value, inForce })} />
+          ${subject && html`<${CopyAs} what=${{ kind: "draft", subject, body: bodyOf(draft) }} />`}
+        </p>
       </div>
       <div class="results">
         <p role="status" class=${busy ? "quiet" : ""}>

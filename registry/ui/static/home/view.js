@@ -11,7 +11,7 @@ export default function Home() {
   const { me } = useSession();
   const isAdmin = usePermitted()("admin") === "";
   if (me === null) return html`<h1>Home</h1><p class="quiet" role="status">Loading…</p>`;
-  return html`
+  return html`<div class="home">
     <h1>Home</h1>
     ${isAdmin ? html`<${Health} />` : html`<${Readiness} />`}
     <div class="cards">
@@ -19,5 +19,5 @@ export default function Home() {
       ${isAdmin && html`<${Refusals} />`}
       <${Unused} />
       ${isAdmin && html`<${Duplicates} />`}
-    </div>`;
+    </div></div>`;
 }

@@ -5,6 +5,7 @@ import { Code } from "../components/code.js";
 import { CopyButton } from "../components/copy-button.js";
 import { Name } from "../components/name.js";
 import { Table } from "../components/table.js";
+import { CopyAs } from "../copy-as/copy-as.js";
 import { formatOf } from "../formats.js";
 import { href } from "../router.js";
 import { pretty } from "../schema/pretty.js";
@@ -30,6 +31,7 @@ export function Found({ found: { context, id, schema, uses, more } }) {
   return html`
     <section class="found" aria-label=${`Id ${id}${context === "." ? "" : ` in ${context}`}`}>
       <h2>Id ${id}${place} <${Badge} tone="accent">${title}<//></h2>
+      <p><${CopyAs} small what=${{ kind: "id", id, context }} /></p>
       ${schema.guid &&
         html`<p class="quiet">guid <code>
           ${schema.guid}</code> <${CopyButton} text=${schema.guid} label="Copy the guid" /></p>`}

@@ -29,6 +29,7 @@ export default function ConfigView({ query: { scope = "" } }) {
           </p>`;
       }}
     <//>
+    <p><a href="#/contexts">Contexts and their ids</a></p>
     <${Settings} key=${scope} subject=${scope} />
     <section>
       <h2>History</h2>

@@ -5,6 +5,7 @@ import { path, send } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Failure } from "../components/notice.js";
 import { useResource } from "../live/resources.js";
+import { to } from "../router.js";
 import { usePermitted } from "../session/permitted.js";
 import { LEVELS } from "./changes.js";
 import { Harm, consequencesOf } from "./harm.js";
@@ -37,7 +38,8 @@ export function Settings({ subject, onChanged }) {
           reason=${refusal("config")} onDone=${changed} />
         <${Setting} key=${`mode ${subject}`} title="Mode" what="mode" subject=${subject} found=${found}
           reason=${refusal("mode")} onDone=${changed} />
-        <${Rest} config=${found.config} origins=${found.origins} />`}
+        <${Rest} config=${found.config} origins=${found.origins} />
+        <p><a href=${`#${to("/config/members", { scope: subject })}`}>All members of the config</a></p>`}
     <//>`;
 }
 

@@ -3,6 +3,7 @@ import { html, useState } from "../vendor.js";
 import { CopyButton } from "../components/copy-button.js";
 import { Notice } from "../components/notice.js";
 import { Tabs } from "../components/tabs.js";
+import { CopyAs } from "../copy-as/copy-as.js";
 import { useKeys } from "../keys.js";
 import { useResource } from "../live/resources.js";
 import { navigate, to } from "../router.js";
@@ -88,6 +89,7 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
     <div class="actions">
       <a class="button" href=${`#${to("/try", { subject, version: number })}`}>Try a new version</a>
       <a class="button" href=${`#${to`/usage/subjects/${subject}`}`}>Usage</a>
+      <${CopyAs} what=${{ kind: "version", subject, version: number }} />
       <${Restore} subject=${subject} versions=${versions} number=${number} refusal=${refusal} onDone=${onWritten} />
       <${GuardedButton} needs="delete" refusal=${refusal} class="danger" onClick=${() => setOpen("version")}>Delete
         version ${number}…<//>

@@ -18,7 +18,7 @@ const USAGE = resource("usage", (signal, subject) => get(path`/usage/subjects/${
 
 export default function SubjectUsage({ params: { subject } }) {
   const found = useResource(USAGE, subject);
-  return html`
+  return html`<div class="usage">
     <h1>Usage of <${Name} text=${subject} /></h1>
     <p><a href=${href`/subjects/${subject}`}>The subject</a></p>
     <${Loaded} of=${found} what="the usage">
@@ -26,7 +26,7 @@ export default function SubjectUsage({ params: { subject } }) {
         <${CensusLine} census=${census} />
         ${census && [...versions].reverse().map((each) =>
           html`<${Version} key=${each.version} subject=${subject} found=${each} />`)}`}
-    <//>`;
+    <//></div>`;
 }
 
 function Version({ subject, found }) {

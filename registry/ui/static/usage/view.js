@@ -26,12 +26,12 @@ export default function Usage({ params, query }) {
       { id: "unknown", label: "Unknown", content: () => html`<${Unknown} />` },
     ] : []),
   ];
-  return html`
+  return html`<div class="usage">
     <h1>Usage</h1>
     <${Loaded} of=${census} what="the census">
       ${(found) => html`
         <${CensusLine} census=${found} />
         ${found && html`<${Tabs} label="Parts of the usage" selected=${tab} tabs=${tabs(found)}
           onSelect=${(each) => navigate(to`/usage/${each}`)} />`}`}
-    <//>`;
+    <//></div>`;
 }

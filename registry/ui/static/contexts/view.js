@@ -1,0 +1,94 @@
+// Contexts: how many of their ids are used, and what is kept for each; empty ones can be deleted.
+import { html, useState } from "../vendor.js";
+import { get, path, request } from "../api.js";
+import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
+import { Failure, Notice } from "../components/notice.js";
+import { Table } from "../components/table.js";
+import { count } from "../cluster/units.js";
+import { useResource } from "../live/resources.js";
+import { resource } from "../live/store.js";
+import { to } from "../router.js";
+import { Loaded } from "../schema/loading.js";
+import { CONTEXTS } from "../schema/resources.js";
+import { scopeOf } from "../schema/scopes.js";
+import { GuardedButton } from "../session/guarded.js";
+import { usePermitted } from "../session/permitted.js";
+
+const LIMIT = 1000;
+const IDS = resource("ids of contexts", (signal) => get("/admin/ids", { query: { limit: LIMIT }, signal }),
+  ({ kind }) => kind === "version_registered" || kind.startsWith("context_"));
+
+export default function Contexts() {
+  const contexts = useResource(CONTEXTS);
+  const isAdmin = usePermitted()("admin") === "";
+  const ids = useResource(isAdmin ? IDS : null);
+  const [doomed, setDoomed] = useState(null);
+  return html`<div class="members">
+    <h1>Contexts</h1>
+    <p class="quiet">A context is a namespace for subjects and ids. It exists from its first subject on.</p>
+    ${ids.error && html`<${Failure} error=${ids.error} onRetry=${ids.reload} />`}
+    <${Loaded} of=${contexts} what="the contexts">
+      ${(names) => {
+        const all = [...new Set([".", ...names])];
+        const known = new Map((ids.value ?? []).map((each) => [each.context, each]));
+        const rows = all.map((context) => ({ context, ...known.get(context) }));
+        return html`
+          <${Table} caption="Contexts" columns=${columns(isAdmin, setDoomed)} rows=${rows}
+            rowKey=${({ context }) => context} />
+          ${names.length >= LIMIT && html`<p class="quiet">Only the first ${count(LIMIT)} are listed.</p>`}`;
+      }}
+    <//>
+    ${doomed && html`<${Deletion} context=${doomed} onClose=${() => setDoomed(null)}
+      onDone=${() => { setDoomed(null); contexts.reload(); }} />`}</div>`;
+}
+
+function columns(isAdmin, onDelete) {
+  const scope = (context) => (context === "." ? "" : scopeOf(context));
+  return [
+    { id: "context", title: "Context", cell: ({ context }) => (context === "."
+      ? "default" : html`<${Name} plain text=${context} />`) },
+    { id: "subjects", title: "Subjects", cell: ({ context }) =>
+      html`<a href=${`#${to("/subjects", { context })}`}>subjects</a>` },
+    { id: "config", title: "Config", cell: ({ context }) => html`
+      <a href=${`#${to("/config", { scope: scope(context) })}`}>level and mode</a>,
+      ${" "}<a href=${`#${to("/config/members", { scope: scope(context) })}`}>members</a>` },
+    ...(isAdmin ? [
+      { id: "highest", title: "Highest id", numeric: true, cell: ({ highest }) => count(highest ?? 0) },
+      { id: "used", title: "Ids used", numeric: true, wide: true,
+        cell: ({ used }) => `${((used ?? 0) * 100).toPrecision(2)} %` },
+      { id: "free", title: "Free ranges", numeric: true, wide: true, cell: ({ free }) => count(free?.length ?? 0) },
+    ] : []),
+    { id: "delete", title: html`<span class="unseen">Actions</span>`, cell: ({ context }) => context !== "." && html`
+      <${DeleteButton} context=${context} onDelete=${onDelete} />` },
+  ];
+}
+
+function DeleteButton({ context, onDelete }) {
+  const refusal = usePermitted(scopeOf(context));
+  return html`<${GuardedButton} needs="delete" refusal=${refusal} class="danger small"
+    aria-label=${`Delete the context ${context}`} onClick=${() => onDelete(context)}>Delete…<//>`;
+}
+
+function Deletion({ context, onClose, onDone }) {
+  const [{ busy, error }, setState] = useState({});
+  const run = async () => {
+    setState({ busy: true });
+    try {
+      await request("DELETE", path`/contexts/${context}`);
+      onDone();
+    } catch (failure) {
+      setState({ error: failure });
+    }
+  };
+  return html`
+    <${Dialog} title="Delete this context?" onClose=${onClose}
+      footer=${html`<button onClick=${onClose}>Keep it</button>
+        <button class="danger" disabled=${busy} onClick=${run}>Delete it</button>`}>
+      <p><${Name} plain text=${context} /></p>
+      <p>Only a context without subjects can be deleted, soft-deleted ones included. It is then no longer listed, and
+        exists again with its next subject.</p>
+      ${error && (error.status === 422 ? html`<${Notice} kind="warning" title="It cannot be deleted">
+        <p>${error.message}</p><//>` : html`<${Failure} error=${error} />`)}
+    <//>`;
+}

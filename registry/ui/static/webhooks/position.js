@@ -1,0 +1,36 @@
+// Moves a webhook: what it receives next.
+import { html, useState } from "../vendor.js";
+import { path, send } from "../api.js";
+import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
+import { Failure } from "../components/notice.js";
+import { count } from "../cluster/units.js";
+
+/** onDone({ name }) after it was moved. */
+export function PositionForm({ webhook: { name, position, lag }, onClose, onDone }) {
+  const [offset, setOffset] = useState("");
+  const [{ busy, error }, setState] = useState({});
+  const move = async (wanted) => {
+    setState({ busy: true });
+    try {
+      await send("POST", path`/admin/webhooks/${name}/position`, { body: { offset: wanted } });
+      onDone({ name });
+    } catch (failure) {
+      setState({ error: failure });
+    }
+  };
+  return html`
+    <${Dialog} title="Move the webhook" onClose=${onClose}>
+      <p><${Name} plain text=${name} /> has received everything before the offset ${count(position ?? 0)}; ${count(lag
+        ?? 0)} records are pending.</p>
+      <form class="actions" onSubmit=${(event) => { event.preventDefault(); move(Number(offset)); }}>
+        <label>Continue at the offset <input class="number" required autofocus inputmode="numeric" pattern="[0-9]*"
+          value=${offset} onInput=${(event) => setOffset(event.currentTarget.value)} /></label>
+        <button class="primary" disabled=${busy || offset === ""}>Move</button>
+      </form>
+      <p class="quiet">At an earlier offset, the receiver gets events again. At a later one, it never gets those in
+        between.</p>
+      <p><button class="danger" disabled=${busy || !lag} onClick=${() => move("now")}>Skip all pending</button></p>
+      ${error && html`<${Failure} error=${error} />`}
+    <//>`;
+}
