@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from registry.ui.bundles import bundles_of
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("registry", "registrar", "election", "snapshots")
 
@@ -423,6 +425,12 @@ def test_no_scripts_of_the_console_import_each_other_in_a_circle() -> None:
     }
     assert "subjects/view.js" in arrows["routes.js"], "pages are loaded by import()"
     assert not circles(arrows)
+
+
+def test_bundles_hold_all_scripts_of_the_console() -> None:
+    static = ROOT / "registry" / "ui" / "static"
+    scripts = (path for path in static.rglob("*.js") if not path.name.startswith("vendor"))
+    assert bundles_of({str(path.relative_to(static)): path.read_bytes() for path in scripts})
 
 
 @for_each(modules("registry/domain"))

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { replacedBy } from "../../registry/ui/static/activity/events.js";
 import { DRAFTS_MAX, Drafts, discardAll, hasDrafts } from "../../registry/ui/static/editor/drafts.js";
 import { Signal, Store, resource } from "../../registry/ui/static/live/store.js";
+import { partsOf, plain } from "../../registry/ui/static/names.js";
 import { consequencesOf, refusedBy } from "../../registry/ui/static/schema/harm.js";
 
 const settled = () => new Promise((resolve) => { setImmediate(resolve); });
@@ -176,4 +177,13 @@ test("what does harm to all is confirmed, and what a mode refuses is known", () 
   assert.deepEqual(["READWRITE", undefined, "IMPORT"].map((mode) => refusedBy(mode, "deleted")), ["", "", ""]);
   assert.match(refusedBy("READONLY_OVERRIDE", "deleted"), /nothing is deleted/);
   assert.match(refusedBy("IMPORT", "registered"), /only schemas with ids/);
+});
+
+test("what cannot be seen in a name is made visible, and letters from right to left reorder nothing", () => {
+  assert.deepEqual(partsOf("orders"), ["orders"]);
+  assert.deepEqual(partsOf("\u202egnp.exe"), ["", "U+202E", "gnp.exe"]);
+  assert.equal(plain("a\u200bb\u{e0041}"), "a⟨U+200B⟩b⟨U+E0041⟩");
+  assert.equal(plain("line\nbreak"), "line⟨U+000A⟩break");
+  assert.equal(plain("שלום"), "\u2068שלום\u2069");
+  assert.equal(plain("ünïcode 😀"), "ünïcode 😀");
 });

@@ -5,8 +5,14 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-NAMES = ("schema_modules.mjs", "cluster_modules.mjs", "store_modules.mjs", "page_modules.mjs")
-SCRIPTS = [str(Path(__file__).with_name(name)) for name in NAMES]
+NAMES = (
+    "lint/names_rule.mjs",
+    "schema_modules.mjs",
+    "cluster_modules.mjs",
+    "store_modules.mjs",
+    "page_modules.mjs",
+)
+SCRIPTS = [str(Path(__file__).parent / name) for name in NAMES]
 
 
 def test_the_pure_modules_do_what_they_say() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
@@ -227,7 +228,7 @@ def test_the_versions_and_contexts_with_the_same_schema_are_listed(
 def test_tags_metadata_and_rules_are_shown_as_text(filled: httpx.Client, opened: Open) -> None:
     page = opened("/subjects/orders-value/versions/2?view=details")
     panel = page.get_by_role("tabpanel")
-    expect(panel.get_by_role("cell", name=MARKUP, exact=True)).to_be_visible()
+    expect(panel.get_by_role("cell", name=MARKUP.replace("\u202e", "U+202E"), exact=True)).to_be_visible()
     expect(panel.get_by_text("sensitive")).to_be_visible()
     expect(panel.get_by_role("listitem").filter(has_text="PII")).to_contain_text("Order.name")
     expect(panel.get_by_role("cell", name="1<2")).to_be_visible()
@@ -479,7 +480,13 @@ def test_a_version_that_others_refer_to_is_refused_beforehand(filled: httpx.Clie
 def test_hostile_names_and_texts_stay_text(filled: httpx.Client, opened: Open) -> None:
     register(filled, HOSTILE, record("R", doc=MARKUP))
     page = opened(f"/subjects/{quoted(HOSTILE)}")
-    expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
+    seen = HOSTILE.replace("\u202e", "U+202E").replace("\u2066", "U+2066")
+    expect(page.get_by_role("heading", level=1)).to_have_text(seen)
+    expect(page).to_have_title(re.compile(r"alert\(1\)>⟨U\+202E⟩exe"))
+    page.get_by_role("button", name="Delete the subject…").click()
+    dialog = page.get_by_role("dialog", name="Delete: the subject")
+    expect(dialog.get_by_text(seen, exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
     expect(text_of(page)).to_contain_text("<b>bold</b></script>")
     for name in ("References", "Ids", "Metadata", "Config and mode"):
         expect(tab(page, name)).not_to_contain_text("Loading")

@@ -3,6 +3,7 @@
 // path: what follows the "#"; ":name" is a parameter. view: loads a module whose default export is the component, which
 // gets { params, query }. title: of the page, a text or a function of params. nav: its name in the navigation, if it
 // has a place there; key: the letter that opens it after "g".
+import { plain } from "./names.js";
 
 export const ROUTES = [
   { path: "/home", view: () => import("./home/view.js"), title: "Home", nav: "Home", key: "h" },
@@ -14,15 +15,15 @@ export const ROUTES = [
   { path: "/contexts", view: () => import("./contexts/view.js"), title: "Contexts" },
   { path: "/lookup", view: () => import("./lookup/view.js"), title: "Look up an id",
     nav: "Lookup", key: "l" },
-  { path: "/subjects/:subject", view: () => import("./schema/view.js"), title: ({ subject }) => subject },
+  { path: "/subjects/:subject", view: () => import("./schema/view.js"), title: ({ subject }) => plain(subject) },
   {
     path: "/subjects/:subject/versions/:version", view: () => import("./schema/view.js"),
-    title: ({ subject, version }) => `${subject} version ${version}`,
+    title: ({ subject, version }) => `${plain(subject)} version ${version}`,
   },
   { path: "/usage", view: () => import("./usage/view.js"), title: "Usage", nav: "Usage", key: "u" },
   { path: "/usage/:tab", view: () => import("./usage/view.js"), title: ({ tab }) => `Usage: ${tab}` },
   { path: "/usage/subjects/:subject", view: () => import("./usage/subject.js"),
-    title: ({ subject }) => `Usage of ${subject}` },
+    title: ({ subject }) => `Usage of ${plain(subject)}` },
   { path: "/activity", view: () => import("./activity/view.js"), title: "Activity", nav: "Activity", key: "a" },
   { path: "/cluster", view: () => import("./cluster/view.js"), title: "Cluster", nav: "Cluster", key: "n" },
   { path: "/cluster/:tab", view: () => import("./cluster/view.js"), title: ({ tab }) => `Cluster: ${tab}` },

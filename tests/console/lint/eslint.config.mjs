@@ -1,6 +1,7 @@
 // The rules for the console's scripts: what is likely a mistake, and what the house wants.
 import js from "@eslint/js";
 import globals from "globals";
+import names from "./names.mjs";
 
 export default [
   { ignores: ["**/vendor*.js", "**/node_modules/**"] },
@@ -26,6 +27,12 @@ export default [
       "prefer-const": "error",
       "prefer-template": "error",
     },
+  },
+  {
+    files: ["**/ui/static/**"],
+    ignores: ["**/components/name.js"],
+    plugins: { registrar: { rules: { names } } },
+    rules: { "registrar/names": "error" },
   },
   { files: ["**/*.mjs"], languageOptions: { globals: globals.node } },
 ];

@@ -6,9 +6,10 @@ import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
-import { onChanges, useFeed } from "../live/feed.js";
+import { useChanges, useFeed } from "../live/feed.js";
 import { href, navigate, to } from "../router.js";
 import { moment } from "../cluster/units.js";
+import { plain } from "../names.js";
 import { KINDS, concerns, described } from "./events.js";
 import { older } from "./older.js";
 
@@ -55,7 +56,8 @@ const COLUMNS = [
         ${KINDS[each.kind] ?? each.kind}<//>` },
   { id: "subject", title: "Subject", cell: (each) => (each.subject === undefined
     ? html`<span class="quiet">
-      ${each.context === undefined ? "the cluster" : each.context === "." ? "the top level" : `context ${each.context}`}
+      ${each.context === undefined ? "the cluster" : each.context === "."
+        ? "the top level" : `context ${plain(each.context)}`}
       </span>`
     : html`<a href=${href`/subjects/${each.subject}`}><${Name} text=${each.subject} /></a>`) },
   { id: "more", title: "Details", cell: (each) => html`<span class="text">${described(each)}</span>` },
@@ -90,16 +92,13 @@ function Listed({ filter }) {
     }
   };
   useEffect(() => {
-    const end = onChanges((events) => {
-      if (events === null) start();
-      else setRows((shown) => merged(shown ?? [], events.filter((event) => concerns(filter, event))));
-    });
     start();
-    return () => {
-      end();
-      stopped.current.abort();
-    };
+    return () => stopped.current.abort();
   }, []);
+  useChanges((events) => {
+    if (events === null) start();
+    else setRows((shown) => merged(shown ?? [], events.filter((event) => concerns(filter, event))));
+  });
   if (error?.status === 404) {
     return html`<${Notice} kind="empty" title="There is no change feed">
       <p>This registry is older than the console.</p><//>`;
@@ -110,7 +109,7 @@ function Listed({ filter }) {
     ${rows?.length === 0 &&
       html`<${Notice} kind="empty" title=${begin === null ? "No events yet" : "No recent events"} />`}
     ${rows?.length > 0 &&
-      html`<${Table} caption="Events, newest first" columns=${[...COLUMNS, ...principals(rows)]} rows=${rows}
+      html`<${Table} caption="Events, newest first" columns=${[...COLUMNS, ...principals(rows)]} rows=${rows} steady
         rowKey=${(each) => each.offset} />`}
     ${begin !== null && rows?.length < KEPT_MAX &&
       html`<p class="actions"><button disabled=${busy} onClick=${() => load(begin, true)}>Show older</button></p>`}
@@ -122,6 +121,6 @@ function Listed({ filter }) {
 /** Both lists, the newest first, each offset once, bounded. */
 function merged(shown, more) {
   if (more.length === 0) return shown;
-  const all = new Map([...shown, ...more].map((event) => [event.offset, event]));
+  const all = new Map([...more, ...shown].map((event) => [event.offset, event]));
   return [...all.values()].sort((a, b) => b.offset - a.offset).slice(0, KEPT_MAX);
 }

@@ -6,6 +6,7 @@ import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { count } from "../cluster/units.js";
+import { plain } from "../names.js";
 import { href } from "../router.js";
 import { GuardedButton } from "../session/guarded.js";
 import { useSession } from "../session/session.js";
@@ -58,7 +59,7 @@ function columns(left, leave, run, started) {
   return [
     { id: "chosen", title: html`<span class="unseen">Chosen</span>`, cell: ({ index, action, subject, version }) =>
       action !== KEEP && html`<input type="checkbox" checked=${!left.has(index)} disabled=${started}
-        aria-label=${`Include ${subject}${version ? ` version ${version}` : ""}`}
+        aria-label=${`Include ${plain(subject)}${version ? ` version ${version}` : ""}`}
         onChange=${(event) => leave(index, !event.currentTarget.checked)} />` },
     { id: "subject", title: "Subject",
       cell: ({ subject }) => html`<a class="wrap" href=${href`/subjects/${subject}`}><${Name} text=${subject} /></a>` },
@@ -147,7 +148,7 @@ export function useSomewhere() {
     if (me === null) return null;
     if (me.operations.somewhere.includes(operation)) return "";
     return me.principal === null
-      ? "Sign in to do this." : `${me.principal} lacks permission: this requires ${operation} somewhere.`;
+      ? "Sign in to do this." : `${plain(me.principal)} lacks permission: this requires ${operation} somewhere.`;
   };
 }
 

@@ -1,4 +1,5 @@
 // Steps of a plan that changes many versions or subjects, and carrying them out one after another.
+import { plain } from "../names.js";
 
 /** What a step does. */
 export const [KEEP, SOFT, PERMANENT, RESTORE] = ["keep", "delete", "delete permanently", "restore"];
@@ -72,7 +73,7 @@ export function inOrder(steps) {
       const other = bySubject.get(subject);
       const stays = !other || visit(other, new Set([...above, step.subject])).action === KEEP;
       if (stays && result.action !== KEEP) {
-        result = { ...result, action: KEEP, reason: `${subject} version ${version} refers to it` };
+        result = { ...result, action: KEEP, reason: `${plain(subject)} version ${version} refers to it` };
       }
     }
     done.set(step.subject, result);

@@ -1,5 +1,6 @@
 // A small line chart: a line for each series over the last minutes. Its numbers are also shown as text.
 import { html, useId } from "../vendor.js";
+import { Name } from "../components/name.js";
 
 const [WIDTH, HEIGHT, TOP] = [320, 96, 6];
 const COLORS = 6; // styles of lines in the style sheet
@@ -27,8 +28,8 @@ export function LineChart({ title, series, digits }) {
         ? `, over ${Math.max(1, Math.round((end - begin) / 60_000))} min` : ""}</p>
       <ul class="legend">
         ${series.map(({ name, points }, index) => html`
-          <li key=${name}><span class=${`swatch line-${index % COLORS}`} aria-hidden="true"></span><span class="name">
-            ${name}</span> <strong>${shown(points.at(-1)?.[1], digits)}</strong></li>`)}
+          <li key=${name}><span class=${`swatch line-${index % COLORS}`} aria-hidden="true"></span>
+            <${Name} plain text=${name} /> <strong>${shown(points.at(-1)?.[1], digits)}</strong></li>`)}
       </ul>
     </figure>`;
 }

@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from "../vendor.js";
 import { get } from "../api.js";
 import { Badge } from "../components/badge.js";
+import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { usePolled } from "../live/polled.js";
@@ -44,7 +45,8 @@ function Primary({ cluster }) {
       <p>Writes wait until one is elected; reads continue.</p>
         ${cluster.problem && html`<p>${cluster.problem}</p>`}<//>`;
   }
-  return html`<p class="primary-line" role="status">The primary is <strong class="name">${cluster.primary}</strong>
+  return html`<p class="primary-line" role="status">The primary is
+    <strong><${Name} plain text=${cluster.primary} /></strong>
     ${primary && primary.epoch >= 0 ? `, epoch ${count(primary.epoch)}` : ""}.</p>`;
 }
 
@@ -54,7 +56,7 @@ function NodeTable({ nodes }) {
   const columns = [
     { id: "node", title: "Node",
       cell: (node) =>
-        html`<span class="name">${node.url}</span> <span class="quiet mono">${node.node.slice(0, 8)}</span>` },
+        html`<${Name} plain text=${node.url} /> <span class="quiet mono">${node.node.slice(0, 8)}</span>` },
     { id: "role", title: "Role", cell: (node) => html`<${Role} node=${node} />` },
     { id: "applied", title: "Applied", numeric: true, cell: (node) => count(node.applied) },
     { id: "lag", title: "Lag", numeric: true, cell: (node) => count(lag(node)) },
@@ -101,7 +103,7 @@ function Primacies({ primacies }) {
   if (primacies.length === 0) return html`<p class="quiet">None since the nodes started.</p>`;
   const columns = [
     { id: "time", title: "Elected", cell: (each) => moment(each.time) },
-    { id: "node", title: "Node", cell: (each) => html`<span class="name">${each.url}</span>` },
+    { id: "node", title: "Node", cell: (each) => html`<${Name} plain text=${each.url} />` },
     { id: "epoch", title: "Epoch", numeric: true, cell: (each) => (each.epoch < 0 ? "–" : count(each.epoch)) },
   ];
   return html`<${Table} caption="Primaries, newest first" columns=${columns} rows=${[...primacies].reverse()}

@@ -3,6 +3,7 @@ import { html, useState } from "../vendor.js";
 import { get, path, request, send } from "../api.js";
 import { Badge } from "../components/badge.js";
 import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
 import { useReload } from "../live/feed.js";
@@ -49,7 +50,7 @@ export function Snapshots() {
 
 function columns(onDelete) {
   return [
-    { id: "id", title: "Snapshot", cell: (each) => html`<span class="name">${each.id}</span>` },
+    { id: "id", title: "Snapshot", cell: (each) => html`<${Name} plain text=${each.id} />` },
     { id: "state", title: "State", cell: (each) => html`<${State} entry=${each} />` },
     { id: "offset", title: "Offset", numeric: true, cell: (each) => count(each.offset) },
     { id: "age", title: "Requested",
@@ -92,7 +93,7 @@ function Deletion({ entry, onClose, onDelete }) {
       footer=${html`<button onClick=${onClose}>Keep it</button>
         <button class="danger" onClick=${onDelete}>Delete it</button>`}>
       <p>
-        <span class="name">${entry.id}</span>, the state before offset ${count(entry.offset)}
+        <${Name} plain text=${entry.id} />, the state before offset ${count(entry.offset)}
         ${entry.size ? `, ${bytes(entry.size)}` : ""}.</p>
       <p>Schemas are not affected. Starting nodes then load an older snapshot or read the log from its beginning.</p>
     <//>`;

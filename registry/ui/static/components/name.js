@@ -4,6 +4,8 @@ import { partsOf } from "../names.js";
 
 const CONTEXT = /^:(\.[^:]*):([^]*)$/;
 const TAIL = 14; // characters of a name's end that stay when it is cut in its middle
+const BADGE = 2.2; // characters that the frame of a context takes
+const NARROW = /^[\x20-\x7e]+$/; // characters of one width
 
 /**
  * text: a qualified name; its context stands in front as a badge. plain: without that. cut: on one line that ends in
@@ -13,14 +15,15 @@ export function Name({ text, plain, cut }) {
   const [, context, rest] = (!plain && CONTEXT.exec(text)) || [null, null, text];
   return html`<bdi class=${cut ? "name cut" : "name"}>
     ${context !== null && html`<span class="context" title="Context"><${Visible} text=${context} /></span>`}
-    ${cut ? html`<${Halves} text=${rest} />` : html`<${Visible} text=${rest} />`}</bdi>`;
+    ${cut && NARROW.test(rest) && rest.length > TAIL
+      ? html`<${Halves} text=${rest} before=${context === null ? 0 : context.length + BADGE} />`
+      : html`<${Visible} text=${rest} />`}</bdi>`;
 }
 
-function Halves({ text }) {
-  const characters = [...text];
-  if (characters.length <= TAIL) return html`<${Visible} text=${text} />`;
-  return html`<span class="head"><${Visible} text=${characters.slice(0, -TAIL).join("")} /></span><span
-    class="tail"><${Visible} text=${characters.slice(-TAIL).join("")} /></span>`;
+// The name is one line of text, also for those who copy it: so neither half is a box of its own in a row.
+function Halves({ text, before }) {
+  const style = { maxWidth: `calc(100% - ${TAIL + before - 0.1}ch)` };
+  return html`<span class="head" style=${style}>${text.slice(0, -TAIL)}</span>${text.slice(-TAIL)}`;
 }
 
 function Visible({ text }) {

@@ -8,6 +8,7 @@ import { Table } from "../components/table.js";
 import { count } from "../cluster/units.js";
 import { useResource } from "../live/resources.js";
 import { resource } from "../live/store.js";
+import { plain } from "../names.js";
 import { to } from "../router.js";
 import { Loaded } from "../schema/loading.js";
 import { CONTEXTS } from "../schema/resources.js";
@@ -67,7 +68,7 @@ function columns(isAdmin, onDelete) {
 function DeleteButton({ context, onDelete }) {
   const refusal = usePermitted(scopeOf(context));
   return html`<${GuardedButton} needs="delete" refusal=${refusal} class="danger small"
-    aria-label=${`Delete the context ${context}`} onClick=${() => onDelete(context)}>Delete…<//>`;
+    aria-label=${`Delete the context ${plain(context)}`} onClick=${() => onDelete(context)}>Delete…<//>`;
 }
 
 function Deletion({ context, onClose, onDone }) {

@@ -351,7 +351,7 @@ function Lint({ lint }) {
       <h2>Lint</h2>
       <ul>${lint.findings.map(({ severity, rule, path, message, fix }, index) => html`
         <li key=${index}><strong class=${severity === "error" ? "bad" : ""}>
-          ${severity}</strong> ${rule} at <span class="name">${path}</span>: ${message}. <em>${fix}</em></li>`)}</ul>
+          ${severity}</strong> ${rule} at <${Name} plain text=${path} />: ${message}. <em>${fix}</em></li>`)}</ul>
     </section>`;
 }
 

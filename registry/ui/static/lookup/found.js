@@ -7,6 +7,7 @@ import { Name } from "../components/name.js";
 import { Table } from "../components/table.js";
 import { CopyAs } from "../copy-as/copy-as.js";
 import { formatOf } from "../formats.js";
+import { plain } from "../names.js";
 import { href } from "../router.js";
 import { pretty } from "../schema/pretty.js";
 import { USES_MAX } from "./finding.js";
@@ -27,9 +28,9 @@ const COLUMNS = [
 
 export function Found({ found: { context, id, schema, uses, more } }) {
   const { name, title } = formatOf(schema);
-  const place = context === "." ? "" : html` in <span class="name">${context}</span>`;
+  const place = context === "." ? "" : html` in <${Name} plain text=${context} />`;
   return html`
-    <section class="found" aria-label=${`Id ${id}${context === "." ? "" : ` in ${context}`}`}>
+    <section class="found" aria-label=${`Id ${id}${context === "." ? "" : ` in ${plain(context)}`}`}>
       <h2>Id ${id}${place} <${Badge} tone="accent">${title}<//></h2>
       <p><${CopyAs} small what=${{ kind: "id", id, context }} /></p>
       ${schema.guid &&

@@ -2,6 +2,7 @@
 import { html, useState } from "../vendor.js";
 import { getWithTag, path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
 import { Failure, Notice } from "../components/notice.js";
 import { consequencesOf } from "./deletion.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -39,11 +40,11 @@ export function DeleteDialog({ subject, number, versions, onClose, onDone }) {
   return html`
     <${Dialog} title=${`${verb}: ${number === null ? "the subject" : `version ${number}`}`} onClose=${onClose}
       footer=${html`<button class="danger" disabled=${!allowed} onClick=${run}>${verb}</button>`}>
-      <p><span class="name wrap">${subject}</span>${number === null ? "" : ` version ${number}`}</p>
+      <p><${Name} text=${subject} />${number === null ? "" : ` version ${number}`}</p>
       <${Loaded} of=${found} what="the consequences">
         ${(value) => html`<${Consequences} found=${value} permanent=${permanent} />`}<//>
       ${permanent && html`
-        <p><label>To confirm, type <span class="name wrap">${name}</span>
+        <p><label>To confirm, type <${Name} plain text=${name} />
           <input class="full" autocomplete="off" spellcheck="false" value=${typed}
             onInput=${(event) => setTyped(event.target.value)} /></label></p>`}
       ${writing.error && html`<${Failure} error=${writing.error} />`}

@@ -2,6 +2,7 @@
 import { html } from "../vendor.js";
 import { path } from "../api.js";
 import { Badge } from "../components/badge.js";
+import { Name } from "../components/name.js";
 import { Table } from "../components/table.js";
 import { useResource } from "../live/resources.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -34,9 +35,8 @@ function Tags({ subject, number, at }) {
       <${Loaded} of=${found} what="the tags">
         ${({ schemaTags = [] }) => (schemaTags.length
           ? html`<ul>${schemaTags.map(({ schemaEntity, tags }, index) => html`
-              <li key=${index}><span class="name">
-                ${schemaEntity.entityPath}
-                </span> ${tags.map((tag) => html`<${Badge} key=${tag} tone="accent">${tag}<//> `)}</li>`)}</ul>`
+              <li key=${index}><${Name} plain text=${schemaEntity.entityPath} /> <${TagBadges} names=${tags} /></li>`)}
+            </ul>`
           : html`<p class="quiet">No part of the schema has a tag.</p>`)}
       <//>
     </section>`;
@@ -54,15 +54,15 @@ export function Metadata({ metadata }) {
         <${Table} caption="Properties" rows=${rows} rowKey=${([name]) => name} columns=${[
           { id: "name", title: "Property",
             cell: ([name]) =>
-              html`<span class="name">${name}</span>
+              html`<${Name} plain text=${name} />
                 ${(sensitive ?? []).includes(name) ? html` <${Badge} tone="warn">sensitive<//>` : ""}` },
-          { id: "value", title: "Value", cell: ([, value]) => html`<span class="name wrap">${value}</span>` },
+          { id: "value", title: "Value", cell: ([, value]) => html`<${Name} plain text=${String(value)} />` },
         ]} />`}
       ${tagged.length > 0 && html`
         <${Table} caption="Tags by path" rows=${tagged} rowKey=${([name]) => name} columns=${[
-          { id: "path", title: "Path", cell: ([name]) => html`<span class="name">${name}</span>` },
+          { id: "path", title: "Path", cell: ([name]) => html`<${Name} plain text=${name} />` },
           { id: "tags", title: "Tags",
-            cell: ([, names]) => names.map((name) => html`<${Badge} key=${name} tone="accent">${name}<//> `) },
+            cell: ([, names]) => html`<${TagBadges} names=${names} />` },
         ]} />`}
     </section>`;
 }
@@ -78,7 +78,7 @@ function RuleSet({ rules }) {
         <${Table} caption=${title} rows=${rules[name]} rowKey=${(rule) => rule.name} columns=${[
           { id: "name", title: "Name",
             cell: (rule) =>
-              html`<span class="name">${rule.name}</span>
+              html`<${Name} plain text=${rule.name} />
                 ${rule.disabled ? html` <${Badge} tone="warn">disabled<//>` : ""}` },
           { id: "kind", title: "Kind", cell: ({ kind, mode }) => [kind, mode].filter(Boolean).join(", ") },
           { id: "type", title: "Type", cell: ({ type }) => type ?? "" },
@@ -101,9 +101,10 @@ function Associations({ subject }) {
           ? html`<${Table} caption="Associations" rows=${rows}
             rowKey=${(row) => `${row.guid ?? row.resourceId} ${row.associationType}`} columns=${[
               { id: "resource", title: "Resource",
-                cell: (row) => html`<span class="name">${row.resourceName ?? row.resourceId}</span>` },
+                cell: (row) => html`<${Name} plain text=${row.resourceName ?? row.resourceId} />` },
               { id: "namespace", title: "Namespace",
-                cell: (row) => html`<span class="name">${row.resourceNamespace ?? ""}</span>`, wide: true },
+                cell: (row) => row.resourceNamespace && html`<${Name} plain text=${row.resourceNamespace} />`,
+                wide: true },
               { id: "type", title: "Type", cell: (row) => `${row.resourceType ?? ""} ${row.associationType ?? ""}` },
               { id: "lifecycle", title: "Lifecycle",
                 cell: (row) =>
@@ -112,4 +113,8 @@ function Associations({ subject }) {
           : html`<p class="quiet">No resource is associated with it.</p>`)}
       <//>
     </section>`;
+}
+
+function TagBadges({ names }) {
+  return names.map((name) => html`<${Badge} key=${name} tone="accent"><${Name} plain text=${name} /><//> `);
 }

@@ -2,6 +2,7 @@
 import { html } from "../vendor.js";
 import { Badge } from "../components/badge.js";
 import { CopyButton } from "../components/copy-button.js";
+import { Name } from "../components/name.js";
 import { formatOf } from "../formats.js";
 import { href } from "../router.js";
 
@@ -10,7 +11,8 @@ export function Facts({ version, asked, details }) {
   const { subject, version: number, id, guid, ts, deleted, references = [] } = version;
   return html`
     ${subject !== asked &&
-      html`<p role="status">This name leads to <a class="name" href=${href`/subjects/${subject}`}>${subject}</a>.</p>`}
+      html`<p role="status">This name leads to <a href=${href`/subjects/${subject}`}><${Name}
+        text=${subject} /></a>.</p>`}
     <p class="facts-line">
       <strong>Version ${number}</strong>
       <${Badge} tone="accent">${formatOf(version).name}<//>

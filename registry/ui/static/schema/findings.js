@@ -1,6 +1,7 @@
 // What a comparison found: the verdict at each level, and every change with what would pass.
 import { html, useState } from "../vendor.js";
 import { Badge } from "../components/badge.js";
+import { Name } from "../components/name.js";
 import { DIRECTIONS, worded } from "./changes.js";
 
 const SHOWN = 100;
@@ -56,7 +57,7 @@ function Change({ change, onGo }) {
     <li class=${compatible ? "change" : "change harmful"}>
       <p class="change-head">
         <${Badge} tone=${TONES[kind]}>${kind}<//>
-        <span class="name">${path || "the whole schema"}</span>
+        <${Name} plain text=${path || "the whole schema"} />
         ${version !== null && html`<span class="quiet">compared with version ${version}</span>`}
         ${onGo && html`<button class="plain small" onClick=${() => onGo(change)}>Go there</button>`}
       </p>

@@ -1,5 +1,6 @@
 // The history of a subject, as far as it is in the registry's log.
 import { html, useState } from "../vendor.js";
+import { Name } from "../components/name.js";
 import { Notice } from "../components/notice.js";
 import { principals } from "../components/principals.js";
 import { Table } from "../components/table.js";
@@ -64,5 +65,5 @@ function About({ subject, event: { version, id, type, level, mode, resourceName,
     ${version
       ? html`<a href=${href`/subjects/${subject}/versions/${version}`}>version ${version}</a>${facts ? ", " : ""}`
       : ""}${facts}
-    ${resourceName ? html` <span class="name">${resourceName}</span>` : ""}`;
+    ${resourceName ? html` <${Name} plain text=${resourceName} />` : ""}`;
 }

@@ -1,6 +1,8 @@
 // References in both directions: as a drawing, and as lists that say the same.
 import { html, useState } from "../vendor.js";
+import { Name } from "../components/name.js";
 import { useResource } from "../live/resources.js";
+import { plain } from "../names.js";
 import { to } from "../router.js";
 import { placed } from "./layout.js";
 import { Loaded } from "./loading.js";
@@ -60,7 +62,7 @@ function Box({ node, box }) {
   const inner = html`
     <rect x=${box.x} y=${box.y} width=${box.width} height=${box.height} rx="6" />
     <text>
-      <tspan x=${box.x + 10} y=${box.y + 18}>${cut(subject)}</tspan>${" "}
+      <tspan x=${box.x + 10} y=${box.y + 18}>${cut(plain(subject))}</tspan>${" "}
       <tspan class="quiet" x=${box.x + 10} y=${box.y + 35}>version ${version}${state}</tspan>
     </text>`;
   const kind = ["box", depth === 0 && "middle", (missing || deleted) && "gone"].filter(Boolean).join(" ");
@@ -89,10 +91,10 @@ function Entry({ node, index, edges }) {
   return html`
     <li>
       ${missing
-        ? html`<span class="name">${subject}</span> version ${version} <span class="bad">does not exist</span>`
+        ? html`<${Name} text=${subject} /> version ${version} <span class="bad">does not exist</span>`
         : html`<${VersionLink} subject=${subject} version=${version} deleted=${deleted} />`}
       ${" "}<span class="quiet">${steps === 1 ? "directly" : `in ${steps} steps`}${names.length ? ", as " : ""}</span>
-      ${names.slice(0, 3).map((name, at) => html`${at > 0 ? ", " : ""}<span class="name">${name}</span>`)}
+      ${names.slice(0, 3).map((name, at) => html`${at > 0 ? ", " : ""}<${Name} plain text=${name} />`)}
     </li>`;
 }
 

@@ -1,4 +1,5 @@
 // Names of subjects in contexts, and of the scopes that have a config and a mode.
+import { plain } from "../names.js";
 
 export const DEFAULT_CONTEXT = ".";
 const EVERYWHERE = ":.__GLOBAL:"; // holds the config and mode of all contexts
@@ -18,5 +19,5 @@ export function scopeOf(context) {
 export function labelOf(scope) {
   if (scope === "") return "the top level";
   if (scope === EVERYWHERE) return "all contexts";
-  return /^:\.[^:]*:$/.test(scope) ? `the context ${contextOf(scope)}` : "this subject";
+  return /^:\.[^:]*:$/.test(scope) ? `the context ${plain(contextOf(scope))}` : "this subject";
 }

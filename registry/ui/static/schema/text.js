@@ -4,6 +4,7 @@ import { Code } from "../components/code.js";
 import { CopyButton } from "../components/copy-button.js";
 import { formatOf } from "../formats.js";
 import { useResource } from "../live/resources.js";
+import { plain } from "../names.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { inLines, normalizedOf, versionOf } from "./reading.js";
 import { GRAPH } from "./resources.js";
@@ -44,7 +45,7 @@ export function VersionText({ version, form, onForm, at }) {
     <${Loaded} of=${shown} what="the text">
       ${(text) => html`
         <${Text} key=${chosen} text=${text} type=${chosen === "table" ? "" : name}
-          label=${`Schema of ${subject}, version ${number}`} />`}
+          label=${`Schema of ${plain(subject)}, version ${number}`} />`}
     <//>
     ${chosen === "resolved" && !resolves && html`<${Used} subject=${subject} number=${number} />`}`;
 }
@@ -111,7 +112,8 @@ function UsedTextLoaded({ node: { subject, version, schemaType } }) {
   const text =
     useLoaded(async (signal) => inLines(await versionOf(subject, version, signal), signal), [subject, version]);
   return html`<${Loaded} of=${text} what="the text">
-    ${(found) => html`<${Text} text=${found} type=${schemaType} label=${`Schema of ${subject}, version ${version}`} />`}
+    ${(found) => html`<${Text} text=${found} type=${schemaType}
+      label=${`Schema of ${plain(subject)}, version ${version}`} />`}
   <//>`;
 }
 

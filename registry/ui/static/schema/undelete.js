@@ -2,6 +2,7 @@
 import { html, useState } from "../vendor.js";
 import { path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
 import { Failure } from "../components/notice.js";
 import { navigate, to } from "../router.js";
 import { GuardedButton } from "../session/guarded.js";
@@ -33,8 +34,7 @@ function Confirm({ subject, number, onClose, onDone }) {
     <${Dialog} title=${`Restore version ${number}`} onClose=${onClose}
       footer=${html`<button class="primary" disabled=${!seen.value || writing.busy} onClick=${run}>Register it
         again</button>`}>
-      <p>The schema of version ${number} of <span class="name wrap">
-        ${subject}</span> is registered again. It keeps its id and becomes
+      <p>The schema of version ${number} of <${Name} text=${subject} /> is registered again. It keeps its id and becomes
         the next version; the registry checks its compatibility like that of any new version.</p>
       <p class="quiet">To restore its former number, use <code>registrar undelete</code>.</p>
       ${seen.error && html`<${Failure} error=${seen.error} onRetry=${seen.reload} />`}

@@ -2,6 +2,7 @@
 import { html, useState } from "../vendor.js";
 import { get, path, request } from "../api.js";
 import { CopyButton } from "../components/copy-button.js";
+import { Name } from "../components/name.js";
 import { useResource } from "../live/resources.js";
 import { resource } from "../live/store.js";
 import { Loaded } from "./loading.js";
@@ -17,7 +18,7 @@ export function Usage({ version: { subject, id, guid } }) {
   const ids = useResource(IDS, guid);
   return html`
     <section>
-      <h2>Id ${id} ${context === "." ? "" : html`in the context <span class="name">${context}</span>`}</h2>
+      <h2>Id ${id} ${context === "." ? "" : html`in the context <${Name} plain text=${context} />`}</h2>
       <${Loaded} of=${used} what="the versions with this id">
         ${({ versions, more }) => html`
           <ul>${versions
@@ -33,8 +34,8 @@ export function Usage({ version: { subject, id, guid } }) {
         ${(found) =>
           html`<ul>
             ${found.map((each) =>
-              html`<li key=${each.context}>id ${each.id} in the context <span class="name">
-                ${each.context}</span></li>`)}</ul>`}
+              html`<li key=${each.context}>id ${each.id} in the context <${Name} plain text=${each.context} />
+              </li>`)}</ul>`}
       <//>
     </section>`;
 }

@@ -1,6 +1,7 @@
 // A subject: its versions, and all about one of them.
 import { html, useState } from "../vendor.js";
 import { CopyButton } from "../components/copy-button.js";
+import { Name } from "../components/name.js";
 import { Notice } from "../components/notice.js";
 import { Tabs } from "../components/tabs.js";
 import { CopyAs } from "../copy-as/copy-as.js";
@@ -33,7 +34,7 @@ export default function SchemaView({ params: { subject, version }, query }) {
   const change = (changes) => navigate(to(address, { ...query, ...changes }), { replace: true });
   return html`
     <div class="schema-head">
-      <h1><span class="name wrap">${subject}</span></h1>
+      <h1><${Name} text=${subject} /></h1>
       <${CopyButton} text=${subject} label="Copy the subject's name" />
     </div>
     <${query.at ? Past : Present} subject=${subject} wanted=${version} query=${query} onChange=${change} />`;

@@ -2,6 +2,7 @@
 import { get } from "../api.js";
 import { useResource } from "../live/resources.js";
 import { resource } from "../live/store.js";
+import { plain } from "../names.js";
 import { useSession } from "./session.js";
 
 // Rules are files of the server, so no event says that they have changed.
@@ -30,5 +31,5 @@ export function usePermitted(subject) {
 
 function refused({ principal }, operation, where) {
   return principal === null
-    ? "Sign in to do this." : `${principal} lacks permission: this requires ${operation} ${where}.`;
+    ? "Sign in to do this." : `${plain(principal)} lacks permission: this requires ${operation} ${where}.`;
 }

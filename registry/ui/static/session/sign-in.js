@@ -1,6 +1,7 @@
 // The form to sign in, shown over any page, and the user's place in the frame.
 import { html, useRef, useState } from "../vendor.js";
 import { Dialog } from "../components/dialog.js";
+import { Name } from "../components/name.js";
 import { discardAll, hasDrafts } from "../editor/drafts.js";
 import { askToSignIn, canSignOut, dismiss, signInBasic, signInOidc, signOut, useSession } from "./session.js";
 
@@ -11,7 +12,7 @@ export function User() {
   const offered = me.signIn.basic || me.signIn.oidc;
   return html`
     ${me.principal !== null &&
-      html`<span class="user" title=${`Signed in by ${METHODS[me.method]}`}><span class="name">${me.principal}</span>
+      html`<span class="user" title=${`Signed in by ${METHODS[me.method]}`}><${Name} plain text=${me.principal} />
       ${me.readOnly && html` <span class="badge">read only</span>`}</span>`}
     ${canSignOut() && html`<${SignOut} />`}
     ${me.principal === null && me.signIn.required && offered && html`<button onClick=${askToSignIn}>Sign in</button>`}

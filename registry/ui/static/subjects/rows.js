@@ -3,6 +3,7 @@ import { html } from "../vendor.js";
 import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
 import { formatOf } from "../formats.js";
+import { plain } from "../names.js";
 import { href } from "../router.js";
 
 const COLUMNS = [
@@ -41,7 +42,7 @@ export function SubjectRow({ name, details }) {
   return COLUMNS.map(([id]) => html`
     <span key=${id} role="gridcell" class=${`cell ${id}`}>
       ${id === "subject" &&
-        html`<a href=${href`/subjects/${name}`} tabindex="-1" title=${name}><${Name} text=${name} /></a> `}
+        html`<a href=${href`/subjects/${name}`} tabindex="-1" title=${plain(name)}><${Name} cut text=${name} /></a> `}
       ${cells[id]}
     </span>`);
 }
@@ -58,7 +59,7 @@ function cellsOf(details) {
     type: formatOf(details).title,
     count: html`${versions}${deletedVersions > 0 &&
       html` <span class="quiet" title=${`${deletedVersions} soft-deleted`}>+${deletedVersions}</span>`}`,
-    level: html`${compatibilityLevel}${alias && html` <${Badge} title=${`Alias of ${alias}`}>alias<//>`}`,
+    level: html`${compatibilityLevel}${alias && html` <${Badge} title=${`Alias of ${plain(alias)}`}>alias<//>`}`,
     mode: mode === "READWRITE" ? html`<span class="quiet">${mode}</span>` : html`<${Badge} tone="warn">${mode}<//>`,
     associations: associations || html`<span class="quiet">–</span>`,
     size: bytes(size),
