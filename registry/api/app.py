@@ -39,6 +39,7 @@ from .media_types import PRODUCED
 from .request_context import STATE, RequestContext
 from .resource import OnResults, Resource
 from .routes import operations
+from .search import Words
 from .worker_queries import WorkerQueries
 
 Metrics = Callable[[], Awaitable[bytes]]
@@ -56,18 +57,19 @@ def create_app(
     console: Console | None = None,
     hub: Hub | None = None,
     searches: Searches | None = None,
+    index: Words | None = None,
     on_results: OnResults | None = None,
 ) -> Gateway:
     """The whole API over ``backend``; ``metrics`` prints Prometheus' text for ``/metrics``.
 
     ``gate`` admits requests. ``audit`` takes the entries of writes and refusals. ``console`` is served at
     ``/ui``. ``hub`` serves the listeners of the change feed; by default it is one of its own. ``searches``
-    finds duplicates. ``on_results`` counts the results of batches.
+    finds duplicates. ``index`` has the words of searches. ``on_results`` counts the results of batches.
     """
     settings = settings or ApiSettings()
     hub = hub or Hub(backend, gate, settings.listeners)
     worker_queries = WorkerQueries(Pool(settings.compatibility_budget_s))
-    table = sorted(operations(settings.version, metrics, hub, searches), key=lambda each: each.path)
+    table = sorted(operations(settings.version, metrics, hub, searches, index), key=lambda each: each.path)
     cors = Cors(settings.cors_origins)
     lists = Lists(backend, settings.slicing)
     resources = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from registry.domain.events import Kind
 from registry.domain.log_format.subject_values import LEVELS
+from registry.domain.lookup.search import KINDS as HIT_KINDS
 from registry.domain.principal import KINDS
 from registry.security.gate import Permission
 
@@ -359,6 +360,30 @@ SCHEMAS: dict[str, Json] = {
         mode={**TEXT, "description": "The effective mode"},
         alias={**TEXT, "description": "The subject to which this name leads"},
         associations={**INT, "description": "Number of associations"},
+    ),
+    "SearchResults": object_of(
+        "hits next cut complete offset",
+        hits=list_of(object_of(
+            "subject version id schemaType matches",
+            subject=TEXT, version={**INT, "description": "The newest version"}, id=INT, schemaType=TEXT,
+            matches={
+                **list_of(object_of(
+                    "kind path text ranges",
+                    kind={"enum": [*HIT_KINDS]},
+                    path={**TEXT, "description": "Of the field or type, or the property's name"},
+                    text={**TEXT, "description": "The text, or a part of a long one"},
+                    ranges={
+                        **list_of({"type": "array", "items": INT, "minItems": 2, "maxItems": 2}),
+                        "description": "Where words are found in it: begins and ends, in characters",
+                    },
+                )),
+                "description": "The first matches, at most five",
+            },
+        )),
+        next={**nullable(TEXT), "description": "The cursor of the next page; null: there is none"},
+        cut={**BOOL, "description": "True if the words are in too many names to examine all"},
+        complete={**BOOL, "description": "False while the index is being built: more may be found later"},
+        offset={**LONG, "description": "The index holds changes before this offset"},
     ),
     "Subjects": {"anyOf": [list_of(TEXT), list_of(ref("SubjectDetails"))]},
     "Quarantine": list_of(object_of("offset reason key", offset=LONG, reason=TEXT, key=TEXT)),

@@ -37,7 +37,7 @@ def page(
 
     Raises 422 for a negative offset and for a cursor of another list.
     """
-    skipped, begin = offset(call.args), _cursor(call, kinds)
+    skipped, begin = offset(call.args), cursor_of(call, kinds)
     unsettled, begin = begin.skip, begin._replace(skip=begin.skip + skipped)
     return Listing(walk, printed, mark, begin, limit(call.args, limit_max), unsettled, skipping=skipping)
 
@@ -55,7 +55,8 @@ def whole(
     )
 
 
-def _cursor(call: Call, kinds: tuple[type, ...]) -> Cursor:
+def cursor_of(call: Call, kinds: tuple[type, ...]) -> Cursor:
+    """Return the cursor of a call, or that of the list's start. Raises 422 as :func:`page` does."""
     identity = _identity(call)
     text = call.args[CURSOR.name]
     if not text:

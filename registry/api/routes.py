@@ -27,6 +27,7 @@ from . import (
     schemas,
     scope_chain,
     scopes,
+    search,
     server_info,
     subjects,
     usage,
@@ -239,11 +240,12 @@ def operations(
     metrics: Callable[[], Awaitable[bytes]] | None,
     hub: Hub | None = None,
     searches: Searches | None = None,
+    index: search.Words | None = None,
 ) -> list[Operation]:
     """Return all operations; ``/metrics`` only if ``metrics`` is given, which returns its body.
 
     ``hub`` serves the listeners of the change feed; without one, the table only describes it. ``searches``
-    finds duplicates.
+    finds duplicates. ``index`` has the words of searches.
     """
     found = [
         *_with_tag("Subjects", lists.SUBJECT_OPERATIONS),
@@ -270,6 +272,7 @@ def operations(
         *_own(changes.operations(hub)),
         *_own(administration.operations(searches)),
         *_own(subjects.OWN_OPERATIONS),
+        *_own(search.operations(index)),
         *_own(usage.OPERATIONS),
         *_own(version_usage.OPERATIONS),
         *_own(askers.OPERATIONS),

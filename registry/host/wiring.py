@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 from registry.audit.log import AuditLog
 from registry.base.config.settings import Settings
 from registry.domain.queries.associations import ASSOCIATION_RULES
 from registry.domain.queries.scope import Defaults
+from registry.search.index import SearchIndex
 from registry.security.setting_files import FileChecks, names_files
 from registry.webhooks.destinations import Destinations
 
@@ -60,6 +62,19 @@ def certificate_gauges(settings: Settings) -> ExpiryGauges | None:
 def file_checks(settings: Settings) -> FileChecks | None:
     """Return the checks of the files that settings name; ``None`` if they name none."""
     return FileChecks(settings) if names_files(settings) else None
+
+
+def search_index(settings: Settings, *, writable: bool = False) -> SearchIndex | None:
+    """Return the index of words of this host; ``None`` if it is off.
+
+    One of a node is ``writable``; while it is off, the node removes it.
+    """
+    path = settings.data / "search"
+    if settings.search:
+        return SearchIndex(path, settings.store_map_bytes, writable=writable)
+    if writable:
+        shutil.rmtree(path, ignore_errors=True)
+    return None
 
 
 def tracing(settings: Settings, process: str) -> Tracing:

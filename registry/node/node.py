@@ -1,8 +1,8 @@
 """The node of one host: assembles log, store, follower, writer, snapshots and, in a cluster, the election.
 
-Threads: the caller's event loop, and one each for following, writing, maintenance, snapshots, the past and
-webhooks; in a cluster also one for the election, one that queries the log's end, one for all connections to
-Kafka, and, while the log is unavailable, one that reopens it. Their steps are plain functions.
+Threads: the caller's event loop, and one each for following, writing, maintenance, snapshots, the past,
+webhooks and the search; in a cluster also one for the election, one that queries the log's end, one for all
+connections to Kafka, and, while the log is unavailable, one that reopens it. Their steps are plain functions.
 :meth:`Node.start` creates the threads, except the last two, which belong to the log. An unrecoverable failure
 ends the process: the parent restarts it, and a start checks everything.
 """
@@ -24,9 +24,10 @@ from registry.domain.policies import NO_POLICIES, Policies
 from registry.domain.queries.sensitive_metadata import NOT_CONFIGURED, has_encoded
 from registry.host import stop_budget
 from registry.host.tracing.contract import NO_TRACING, Tracing
-from registry.host.wiring import certificate_gauges, defaults, destinations, file_checks
+from registry.host.wiring import certificate_gauges, defaults, destinations, file_checks, search_index
 from registry.log.contract import Log
 from registry.log.embedded.log import EmbeddedLog, now_ms
+from registry.search.filler import IndexFiller
 from registry.store.lmdb import Store
 from registry.workers.pool import Pool
 from snapshots.catalogue.open import manifest_keys
@@ -162,6 +163,10 @@ class Node:
         bases = SnapshotRows(self.log, self.snapshots.entries.ours, lambda: manifest_keys(settings))
         self.past = PastThread(PastReader(self.log, self.store, bases, now_ms), callbacks.soon)
         self.asks = Asking(settings.data, settings.asks_keep_days, self.store.view)
+        index = search_index(settings, writable=True)
+        self._filler = None if index is None else IndexFiller(
+            self.log, self.store, index, started=lambda: self.is_started
+        )  # fmt: skip
         self.processes = Processes()
         # Lag of the event loop that serves readers and peers.
         self.pulse = Pulse()
@@ -240,6 +245,8 @@ class Node:
         self._threads.start("snapshots", self.snapshots.run)
         self._threads.start("webhooks", self.webhooks.run)
         self._threads.start("past", self.past.run)
+        if self._filler is not None:
+            self._threads.start("search", self._filler.run)
         if not self.standalone:
             self._threads.start("election", self.candidate.election_thread.run)
             self._threads.start("confirm", self.read_barrier.run)
@@ -257,9 +264,11 @@ class Node:
         self.pool.close()
         for part in (self.following, self.read_barrier, self.maintenance, self.past):
             part.stop()
+        if self._filler is not None:
+            self._filler.stop()
         if not self.standalone:
             self.log.close()  # Interrupts threads that still wait for the log.
-        names = ("write", "follow", "maintenance", "confirm", "snapshots", "webhooks", "past")
+        names = ("write", "follow", "maintenance", "confirm", "snapshots", "webhooks", "past", "search")
         self._threads.join(names, stop_budget.THREADS_S)
         self.feed.close()
         self.asks.close()

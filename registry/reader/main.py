@@ -35,7 +35,7 @@ from registry.host.public_server import (
     server_tls,
     start_listening,
 )
-from registry.host.wiring import hand_over, tracing, words
+from registry.host.wiring import hand_over, search_index, tracing, words
 from registry.security.client_address import TrustedProxies
 from registry.security.watched_file import FileError, PoliciesFile
 from registry.store.reader import StoreReader
@@ -110,7 +110,8 @@ class Reader:
         return create_app(
             self._tracing.backend(self._backend), api,
             metrics=self._metrics, gate=self._gate, audit=recorder(self._audit), console=console(settings),
-            hub=self._hub, searches=searches(settings), on_results=self._batch_results.add,
+            hub=self._hub, searches=searches(settings), index=search_index(settings),
+            on_results=self._batch_results.add,
         )  # fmt: skip
 
     def _fast_paths(self, app: Gateway, settings: Settings, api: ApiSettings) -> FastPaths:

@@ -63,7 +63,8 @@ NAMELESS = {
         aliases associationType cascadeLifecycle clashes compatibilityLevel defaultToGlobal deleted
         deletedAsNegative deletedOnly detail dryRun fetchMaxId findTags for force format includeSchemas
         includeSubjects key kind latestOnly level lifecycle limit mode normalize offset order permanent
-        recursive referenceFormat resourceType ruleType schemaType sort target unused value verbose wait_ms
+        query recursive referenceFormat resourceType ruleType schemaType sort target unused value verbose
+        wait_ms
     """,
     "body": """
         aliasForDeks associationType associationTypes base cascadeLifecycle census compatibility

@@ -69,6 +69,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("PUT", "/usage/sources/{source}"): ADMIN,
     ("DELETE", "/usage/sources/{source}"): ADMIN,
     ("GET", "/subjects"): SHOWN,
+    ("GET", "/search"): SHOWN,
     ("GET", "/schemas"): SHOWN,
     ("GET", "/changes"): SHOWN,
     ("GET", "/contexts"): SHOWN,

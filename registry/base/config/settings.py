@@ -640,6 +640,9 @@ class Settings:
         "storage",
         "Store the history of every subject, for /subjects/{subject}/history and atOffset",
     )
+    search: bool = _setting(
+        True, SWITCH, "storage", "Keep an index of words next to the store, in the background, for /search"
+    )
     min_compaction_lag_s: float = _setting(
         float(_DAY),
         seconds(0, 10 * 365 * _DAY),

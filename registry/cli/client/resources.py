@@ -233,6 +233,15 @@ class Node(TypedDict):
     invalid_files: NotRequired[list[str]]
 
 
+class SearchResults(TypedDict):
+    """A page of a search."""
+
+    hits: list[dict[str, Any]]
+    next: str | None
+    cut: bool
+    complete: bool
+
+
 class LevelVerdict(TypedDict):
     """The verdict at a level."""
 

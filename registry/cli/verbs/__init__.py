@@ -15,6 +15,7 @@ VERBS = (
     VerbRow(_CLIENT, "register", _HERE + "register:register", "Register a schema."),
     VerbRow(_CLIENT, "show", _HERE + "subjects:show", "Show a schema by subject and version, id or guid."),
     VerbRow(_CLIENT, "subjects", _HERE + "subjects:subjects", "List the subjects."),
+    VerbRow(_CLIENT, "search", _HERE + "search:search", "Find subjects by names, fields, tags and docs."),
     VerbRow(_CLIENT, "versions", _HERE + "subjects:versions", "List the versions of a subject."),
     VerbRow(
         _CLIENT,

@@ -138,9 +138,14 @@ def lint(source: Source, rules: Sequence[str]) -> Querying[Sequence[Finding]]:
     return _ask("lint", source, rules=tuple(rules))
 
 
-def fields(source: Source, begin: int, end: int) -> Querying[FieldPage]:
-    """Return the fields of a text from ``begin`` on and before ``end``; its dependencies are not needed."""
-    return _ask("fields", source, begin=begin, end=end)
+def fields(
+    source: Source, begin: int, end: int, words: tuple[str, ...] | None = None
+) -> Querying[FieldPage]:
+    """Return the fields of a text from ``begin`` on and before ``end``; its dependencies are not needed.
+
+    ``words``: of those fields only in which one of these is found.
+    """
+    return _ask("fields", source, begin=begin, end=end, words=words)
 
 
 def tags(source: Source) -> Querying[Sequence[Tagged]]:

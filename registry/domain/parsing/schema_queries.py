@@ -206,11 +206,11 @@ def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
     return compare(schema, read(other), budget=budget, **dict(details))
 
 
-def _fields(source: Source, *, begin: int, end: int) -> FieldPage:
+def _fields(source: Source, *, begin: int, end: int, words: tuple[str, ...] | None = None) -> FieldPage:
     from registry.domain.schemas.fields import page_of  # noqa: PLC0415 (only for views that ask)
 
     served = FORMATS.get(source.schema_type)
-    return page_of(iter(()) if served is None else served.fields(source.text), begin, end)
+    return page_of(iter(()) if served is None else served.fields(source.text), begin, end, words)
 
 
 def _passes(

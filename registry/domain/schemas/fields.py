@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from . import words
 from .contract import SchemaField
 from .explaining import cut, excerpt
 from .json_text import Json
@@ -34,10 +35,16 @@ class FieldPage(NamedTuple):
     total: int
 
 
-def page_of(found: Iterator[SchemaField], begin: int, end: int) -> FieldPage:
-    """Return the fields from ``begin`` on and before ``end``."""
-    bounded = list(limit_fields(found))
+def page_of(
+    found: Iterator[SchemaField], begin: int, end: int, wanted: tuple[str, ...] | None = None
+) -> FieldPage:
+    """Return the fields from ``begin`` on and before ``end``; only those with one of the ``wanted`` words."""
+    bounded = [each for each in limit_fields(found) if wanted is None or _has(each, wanted)]
     return FieldPage(bounded[begin:end], len(bounded))
+
+
+def _has(each: SchemaField, wanted: tuple[str, ...]) -> bool:
+    return any(words.matches(text, wanted) for text in (each.name, *each.tags, each.doc))
 
 
 def limit_fields(found: Iterator[SchemaField]) -> Iterator[SchemaField]:

@@ -57,6 +57,7 @@ CASES = {
     "snapshot diff": Case("snapshot diff URL URL", "snapshot diff URL OTHER", "snapshot-diff"),
     "ids list": Case("ids list", "", "ids"),
     "ids release": Case("ids release --from 1000000", "ids release --from 1", "ids"),
+    "search": Case("search r", "", "search"),
     "webhook list": Case("webhook list", "", "webhook-list"),
     "webhook add": Case("webhook add new RECEIVER", "webhook add new ftp://x", "webhook"),
     "webhook test": Case("webhook test hook", "webhook test lost", "webhook-test"),

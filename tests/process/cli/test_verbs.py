@@ -17,7 +17,7 @@ import pytest
 
 from tests.process.as_confluent import as_confluent
 from tests.process.cli.running_verbs import Done, verb, verb_process
-from tests.support.running import ROOT, Served, free_port
+from tests.support.running import ROOT, Served, free_port, until
 
 SHAPES = ROOT / "docs" / "json"
 OLD = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
@@ -207,6 +207,13 @@ def test_a_resolved_schema_holds_what_it_refers_to(client: Client) -> None:
 
 def test_subjects_and_versions_are_listed(client: Client, subject: str) -> None:
     assert subject in client.json("subjects")
+
+    def is_found() -> bool:
+        found: Any = client.json("search", *subject.split("-"), "--kind", "subject")
+        return found["complete"] and [each["subject"] for each in found["hits"]] == [subject]
+
+    until(is_found, 60, "the index to hold the subject")
+    assert f"{subject}  2        field b" in client("search", subject, "b").out
     assert client.json("subjects", subject) == [subject]
     assert client("versions", subject).out == "1\n2\n"
     assert client("delete", f"{subject}:1", "--yes").status == 0

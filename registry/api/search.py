@@ -1,0 +1,196 @@
+"""``GET /search``: subjects by the words of their names, fields, types, tags, properties and docs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Any, Final, NamedTuple, Protocol
+
+from registry.domain import errors as e
+from registry.domain.lookup.matching import (
+    FIRST,
+    NUMBER_BYTES,
+    IndexState,
+    Matching,
+    WordRows,
+    after,
+    number_of,
+)
+from registry.domain.lookup.search import KINDS, Match, find_matches, names_all
+from registry.domain.model import Subject
+from registry.domain.parsing.querying import Querying, together
+from registry.domain.queries import entities, versions
+from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import Search
+from registry.domain.rows.view import View
+from registry.domain.schemas.words import query_words
+
+from .answers import Answer, Header, json_answer
+from .listing import Cursor
+from .operations import Call, Operation, PendingSearch
+from .paging import NOT_OURS, cursor_of
+from .parameters import CURSOR, number, word, words
+from .permissions import SHOWN
+
+HITS_MAX: Final = 100
+# Characters of a query, and subjects that one request examines.
+QUERY_MAX: Final = 500
+EXAMINED_MAX: Final = 20_000
+# Subjects that are found in one view of the index.
+_AT_ONCE: Final = 100
+# Bytes of the schemas of a page, which are read to show where the words are.
+_PAGE_BYTES: Final = 2 << 20
+_NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"),)
+
+
+class Words(Protocol):
+    """The index of words of this host."""
+
+    def view(self) -> AbstractContextManager[WordRows | None]:
+        """Open a view of the index; ``None``: there is none yet."""
+
+
+class _Place(NamedTuple):
+    """The beginning of a page: one of the two parts, by name and all others, and a number in it."""
+
+    part: int
+    number: bytes | None
+
+
+class _Page:
+    """The subjects of a page, as they are found."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self.hits: list[tuple[int, Registered]] = []
+        self.examined = 0
+        # There are more.
+        self.more = False
+        # Not everything was examined, because the words are in too many names.
+        self.cut = False
+        self.state = IndexState(0, complete=False)
+
+    def add(self, part: int, found: Registered) -> bool:
+        """Add a version; return false if the page was full."""
+        size = len(found.row.schema)
+        if self.hits and (len(self.hits) == self._limit or self._bytes + size > _PAGE_BYTES):
+            self.more = True
+            return False
+        self._bytes += size
+        self.hits.append((part, found))
+        return True
+
+
+def operations(index: Words | None) -> tuple[Operation, ...]:
+    """Return the operation; ``index`` is ``None`` where none is kept."""
+
+    def search(call: Call, view: View) -> PendingSearch[_Page]:
+        if index is None:
+            raise e.SEARCH_OFF()
+        return _search(index, call)
+
+    return (
+        Operation(
+            method="GET",
+            path="/search",
+            summary="Subjects by words in their names, fields, types, tags, metadata properties and docs",
+            permission=SHOWN,
+            handler=search,
+            response_schema="SearchResults",
+            parameters=(
+                word("query", "Words that must all be found; each may be the beginning of one"),
+                words("kind", f"Where to look: {', '.join(KINDS)}; by default everywhere"),
+                number("limit", f"Maximum number of subjects, up to {HITS_MAX}", 20),
+                CURSOR,
+            ),
+            errors=(e.UNPROCESSABLE, e.SEARCH_OFF),
+        ),
+    )
+
+
+def _search(index: Words, call: Call) -> PendingSearch[_Page]:
+    query, kinds, limit = call.args["query"], call.args["kind"] or tuple(KINDS), call.args["limit"]
+    if not {*kinds} <= KINDS.keys():
+        raise e.UNPROCESSABLE(f"kind is none of {', '.join(KINDS)}")
+    if not 1 <= limit <= HITS_MAX:
+        raise e.UNPROCESSABLE(f"limit is not between 1 and {HITS_MAX}")
+    wanted = query_words(query)
+    if len(query) > QUERY_MAX or not wanted:
+        raise e.UNPROCESSABLE(f"query has no word, or more than {QUERY_MAX} characters")
+    begin = _place(call)
+
+    def answer(view: View, page: _Page) -> Querying[Answer]:
+        found = yield from together(find_matches(each, wanted, kinds) for _, each in page.hits)
+        hits = [_hit(each, matches) for (_, each), matches in zip(page.hits, found, strict=True)]
+        last = page.hits[-1] if page.more else None
+        body = {
+            "hits": hits,
+            "next": None if last is None else _cursor(call, last[0], last[1].subject),
+            "cut": page.cut,
+            "complete": page.state.complete,
+            "offset": page.state.offset,
+        }
+        return json_answer(body, headers=_NO_STORE)
+
+    return PendingSearch(lambda view: _find(index, view, wanted, kinds, begin, _Page(limit)), answer)
+
+
+def _place(call: Call) -> _Place:
+    mark = cursor_of(call, (int, str)).mark
+    if mark is None:
+        return _Place(0, FIRST)
+    try:
+        number = bytes.fromhex(mark[1])
+    except ValueError:
+        number = b""
+    if len(number) != NUMBER_BYTES or mark[0] > 1:
+        raise e.UNPROCESSABLE(NOT_OURS)
+    return _Place(mark[0], after(number))
+
+
+def _cursor(call: Call, part: int, subject: Subject) -> str:
+    mark = (part, number_of(subject).hex())
+    return Cursor(cursor_of(call, (int, str)).list, 0, mark).text()
+
+
+def _find(
+    index: Words, view: View, wanted: tuple[str, ...], kinds: tuple[str, ...], begin: _Place, page: _Page
+) -> Search[_Page]:
+    """Search for a page: first subjects by their names, then all others; hidden ones seem to be missing."""
+    parts = (("subject",) if "subject" in kinds else (), kinds)
+    for part in range(begin.part, 2):
+        matching = Matching(wanted, parts[part], begin.number if part == begin.part else FIRST)
+        while (subjects := _next_subjects(index, matching, page)) and not page.cut:
+            for subject in subjects:
+                yield
+                if subject is None or (part and parts[0] and names_all(subject.qualified, wanted)):
+                    continue
+                found = versions.latest(view, subject)
+                if found is not None and not page.add(part, found):
+                    return page
+        page.cut = page.cut or matching.cut
+    return page
+
+
+def _next_subjects(index: Words, matching: Matching, page: _Page) -> list[Subject | None]:
+    """Return the next subjects of one moment of the index; none after too many."""
+    with index.view() as rows:
+        if rows is None:
+            return []
+        page.state = rows.state()
+        found = [rows.subject(each) for each in islice(matching.following(rows), _AT_ONCE)]
+    page.examined += len(found)
+    page.cut = page.cut or page.examined > EXAMINED_MAX
+    return found
+
+
+def _hit(each: Registered, matches: list[Match]) -> dict[str, Any]:
+    kind = entities.schema_type(each.row)
+    place = {"subject": each.subject.qualified, "version": each.version, "id": each.row.schema_id}
+    return {**place, "schemaType": kind, "matches": [_match_members(match) for match in matches]}
+
+
+def _match_members(match: Match) -> dict[str, Any]:
+    kind, path, text = match.item
+    return {"kind": kind, "path": path, "text": text, "ranges": match.ranges}

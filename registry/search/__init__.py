@@ -1,0 +1,1 @@
+"""The index of words next to the store, for searches: derived from rows, and built again when in doubt."""

@@ -1,0 +1,277 @@
+"""The index of words in an LMDB environment of its own, so that its pages are not those of the store.
+
+Tables: ``words`` has, for each key of :mod:`registry.domain.lookup.search`, the numbers of its subjects;
+``subjects`` has, for each number, version and content of what was indexed and the subject's name; ``meta``
+the format and the :class:`Progress`. All of it follows from rows: an index that is foreign, damaged or was
+open when the machine crashed is removed, and built again. A word may still name a subject that has changed;
+searches compare with the rows.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import lmdb
+import msgspec
+
+from registry.domain.lookup.matching import IndexState
+from registry.domain.model import Subject
+from registry.store.layout import READERS_MAX, boot_id
+
+# Another one for each change of what is stored, or of what words are.
+FORMAT: Final = b"registrar-search 1"
+_TABLES: Final = (b"words", b"subjects", b"meta")
+_FORMAT, _BOOT, _CLEAN, _PROGRESS = b"format", b"boot", b"clean", b"progress"
+_SUBJECT = struct.Struct(">I8s")
+
+
+class SearchIndexError(Exception):
+    """The index cannot be read or written; the text says why."""
+
+
+class Progress(msgspec.Struct, frozen=True, array_like=True):
+    """The progress of an index."""
+
+    # The environment of rows that it follows; empty: none yet.
+    store: str = ""
+    # It holds what the log says before this offset, once it is built.
+    offset: int = 0
+    # The rows, then the numbers, below this key are done; empty: it is built.
+    sweep: bytes = b"V"
+    # Subjects of which words may be left that are not theirs any more.
+    stale: int = 0
+
+    @property
+    def is_built(self) -> bool:
+        """True once all rows were seen."""
+        return not self.sweep
+
+
+class Entry(NamedTuple):
+    """The version of a subject that was indexed."""
+
+    version: int
+    # The beginning of the content's MD5.
+    content: bytes
+    subject: Subject
+
+
+class Update(NamedTuple):
+    """A change of one subject."""
+
+    number: bytes
+    # ``None``: it is gone.
+    now: Entry | None
+    new: frozenset[bytes]
+    old: frozenset[bytes]
+
+
+class IndexView:
+    """The index at one moment: a :class:`registry.domain.lookup.matching.WordRows`."""
+
+    def __init__(self, txn: lmdb.Transaction[bytes], words: Any, subjects: Any, meta: Any) -> None:
+        self._txn, self._subjects, self._meta = txn, subjects, meta
+        self._words: lmdb.Cursor[bytes] = txn.cursor(words)
+
+    def progress(self) -> Progress:
+        """Return how far the index has come."""
+        found = self._txn.get(_PROGRESS, db=self._meta)
+        return Progress() if found is None else msgspec.msgpack.decode(found, type=Progress)
+
+    def state(self) -> IndexState:
+        """Return the same as searches need it."""
+        found = self.progress()
+        return IndexState(found.offset, found.is_built)
+
+    def keys(self, begin: bytes, most: int) -> list[bytes]:
+        """Return the first ``most`` keys that begin so."""
+        cursor, found = self._words, list[bytes]()
+        there = cursor.set_range(begin)
+        while there and len(found) < most and (key := cursor.key()).startswith(begin):
+            found.append(key)
+            there = cursor.next_nodup()
+        return found
+
+    def seek(self, key: bytes, number: bytes) -> bytes | None:
+        """Return the first number of a key, from ``number`` on."""
+        return self._words.value() if self._words.set_range_dup(key, number) else None
+
+    def subject(self, number: bytes) -> Subject | None:
+        """Return the subject of a number."""
+        found = self.entry(number)
+        return None if found is None else found.subject
+
+    def entry(self, number: bytes) -> Entry | None:
+        """Return the version of a subject that was indexed."""
+        value = self._txn.get(number, db=self._subjects)
+        return None if value is None else _unpack(value)
+
+    def numbers(self, begin: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """Yield the subjects from a number on."""
+        with self._txn.cursor(self._subjects) as cursor:
+            for number, value in cursor if cursor.set_range(begin) else ():
+                yield number, _unpack(value)
+
+    def count(self) -> int:
+        """Return the number of subjects."""
+        entries: int = self._txn.stat(self._subjects)["entries"]
+        return entries
+
+
+def _unpack(value: bytes) -> Entry:
+    version, content = _SUBJECT.unpack_from(value)
+    return Entry(version, content, Subject.parse(value[_SUBJECT.size :].decode("utf-8", "surrogatepass")))
+
+
+class SearchIndex:
+    """The index in folder ``path``; ``writable`` for the one process that fills it."""
+
+    def __init__(self, path: Path, map_bytes: int, *, writable: bool = False) -> None:
+        self._path = path
+        self._map_bytes = map_bytes
+        self._writable = writable
+        self._opening = threading.Lock()
+        self._env: lmdb.Environment | None = None
+        self._inode = 0
+        self._tables: tuple[Any, Any, Any] = (None, None, None)
+
+    @property
+    def is_open(self) -> bool:
+        """True while the index is open for writing."""
+        return self._writable and self._env is not None
+
+    def open(self) -> None:
+        """Open the index for writing. Raises :class:`SearchIndexError`."""
+        try:
+            self._create()
+        except (OSError, lmdb.Error) as error:
+            raise SearchIndexError(f"the index in {self._path} cannot be opened: {error}") from error
+
+    def _create(self) -> None:
+        """Open the index; one that cannot be used is removed first."""
+        if self._path.exists() and not self._is_usable():
+            shutil.rmtree(self._path)
+        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        env = lmdb.open(
+            str(self._path), map_size=self._map_bytes, max_dbs=3, mode=0o600, sync=False, metasync=False,
+            max_readers=READERS_MAX,
+        )  # fmt: skip
+        with env.begin(write=True) as txn:
+            self._tables = (
+                env.open_db(b"words", txn, dupsort=True, dupfixed=True),
+                env.open_db(b"subjects", txn),
+                env.open_db(b"meta", txn),
+            )
+            for name, value in ((_FORMAT, FORMAT), (_BOOT, boot_id()), (_CLEAN, b"0")):
+                txn.put(name, value, db=self._tables[2])
+        env.sync(True)  # from here on a crash of the machine is detected
+        self._env = env
+
+    def _is_usable(self) -> bool:
+        try:
+            with lmdb.open(str(self._path), map_size=self._map_bytes, max_dbs=3, create=False) as env:
+                meta = env.open_db(b"meta", create=False)
+                with env.begin(meta) as txn:
+                    known, boot, clean = (txn.get(each) for each in (_FORMAT, _BOOT, _CLEAN))
+        except (OSError, lmdb.Error):
+            return False
+        return known == FORMAT and (clean == b"1" or (boot == boot_id() and boot != b""))
+
+    @contextmanager
+    def view(self) -> Iterator[IndexView | None]:
+        """Open a view of the index; ``None`` if there is none yet. Raises :class:`SearchIndexError`."""
+        env = self._refresh()
+        if env is None:
+            yield None
+            return
+        try:
+            with env.begin() as txn:
+                yield IndexView(txn, *self._tables)
+        except lmdb.Error as error:
+            raise SearchIndexError(f"the index in {self._path} cannot be read: {error}") from error
+
+    def _refresh(self) -> lmdb.Environment | None:
+        """Return the environment; readers open it once it is there, and again if it is replaced."""
+        if self._writable:
+            return self._env
+        with self._opening:
+            try:
+                inode = (self._path / "data.mdb").stat().st_ino
+            except OSError:
+                return None
+            if self._env is None or inode != self._inode:
+                self._open_existing(inode)
+            return self._env
+
+    def _open_existing(self, inode: int) -> None:
+        self._env = None
+        with suppress(lmdb.Error):
+            env = lmdb.open(
+                str(self._path), map_size=self._map_bytes, max_dbs=3, readonly=True, create=False,
+                max_readers=READERS_MAX,
+            )  # fmt: skip
+            words, subjects, meta = (env.open_db(each, create=False) for each in _TABLES)
+            with env.begin(meta) as txn:
+                is_ours = txn.get(_FORMAT) == FORMAT
+            if is_ours:
+                self._env, self._inode, self._tables = env, inode, (words, subjects, meta)
+
+    def change(self, updates: Iterable[Update], progress: Progress) -> None:
+        """Write changes and progress in one transaction. Raises :class:`SearchIndexError`."""
+        env = self._env
+        assert env is not None
+        words, subjects, meta = self._tables
+        added: list[tuple[bytes, bytes]] = []
+        try:
+            with env.begin(write=True) as txn:
+                with txn.cursor(words) as cursor:
+                    for number, now, new, old in updates:
+                        if now is None:
+                            txn.delete(number, db=subjects)
+                        else:
+                            name = now.subject.qualified.encode("utf-8", "surrogatepass")
+                            txn.put(number, _SUBJECT.pack(now.version, now.content) + name, db=subjects)
+                        added += ((key, number) for key in new - old)
+                        for key in old - new:
+                            if cursor.set_key_dup(key, number):
+                                cursor.delete()
+                    cursor.putmulti(sorted(added))
+                txn.put(_PROGRESS, msgspec.msgpack.encode(progress), db=meta)
+        except lmdb.Error as error:
+            raise SearchIndexError(f"the index in {self._path} cannot be written: {error}") from error
+
+    def clear(self) -> None:
+        """Remove all words and subjects. Raises :class:`SearchIndexError`."""
+        assert self._env is not None
+        words, subjects, meta = self._tables
+        try:
+            with self._env.begin(write=True) as txn:
+                txn.drop(words, delete=False)
+                txn.drop(subjects, delete=False)
+                txn.delete(_PROGRESS, db=meta)
+        except lmdb.Error as error:
+            raise SearchIndexError(f"the index in {self._path} cannot be written: {error}") from error
+
+    def bytes_used(self) -> int:
+        """Return the size of the pages in use."""
+        env = self._refresh()
+        return 0 if env is None else (env.info()["last_pgno"] + 1) * env.stat()["psize"]
+
+    def close(self) -> None:
+        """Release the index; one that was written is marked as complete on disk."""
+        env, self._env = self._env, None
+        if env is None:
+            return
+        if self._writable:
+            with suppress(lmdb.Error):
+                env.sync(True)
+                with env.begin(self._tables[2], write=True) as txn:
+                    txn.put(_CLEAN, b"1")
+                env.sync(True)
+        env.close()

@@ -1,0 +1,154 @@
+"""``GET /search``: what is found, by whom, in which pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.api.driver import Api
+from tests.api.permitting import RulesGate, rule
+from tests.api.searching import Searching
+
+
+def schema(name: str, *fields: str, **more: Any) -> str:
+    members = [{"name": each, "type": "string", **more} for each in fields]
+    return json.dumps({"type": "record", "name": name, "fields": members})
+
+
+@pytest.fixture
+def searching(tmp_path: Path) -> Iterator[Searching]:
+    found = Searching(tmp_path / "data")
+    yield found
+    found.close()
+
+
+def register(api: Api, subject: str, text: str, **more: Any) -> None:
+    reply = api.post(f"/subjects/{quote(subject, safe='')}/versions", {"schema": text, **more})
+    assert reply.status == 200, reply.body
+
+
+def search(api: Api, query: str, more: str = "") -> list[str]:
+    found = api.get(f"/search?query={quote(query)}{more}").json
+    assert found["complete"]
+    return [each["subject"] for each in found["hits"]]
+
+
+def test_a_subject_is_found_by_each_kind_of_word(searching: Searching) -> None:
+    api = searching.api
+    text = schema("Invoice", "customerEmail", doc="Where the reminder goes", **{"confluent:tags": ["PII"]})
+    meta = {
+        "properties": {"owner": "team-billing", "secret": "hunter2"}, "sensitive": ["secret"],
+        "tags": {"Invoice.customerEmail": ["GDPR"]},
+    }  # fmt: skip
+    register(api, "billing.orders-value", text, metadata=meta)
+    register(api, "other", schema("Other", "x"))
+    searching.fill()
+    kinds = {
+        "orders": "subject", "customer": "field", "EMAIL": "field", "customeremail": "field",
+        "cust ema": "field",
+        "invoice": "type", "pii": "tag", "gdpr": "tag", "team billing": "property", "owner": "property",
+        "reminder": "doc",
+    }  # fmt: skip
+    for query, kind in kinds.items():
+        [hit] = api.get(f"/search?query={quote(query)}&kind={kind}").json["hits"]
+        assert (hit["subject"], hit["version"], hit["schemaType"]) == ("billing.orders-value", 1, "AVRO")
+        assert {each["kind"] for each in hit["matches"]} == {kind}, query
+        assert search(api, query) == ["billing.orders-value"], query
+    [hit] = api.get("/search?query=email").json["hits"]
+    assert hit["matches"] == [
+        {"kind": "field", "path": "customerEmail", "text": "customerEmail", "ranges": [[8, 13]]},
+    ]
+    for query in ("hunter2", "secret", "mail", "orders x", "e"):
+        assert search(api, query) == [], query
+    assert search(api, "orders", "&kind=field") == []
+
+
+def test_names_come_first_and_pages_lead_to_all(searching: Searching) -> None:
+    api = searching.api
+    api.request("PUT", "/config", {"compatibility": "NONE"})
+    for at in range(7):
+        register(api, f"plain-{at}", schema("P", "payment"))
+    for at in range(4):
+        register(api, f"payment-{at}", schema("Q", "amount", "payment"))
+    searching.fill()
+    pages, target = [], "/search?query=paym&limit=3"
+    found = api.get(target).json
+    pages.append([each["subject"] for each in found["hits"]])
+    while found["next"]:
+        register(api, "payment-0", schema("Q", "amount", f"payment{len(pages)}"), metadata=None)
+        searching.fill()  # what changes meanwhile keeps its place
+        found = api.get(f"{target}&cursor={found['next']}").json
+        pages.append([each["subject"] for each in found["hits"]])
+    listed = [each for page in pages for each in page]
+    assert [len(page) for page in pages] == [3, 3, 3, 2]
+    assert sorted(listed[:4]) == [f"payment-{at}" for at in range(4)]
+    assert sorted(listed[4:]) == [f"plain-{at}" for at in range(7)]
+    other = api.get(f"/search?query=payment&limit=3&cursor={api.get(target).json['next']}")
+    assert other.error == (422, 422, "cursor belongs to another list or to another filter")
+
+
+def test_what_one_may_not_read_is_neither_named_nor_counted(searching: Searching) -> None:
+    api = searching.api
+    for at in range(5):
+        register(api, f"own-{at}", schema("R", "salary"))
+        register(api, f"hidden-{at}", schema("R", "salary"))
+    searching.fill()
+    gate = RulesGate(rule("clerk", "reader", "own-*"))
+    with Api(api.backend, index=searching.index, gate=gate) as mine:
+        clerk = {"authorization": "clerk"}
+        whole = mine.get("/search?query=salary", **clerk).json
+        assert sorted(each["subject"] for each in whole["hits"]) == [f"own-{at}" for at in range(5)]
+        assert whole["next"] is None
+        first = mine.get("/search?query=salary&limit=3", **clerk).json
+        rest = mine.get(f"/search?query=salary&limit=3&cursor={first['next']}", **clerk).json
+        assert first["hits"] + rest["hits"] == whole["hits"]
+        assert rest["next"] is None
+        assert mine.get("/search?query=hidden", **clerk).json["hits"] == []
+
+
+def test_the_newest_version_counts_and_deleted_subjects_are_not_found(searching: Searching) -> None:
+    api = searching.api
+    api.request("PUT", "/config", {"compatibility": "NONE"})
+    register(api, "s", schema("R", "former"))
+    searching.fill()
+    assert search(api, "former") == ["s"]
+    register(api, "s", schema("R", "present"))
+    searching.fill()
+    assert (search(api, "former"), search(api, "present")) == ([], ["s"])
+    api.request("DELETE", "/subjects/s/versions/2")
+    searching.fill()
+    assert (search(api, "former"), search(api, "present")) == (["s"], [])
+    api.request("DELETE", "/subjects/s")
+    assert search(api, "former") == []  # even before the index follows
+    searching.fill()
+    assert search(api, "s") == []
+    register(api, "s", schema("R", "former"))
+    searching.fill()
+    assert search(api, "former") == ["s"]
+
+
+def test_bad_requests_are_refused(searching: Searching) -> None:
+    api = searching.api
+    long = f"?query={'x' * 501}"
+    for target in (
+        "", "?query=", "?query=%20.-", long, "?query=a&kind=color", "?query=a&limit=0", "?query=a&limit=101",
+        "?query=a&cursor=x",
+    ):  # fmt: skip
+        assert api.get(f"/search{target}").error[:2] == (422, 422), target
+    with Api() as without:
+        assert without.get("/search?query=a").error[:2] == (501, 501)
+
+
+def test_a_search_says_that_the_index_is_not_complete(searching: Searching) -> None:
+    api = searching.api
+    register(api, "s", schema("R", "field"))
+    found = api.get("/search?query=field").json
+    assert (found["hits"], found["complete"]) == ([], False)
+    searching.fill()
+    found = api.get("/search?query=field").json
+    assert (len(found["hits"]), found["complete"], found["offset"]) == (1, True, len(api.backend.log))
