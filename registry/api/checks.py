@@ -11,6 +11,7 @@ from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.explanation import ExplainRequest, explain
 from registry.domain.log_format import usage as stored_usage
 from registry.domain.log_format.subject_values import LEVELS, POLICIES
+from registry.domain.log_format.usage import Census
 from registry.domain.lookup import registration, usage
 from registry.domain.model import TOP, Subject
 from registry.domain.parsing import querying
@@ -19,38 +20,55 @@ from registry.domain.parsing.schema_queries import Source
 from registry.domain.principal import ANONYMOUS
 from registry.domain.queries import by_subject
 from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
 from registry.domain.schemas import STRICT, InvalidSchema
 from registry.domain.target_names import parse_targets
 from registry.security.gate import Permission
 
-from .answers import Answer, json_answer, plain_answer
+from .answers import Answer, Header, json_answer, plain_answer
 from .bodies import schema_members, schema_request
 from .json_input import document, listing, members, text
-from .operations import BODY_ERRORS, Call, Operation
+from .operations import BODY_ERRORS, Call, Operation, PendingSearch
 from .parameters import CONTEXT, LEVEL, NORMALIZE, TARGET, VERBOSE, word
 from .permissions import in_handler, may_read, on_subject, require_references, require_resolved
 
+# Versions that a header names, the newest that were compared.
+COMPARED_NAMED_MAX = 200
 # Levels of checks only: with what messages use, and at which level.
 USED_LEVELS = {f"{way}_USED": f"{way}_TRANSITIVE" for way in ("BACKWARD", "FORWARD", "FULL")}
 
 
-def check_version(call: Call, view: View) -> Querying[Answer]:
+def check_version(call: Call, view: View) -> Querying[Answer] | PendingSearch[list[Registered]]:
     """``POST /compatibility/subjects/{subject}/versions/{version}``."""
     return _check(call, view, by_subject.parse_version(call.path["version"]))
 
 
-def check_all(call: Call, view: View) -> Querying[Answer]:
+def check_all(call: Call, view: View) -> Querying[Answer] | PendingSearch[list[Registered]]:
     """``POST /compatibility/subjects/{subject}/versions``: against the versions required by the level."""
     return _check(call, view, None)
 
 
-def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
+def _check(call: Call, view: View, number: int | None) -> Querying[Answer] | PendingSearch[list[Registered]]:
+    """Return the comparison; if it is with what messages use, after the search for that. Raises 42285."""
+    if number is not None or call.args["level"].upper() not in USED_LEVELS:
+        return _compare(call, view, number, None)
+
+    def search(view: View) -> Search[list[Registered]]:
+        census = _complete_census(call, view)
+        return (yield from usage.find_needed(view, call.subject, census))
+
+    return PendingSearch(search, lambda view, compared: _compare(call, view, None, compared))
+
+
+def _compare(
+    call: Call, view: View, number: int | None, compared: list[Registered] | None
+) -> Querying[Answer]:
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
     require_references(call.access, view, call.subject, request.references or ())
     policy = call.settings.policies().policy(call.subject, ANONYMOUS)
     targets = tuple(dict.fromkeys((*_targets(call.args["target"]), *policy.targets)))
-    level, compared = _level(call, view, number)
+    level = _level(call, view)
     shown = {"verbose": call.args["verbose"], "plain": call.plain, "level": level, "targets": targets}
     rows = view, call.memory, call.place
     body = yield from subject_check.answer(
@@ -65,27 +83,31 @@ def _check(call: Call, view: View, number: int | None) -> Querying[Answer]:
     answer = plain_answer(body) if call.plain else Answer(body)
     if compared is None:
         return answer
-    numbers = b", ".join(b"%d" % each.version for each in compared)
-    return answer._replace(headers=(*answer.headers, (b"x-registry-compared-versions", numbers)))
+    numbers = b", ".join(b"%d" % each.version for each in compared[:COMPARED_NAMED_MAX])
+    headers: list[Header] = [(b"x-registry-compared-versions", numbers)]
+    if (more := len(compared) - COMPARED_NAMED_MAX) > 0:
+        headers.append((b"x-registry-compared-versions-more", b"%d" % more))
+    return answer._replace(headers=(*answer.headers, *headers))
 
 
-def _level(call: Call, view: View, number: int | None) -> tuple[str | None, list[Registered] | None]:
-    """Return the level, and the versions to compare with unless they follow from it. Raises 42285.
-
-    ``BACKWARD_USED`` and the like compare with the versions that messages still use.
-    """
+def _level(call: Call, view: View) -> str | None:
+    """Return the level, which for ``BACKWARD_USED`` and the like needs a complete census. Raises 42285."""
     level: str = call.args["level"].upper()
-    if level not in USED_LEVELS:
-        if level and level not in LEVELS:
-            raise e.INVALID_COMPATIBILITY()
-        return level or None, None
-    census = stored_usage.census(view)
+    if level in USED_LEVELS:
+        _complete_census(call, view)
+        return USED_LEVELS[level]
+    if level and level not in LEVELS:
+        raise e.INVALID_COMPATIBILITY()
+    return level or None
+
+
+def _complete_census(call: Call, view: View) -> Census:
+    level, census = call.args["level"].upper(), stored_usage.census(view)
     if census is None or not census.complete:
         raise e.NO_COMPLETE_CENSUS(
             level, "there is none" if census is None else "the newest one is not complete"
         )
-    needed = usage.needed_versions(view, call.subject, census) if number is None else None
-    return USED_LEVELS[level], needed
+    return census
 
 
 def _targets(names: Iterable[str]) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion
-from registry.domain.decide.deletion_guard import WARN, why_needed
+from registry.domain.decide.deletion_guard import WARN, find_need
 from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
@@ -50,11 +50,11 @@ from .past import PAST, PAST_ERRORS
 from .permissions import on_subject, require
 
 
-def delete_subject(call: Call, view: View) -> Command | Write:
+def delete_subject(call: Call, view: View) -> Command | PendingSearch[str]:
     """``DELETE /subjects/{subject}``."""
     name, permanent = call.requested_subject.qualified, call.args["permanent"]
     command = DeleteSubject(name, permanent, _check_force(call))
-    return _warning_of_use(call, view, command, versions.versions(view, call.subject, deleted=True))
+    return _warning_of_use(call, command, lambda view: versions.walk(view, call.subject, deleted=True))
 
 
 def _check_force(call: Call) -> bool:
@@ -66,16 +66,28 @@ def _check_force(call: Call) -> bool:
 
 
 def _warning_of_use(
-    call: Call, view: View, command: DeleteSubject | DeleteVersion, doomed: Iterable[Registered]
-) -> Command | Write:
+    call: Call,
+    command: DeleteSubject | DeleteVersion,
+    find_doomed: Callable[[View], Iterator[Registered | None]],
+) -> Command | PendingSearch[str]:
     """Return the command; with ``deletion_guard=warn`` also why it would be refused otherwise."""
     defaults = call.settings.defaults
     if not command.permanent or defaults.deletion_guard != WARN:
         return command
-    now = time.time_ns() // 1_000_000
-    reason = why_needed(view, list(doomed), defaults.census_age_max_ms, now)
-    quoted = re.sub(r"[^ !#-\[\]-~]", "?", reason).encode()
-    return Write(command, ((b"warning", b'299 - "%s"' % quoted),)) if reason else command
+
+    def search(view: View) -> Search[str]:
+        doomed = []
+        for each in find_doomed(view):
+            yield
+            if each is not None:
+                doomed.append(each)
+        return (yield from find_need(view, doomed, defaults.census_age_max_ms, time.time_ns() // 1_000_000))
+
+    def answer(_: View, reason: str) -> Command | Write:
+        quoted = re.sub(r"[^ !#-\[\]-~]", "?", reason).encode()
+        return Write(command, ((b"warning", b'299 - "%s"' % quoted),)) if reason else command
+
+    return PendingSearch(search, answer)
 
 
 def list_versions(call: Call, view: View) -> PendingSearch[None]:
@@ -117,14 +129,15 @@ def get_version_text(call: Call, view: View) -> PendingSearch[Registered]:
     return PendingSearch(_version(call), text)
 
 
-def delete_version(call: Call, view: View) -> Command | Write:
+def delete_version(call: Call, view: View) -> Command | PendingSearch[str]:
     """``DELETE /subjects/{subject}/versions/{version}``."""
     number = by_subject.parse_version(call.path["version"])
     command = DeleteVersion(
         call.requested_subject.qualified, number, call.args["permanent"], _check_force(call)
     )
-    found = versions.version_numbered(view, call.subject, number)
-    return _warning_of_use(call, view, command, [found] if found is not None else [])
+    return _warning_of_use(
+        call, command, lambda view: iter([versions.version_numbered(view, call.subject, number)])
+    )
 
 
 def find_by_metadata(call: Call, view: View) -> PendingSearch[Registered]:

@@ -14,7 +14,7 @@ from registry.api.browsers import Cors, ResponseHeaders, hosts_of
 from registry.base.config.addresses import ListenAddress
 from registry.base.config.setting_types import parse_header_rules
 from registry.base.config.settings import Settings
-from registry.base.observe.metrics import LookFor, Observed
+from registry.base.observe.metrics import CountsFor, Observed
 from registry.domain.schemas import describe_formats
 from registry.duplicates.contract import Searches
 from registry.duplicates.search_process import SearchProcesses
@@ -122,10 +122,10 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def observing(settings: Settings, look_for: LookFor = lambda *_: None) -> Observed:
-    """Return what counts requests and writes the access log; ``look_for``: see :class:`.Observed`."""
+def observing(settings: Settings, counts_for: CountsFor = lambda *_: None) -> Observed:
+    """Return what counts requests and writes the access log; ``counts_for``: see :class:`.Observed`."""
     proxies = TrustedProxies(words(settings.trusted_proxies))
-    return Observed(access_log=settings.access_log, address_of=proxies.client, look_for=look_for)
+    return Observed(access_log=settings.access_log, address_of=proxies.client, counts_for=counts_for)
 
 
 def public_server(

@@ -1,7 +1,7 @@
 """Counts who asks for schemas, in bounded memory, and hands the counts to the node now and then.
 
-Every such request passes here, so it takes one look-up of the asker and one of the target. What a target
-names is found out when the counts are handed over, once for all requests with it.
+Most requests are such ones, so that counting one is a look-up of its headers and one of its target. What a
+target names is found out when the counts are handed over, once for all requests with it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from registry.api.asks import AGENT_CHARACTERS_MAX, ASKING, Ask, Asker, Asks, Thing, thing_asked, today
-from registry.base.observe.metrics import AddressOf, Look, RequestHead, Served
+from registry.base.observe.metrics import AddressOf, RequestHead, Served, TargetCounts
 from registry.domain.errors import OUTCOME_UNKNOWN, RegistryError
 from registry.http1.messages import Header
 from registry.security.client_address import client_network
@@ -25,8 +25,6 @@ _PRINCIPAL_CHARACTERS_MAX = 256
 # Targets that are read at once when the counts are handed over.
 _SLICE = 100
 _AGENT = b"user-agent"
-# Before the targets of POSTs; targets begin with a slash.
-_POSTED = b"POST "
 # Lists of headers that are remembered, and their bytes.
 _KNOWN_MAX, _HEADERS_BYTES_MAX = 1024, 4096
 # Requests by target.
@@ -35,64 +33,48 @@ _log = logging.getLogger(__name__)
 
 
 class AskCounter:
-    """Counts the answers that :meth:`look_for` says are to be counted."""
+    """Counts the requests that ask for schemas."""
 
     def __init__(
         self, address_of: AddressOf = lambda address, _: address, day: Callable[[], int] = today
     ) -> None:
         self._address_of = address_of
         self._day = day
-        # By the ids of lists of headers: the list, the principal that sent it, and the counts of the asker. A
-        # list is of one connection, so most requests of a client have the same.
-        self._known: dict[int, tuple[list[Header], str, _Counts]] = {}
-        self._by_asker: dict[Asker, _Counts] = {}
-        # What an asker counts in for which there is no room; always empty.
-        self._no_room: _Counts = {}
+        self._methods = {method: _Requests(self, method) for method, _ in ASKING}
+        # By method too.
+        self._by_asker: dict[tuple[Asker, str], _Counts] = {}
         self._targets = 0
         # Requests that found no room.
         self._other = 0
         # Counts that the node has not taken yet.
         self._unsent: Asks | None = None
 
-    def look_for(self, method: str, route: str, status: int) -> Look | None:
-        """Return what counts answers of a method, route and status; ``None`` if they are not counted."""
-        return self._count if status < 400 and (method, route) in ASKING else None
+    def counts_for(self, method: str, route: str, status: int) -> TargetCounts | None:
+        """Return what counts requests of a method, route and status; ``None`` if they do not ask."""
+        return self._methods[method] if status < 400 and (method, route) in ASKING else None
 
-    def _count(self, served: Served, request: RequestHead) -> None:
-        known = self._known.get(id(request.headers))
-        if known is None or known[1] != served.principal:
-            counts = self._counts_of(served.client, served.principal, request.headers)
-        else:
-            counts = known[2]
-        target = request.target if request.method == b"GET" else _POSTED + request.target
-        try:
-            counts[target] += 1
-        except KeyError:
-            self._add(counts, target)
+    def find(self, asker: Asker, method: str) -> _Counts | None:
+        """Return the counts of an asker; ``None`` if there are too many askers."""
+        found = self._by_asker.get((asker, method))
+        if found is None and len(self._by_asker) < ASKERS_MAX:
+            found = self._by_asker[asker, method] = {}
+        return found
 
-    def _counts_of(self, host: str, principal: str, headers: list[Header]) -> _Counts:
-        """Return the counts of the sender of a request; of one asker too many :attr:`_no_room`."""
+    def asker(self, served: Served, headers: list[Header]) -> tuple[Asker, int]:
+        """Return the sender of a request, and the bytes of its headers."""
         agent, size = b"", 0
         for name, value in headers:
             size += len(name) + len(value)
             if name == _AGENT:
                 agent = value
-        address = "" if principal else client_network(self._address_of(host, headers))
-        asker = Asker(principal[:_PRINCIPAL_CHARACTERS_MAX], address, _readable(agent))
-        found = self._by_asker.get(asker)
-        if found is None and len(self._by_asker) >= ASKERS_MAX:
-            return self._no_room
-        if found is None:
-            found = self._by_asker[asker] = {}
-        if size <= _HEADERS_BYTES_MAX:
-            if len(self._known) >= _KNOWN_MAX:
-                self._known.clear()
-            self._known[id(headers)] = headers, principal, found
-        return found
+        address = "" if served.principal else client_network(self._address_of(served.client, headers))
+        return Asker(served.principal[:_PRINCIPAL_CHARACTERS_MAX], address, _readable(agent)), size
 
-    def _add(self, counts: _Counts, target: bytes) -> None:
-        full = counts is self._no_room or self._targets >= TARGETS_MAX
-        if full or len(target) > _TARGET_BYTES_MAX:
+    def add(self, counts: _Counts | None, target: bytes) -> None:
+        """Count a request for a target, if there is room."""
+        if counts is not None and target in counts:
+            counts[target] += 1
+        elif counts is None or self._targets >= TARGETS_MAX or len(target) > _TARGET_BYTES_MAX:
             self._other += 1
         else:
             counts[target] = 1
@@ -122,19 +104,53 @@ class AskCounter:
         if not by_asker and not other:
             return None
         self._by_asker, self._targets, self._other = {}, 0, 0
-        self._known.clear()
+        for each in self._methods.values():
+            each.forget()
         found: dict[tuple[Asker, Thing], int] = {}
         read = 0
-        for asker, counts in by_asker.items():
+        for (asker, method), counts in by_asker.items():
             for target, requests in counts.items():
-                method = "GET" if target.startswith(b"/") else "POST"
-                thing = thing_asked(method, target.removeprefix(_POSTED))
+                thing = thing_asked(method, target)
                 if thing is not None:
                     found[asker, thing] = found.get((asker, thing), 0) + requests
                 read += 1
                 if read % _SLICE == 0:
                     await asyncio.sleep(0)
         return Asks(day, [Ask(*each, day, day, requests) for each, requests in found.items()], other)
+
+
+class _Requests:
+    """The requests of one method, which :class:`.Observed` counts by itself if their headers are known.
+
+    A list of headers is of one connection, so it is always the same asker's; what changes that, such as a new
+    file of users, is noticed when the counts have been handed over.
+    """
+
+    def __init__(self, counter: AskCounter, method: str) -> None:
+        self.by_headers: dict[int, _Counts] = {}
+        self._counter = counter
+        self._method = method
+        # The lists whose ids are known: no other list gets such an id meanwhile.
+        self._lists: list[list[Header]] = []
+
+    def add(self, served: Served, request: RequestHead) -> None:
+        """Count a request, and remember its headers."""
+        counter, headers = self._counter, request.headers
+        counts = self.by_headers.get(id(headers))
+        if counts is None:
+            asker, size = counter.asker(served, headers)
+            counts = counter.find(asker, self._method)
+            if counts is not None and size <= _HEADERS_BYTES_MAX:
+                if len(self._lists) >= _KNOWN_MAX:
+                    self.forget()
+                self.by_headers[id(headers)] = counts
+                self._lists.append(headers)
+        counter.add(counts, request.target)
+
+    def forget(self) -> None:
+        """Forget all headers."""
+        self.by_headers.clear()
+        self._lists.clear()
 
 
 def _readable(agent: bytes) -> str:

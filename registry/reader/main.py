@@ -91,7 +91,7 @@ class Reader:
         self._listeners = listen_on_all(settings.addresses, shared=True)
         self._asks, self._pulse = _ask_counter(settings), Pulse()
         self._observed = (
-            observing(settings) if self._asks is None else observing(settings, self._asks.look_for)
+            observing(settings) if self._asks is None else observing(settings, self._asks.counts_for)
         )
         self._batch_results = BatchResults()
         self._tracing = tracing(settings, "reader")

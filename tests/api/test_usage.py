@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from registry.api import version_usage
+from registry.api import checks, version_usage
 from registry.api.asks import Ask, Asker, Askers, Thing
 from registry.api.backend import ApiSettings
 from registry.api.node_queries import ASKERS
@@ -269,7 +269,7 @@ def guarded(guard: str, *rules: str) -> PermittingApi:
 
 
 PERMANENTLY = "/subjects/orders-value?permanent=true"
-REASON = "version 1 is in use: orders (3 messages), lost (1 messages)"
+REASON = "version 1 is in use: messages: 4, topics or files: 2"
 
 
 def test_the_guard_refuses_what_messages_use_unless_somebody_may_force_it() -> None:
@@ -310,7 +310,9 @@ def test_a_subject_goes_with_its_strong_association_only_by_force() -> None:
         assert api.get("/subjects/:.n:t-value/versions").status == 404
 
 
-def test_a_check_can_compare_with_the_versions_that_messages_use(api: Api) -> None:
+def test_a_check_can_compare_with_the_versions_that_messages_use(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def enumeration(*symbols: str) -> str:
         return f'{{"type":"enum","name":"E","symbols":[{",".join(map(json.dumps, symbols))}]}}'
 
@@ -328,6 +330,11 @@ def test_a_check_can_compare_with_the_versions_that_messages_use(api: Api) -> No
         True,
         "4, 2, 1",
     )
+    assert "x-registry-compared-versions-more" not in passing.headers
+    monkeypatch.setattr(checks, "COMPARED_NAMED_MAX", 1)
+    headers = check({"schema": enumeration(*"abc")}).headers
+    assert headers["x-registry-compared-versions"] == "4"
+    assert headers["x-registry-compared-versions-more"] == "2"
     assert not check({"schema": enumeration(*"ab")}).json["is_compatible"]
     transitive = api.post(
         "/compatibility/subjects/s/versions?level=BACKWARD_TRANSITIVE", {"schema": enumeration(*"abc")}

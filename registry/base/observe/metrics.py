@@ -187,10 +187,19 @@ class Served(NamedTuple):
 AddressOf = Callable[[str, Iterable[tuple[bytes, bytes]]], str]
 
 
-# What else is done with an answer to a request that could be parsed.
-Look = Callable[[Served, RequestHead], None]
-# Returns it for a method, route and status, if there is anything.
-LookFor = Callable[[str, str, int], Look | None]
+class TargetCounts(Protocol):
+    """Counts of requests by their targets."""
+
+    # By the id of the list of headers that requests of a connection share.
+    by_headers: dict[int, dict[bytes, int]]
+
+    def add(self, served: Served, request: RequestHead) -> None:
+        """Count a request whose headers or target are not in :attr:`by_headers`."""
+        ...
+
+
+# Returns where requests of a method, route and status are counted by their targets, if they are.
+CountsFor = Callable[[str, str, int], TargetCounts | None]
 
 
 class Observed:
@@ -201,11 +210,11 @@ class Observed:
         *,
         access_log: bool,
         address_of: AddressOf = lambda address, _: address,
-        look_for: LookFor = lambda *_: None,
+        counts_for: CountsFor = lambda *_: None,
     ) -> None:
         """``address_of`` is for the access log."""
-        self._series: dict[tuple[str, str, int], tuple[Series, Look | None]] = {}
-        self._look_for = look_for
+        self._series: dict[tuple[str, str, int], tuple[Series, TargetCounts | None]] = {}
+        self._counts_for = counts_for
         self._access_log = access_log
         self._address_of = address_of
 
@@ -214,14 +223,18 @@ class Observed:
         request, _, status, seconds, _, route, _, _ = served
         method = "none" if request is None else _METHODS.get(request.method, "other")
         try:
-            series, look = self._series[method, route, status]
+            series, counts = self._series[method, route, status]
         except KeyError:
-            series, look = self._add_series(method, route, status)
+            series, counts = self._add_series(method, route, status)
         series.count += 1
         series.seconds += seconds
         series.buckets[bisect_left(BOUNDS_S, seconds)] += 1
-        if look is not None and request is not None:
-            look(served, request)
+        if counts is not None and request is not None:
+            # Without a call: most requests come here.
+            try:
+                counts.by_headers[id(request.headers)][request.target] += 1
+            except KeyError:
+                counts.add(served, request)
         if self._access_log:
             target = "-" if request is None else request.target.decode("latin-1")
             if served.route in _WITHOUT_QUERY:
@@ -232,14 +245,14 @@ class Observed:
                 address=address, principal=served.principal, request_id=served.request_id.decode("latin-1"),
             )  # fmt: skip
 
-    def _add_series(self, method: str, route: str, status: int) -> tuple[Series, Look | None]:
+    def _add_series(self, method: str, route: str, status: int) -> tuple[Series, TargetCounts | None]:
         # Clients choose methods, and thereby statuses, so the number of series must be bounded.
         full = len(self._series) >= _SERIES_MAX
         key = (_OTHER, _OTHER, 0) if full else (method, route, status)
         found = self._series.get(key)
         if found is None:
             named = (key[0], key[1] or "none", key[2])
-            found = Series(*named, 0, 0.0, [0] * (len(BOUNDS_S) + 1)), self._look_for(*named)
+            found = Series(*named, 0, 0.0, [0] * (len(BOUNDS_S) + 1)), self._counts_for(*named)
             self._series[key] = found
         return found
 

@@ -17,11 +17,12 @@ from registry.domain.lookup import usage
 from registry.domain.lookup.usage import VersionUsage
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import Search, run_search
 from registry.domain.rows.view import View
 
 OFF, WARN, REFUSE = GUARDS = ("off", "warn", "refuse")
-# Topics and sources that a message names.
-_NAMED = 5
+# Referrers that are examined for all versions of one deletion together.
+EXAMINED_MAX = 50_000
 _DAY_MS = 86_400_000
 
 
@@ -35,15 +36,25 @@ def check_guard(view: View, doomed: Sequence[Registered], defaults: Defaults, *,
 
 
 def why_needed(view: View, doomed: Sequence[Registered], age_max_ms: int, now: int) -> str:
-    """Return in words why versions must not be deleted permanently; empty if they may.
+    """Return what :func:`find_need` finds."""
+    return run_search(find_need(view, doomed, age_max_ms, now))
 
-    ``now``: the primary's clock, in ms since the epoch.
+
+def find_need(view: View, doomed: Sequence[Registered], age_max_ms: int, now: int) -> Search[str]:
+    """Search for why versions must not be deleted permanently; the result is empty if they may be.
+
+    The reason names no topics: who may delete a version need not know them. ``now``: the primary's clock, in
+    ms since the epoch.
     """
     census = stored.census(view)
     if census is None:
         return "no census has been published, so it is unknown if messages use it"
+    left = EXAMINED_MAX
     for each in doomed:
-        found = usage.usage_of(view, each)
+        found = yield from usage.find_usage(view, each)
+        left -= found.examined
+        if left < 0:
+            return f"more than {EXAMINED_MAX:,} versions refer to its versions: delete these one by one"
         if found.is_used:
             return f"version {each.version} is in use: {_uses(found)}"
     if not census.complete:
@@ -61,15 +72,8 @@ def why_needed(view: View, doomed: Sequence[Registered], age_max_ms: int, now: i
 
 
 def _uses(found: VersionUsage) -> str:
-    by_source: dict[str, int] = {}
-    for each in found.uses:
-        by_source[each.source] = by_source.get(each.source, 0) + each.use.messages
-    if not by_source:
+    sources = {each.source for each in found.uses}
+    if not sources:
         return f"{len(found.referrers)} versions in use refer to it"
-    most = sorted(by_source, key=lambda source: -by_source[source])
-    return _first_names([f"{source} ({by_source[source]:,} messages)" for source in most])
-
-
-def _first_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    messages = sum(each.use.messages for each in found.uses)
+    return f"messages: {messages:,}, topics or files: {len(sources):,}"

@@ -20,7 +20,7 @@ from registry.domain.parsing.stored import referrers
 from registry.domain.queries import versions
 from registry.domain.queries.associations import ASSOCIATION_TYPES
 from registry.domain.queries.versions import Registered
-from registry.domain.queries.walks import Search, run_search
+from registry.domain.queries.walks import Search, first
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 
@@ -44,6 +44,8 @@ class VersionUsage(NamedTuple):
     referrers: list[Registered]
     # False: it has more referrers than were examined.
     complete: bool = True
+    # Number of referrers that were examined.
+    examined: int = 0
 
     @property
     def is_used(self) -> bool:
@@ -76,28 +78,26 @@ def find_usage(view: View, found: Registered) -> Search[VersionUsage]:
             if place in seen:
                 continue
             if len(seen) > REFERRERS_MAX:
-                return VersionUsage(found, direct_uses(view, found), through, complete=False)
+                return VersionUsage(found, direct_uses(view, found), through, False, len(seen))
             seen.add(place)
             waiting.append(each)
             if direct_uses(view, each):
                 through.append(each)
-    return VersionUsage(found, direct_uses(view, found), through)
+    return VersionUsage(found, direct_uses(view, found), through, examined=len(seen) - 1)
 
 
-def usage_of(view: View, found: Registered) -> VersionUsage:
-    """Return what :func:`find_usage` finds."""
-    return run_search(find_usage(view, found))
+def find_needed(view: View, subject: Subject, census: Census) -> Search[list[Registered]]:
+    """Search for the latest version of a subject and those that ``census`` does not find unused, in order.
 
-
-def needed_versions(view: View, subject: Subject, census: Census) -> list[Registered]:
-    """Return the versions of a subject that ``census`` does not find unused, and the latest, newest first.
-
-    Soft-deleted ones only if they are used: their messages must still be read.
+    The newest comes first. Soft-deleted ones only if they are used: their messages must still be read.
     """
     found = []
-    latest = versions.latest(view, subject)
-    for each in versions.versions(view, subject, deleted=True, newest_first=True):
-        state = usage_of(view, each).state(census)
+    latest = yield from first(versions.walk(view, subject, newest_first=True))
+    for each in versions.walk(view, subject, deleted=True, newest_first=True):
+        yield
+        if each is None:
+            continue
+        state = (yield from find_usage(view, each)).state(census)
         needed = state is State.USED or (state is State.UNKNOWN and not each.row.deleted)
         if needed or (latest is not None and each.version == latest.version):
             found.append(each)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -75,7 +74,7 @@ def test_a_read_by_id_calls_few_functions(client: httpx.Client, calls: Count) ->
     assert again < 23
 
 
-def test_counting_who_asks_takes_one_call_of_a_read(
+def test_counting_who_asks_takes_no_call_of_a_read(
     client: httpx.Client, profiled: Registry, folder: Path
 ) -> None:
     def read() -> None:
@@ -84,10 +83,7 @@ def test_counting_who_asks_takes_one_call_of_a_read(
 
     read()  # From here on the target is known, at least until the counts are handed over.
     calls = Processes(profiled.process.pid).calls(folder, read).by_name
-    counting = Counter({name: count for name, count in calls.items() if name.startswith("reader/asks.py")})
-    counted = sum(count for name, count in counting.items() if " AskCounter._count " in name)
-    assert counted == 5 * SCHEMAS
-    assert counting.total() - counted < SCHEMAS
+    assert sum(count for name, count in calls.items() if name.startswith("reader/asks.py")) < SCHEMAS
 
 
 def test_who_has_read_is_kept_by_the_node_over_its_end(folder: Path) -> None:

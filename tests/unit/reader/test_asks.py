@@ -34,7 +34,7 @@ class Counting:
 
     def __init__(self, proxies: TrustedProxies | None = None) -> None:
         self.asks = AskCounter((proxies or TrustedProxies()).client, day=lambda: DAY)
-        self.observe = Observed(access_log=False, look_for=self.asks.look_for)
+        self.observe = Observed(access_log=False, counts_for=self.asks.counts_for)
 
     def __call__(self, served: Served) -> None:
         self.observe(served)
