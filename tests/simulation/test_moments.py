@@ -150,6 +150,40 @@ def test_a_claim_ages_from_the_request_of_its_last_append_however_late_the_answe
     stage.play(scene)
 
 
+@pytest.mark.parametrize("fences", [True, False])
+def test_a_barrier_and_a_fence_that_brokers_take_for_one_are_read_as_the_log_has_them(fences: bool) -> None:
+    """Another node ends the former claim in the name of an epoch that a third node has already got."""
+    stage = Stage()
+
+    def scene() -> None:
+        brokers = Brokers(stage.world, stage.partition, FORGET_S)
+        lines = [Line(), Line()]
+        former, late = (
+            SimulatedLog(stage.world, brokers, Process("node"), line, stage.world.wall_ms) for line in lines
+        )
+        claim = former.claim()
+        assert claim is not None
+        former.append([Entry(BARRIER_KEY, b"{}")])
+        late.claim()
+        # The one that comes second has read up to there, and gets nothing new from its broker in time.
+        first, second = (former, late) if fences else (late, former)
+        assert second.wait(0, LONG_S)
+        assert second.read(0, 9, 1 << 20).next == 1
+        for line in lines:
+            line.lagging = True
+        for log in (first, second):
+            if log is former:
+                log.fence(claim)
+            else:
+                assert log.append([Entry(BARRIER_KEY, b"{}")]) == 1
+        lines[0].lagging = lines[1].lagging = False
+        assert second.wait(1, LONG_S)
+        assert [each.value for each in second.read(1, 9, 1 << 20).records] == [None if fences else b"{}"]
+        assert stage.partition.end == 2
+
+    stage.play(scene)
+
+
 def test_an_id_that_another_program_took_right_before_a_write_is_not_given_out() -> None:
     stage = Stage()
     name = Subject.parse("theirs")

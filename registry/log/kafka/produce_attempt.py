@@ -115,7 +115,9 @@ class ProduceAttempt:
                 f"the log took a batch at offset {answer.offset}, although it had reached {self._offset_min}"
             )
         if answer.code == Code.NONE and answer.offset >= 0:
-            self.as_sent = answer.time_ms < 0 and not self._in_doubt
+            # The broker may have another first batch of this epoch: a fence in its name or, for a fence, a
+            # barrier. It takes the two for one and answers with the offset of the other.
+            self.as_sent = answer.time_ms < 0 and not self._in_doubt and self._batch.sequence != 0
             return answer.offset
         if answer.code in {Code.NONE, Code.DUPLICATE_SEQUENCE_NUMBER}:
             return await self._search_duplicate()

@@ -162,6 +162,19 @@ def test_a_new_claim_ends_the_former_with_its_first_record(kafka: Broker, opened
         later.append(entry(b"5"))
 
 
+def test_a_barrier_that_the_broker_takes_for_a_fence_in_its_name_is_not_read_as_a_barrier(
+    kafka: Broker, opened: Opened
+) -> None:
+    """Another node has ended the former claim with the next epoch, which this one had already got."""
+    topic = make_topic(kafka.address)
+    former, late = opened(kafka.address, topic), opened(kafka.address, topic)
+    claim = take_over(former)
+    late.claim()
+    former.fence(claim)
+    assert late.append(BARRIER) == 1
+    assert values(late) == [b"", None]
+
+
 def test_an_append_whose_answer_is_lost_is_done_once(odd: OddBroker, opened: Opened) -> None:
     log = opened(odd.proxy.address, make_topic(odd.address))
     log.claim()
