@@ -44,10 +44,17 @@ class Authority:
         return self._sessions[self.elected].identity if self.elected else None
 
     def leave(self, name: str) -> None:
-        """Remove a member that leaves or is evicted."""
+        """Remove a member."""
         self._sessions.pop(name, None)
         if self.elected == name:
             self.elected = ""
+
+    def evict(self, identity: Identity) -> bool:
+        """Remove the elected one if it is this; return true if it was removed."""
+        if self.elected != identity.node:
+            return False
+        self.leave(identity.node)
+        return True
 
     def usurp(self) -> None:
         """Elect another member, whatever the state of the current one."""

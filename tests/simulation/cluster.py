@@ -1,5 +1,5 @@
-"""Nodes of the simulated cluster: the real role, write loop, claim, writer and follower over a simulated log,
-store and election. Waiting, and the sockets between nodes in production, are modeled here.
+"""Nodes of the simulated cluster: the real role, write loop, claim, writer, follower and forwarding over a
+simulated log, store, election and network. Waiting is modeled here.
 """
 
 from __future__ import annotations
@@ -11,22 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from election.contract import Identity
 from registry.domain.commands import (
-    IDEMPOTENCY_KEY_BYTES,
     Command,
     Done,
-    IdempotencyKey,
-    NotPrimary,
     Outcome,
     Refused,
-    Unknown,
-    refusal,
 )
-from registry.domain.errors import TOO_MANY_WRITES
 from registry.domain.log_format.lineage import Lineage, Trace
 from registry.domain.log_format.records import Record
-from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
+from registry.domain.pending_command import PendingCommand, Submit
 from registry.domain.queries.scope import Defaults
-from registry.forwarding.command_forwarder import Doubt, Reply
 from registry.log.contract import ForeignLog, LogError, Unreachable
 from registry.log.kafka.topic import TopicMissing
 from registry.node.feed import NodeFeed
@@ -45,24 +38,25 @@ from .authority import Authority, Elector
 from .brokers import Brokers
 from .connections import Line
 from .event_loop import SimulatedCondition, SimulatedLoopHost
+from .forwarding import REQUEST_S, Entrance, NodePort, Requests
+from .forwarding_model import ForwardingModel
 from .kafka_log import SimulatedLog
 from .listeners import Receiver, SimulatedSender
 from .memory_store import MemoryStore, MemoryView
 from .node_log import NodeLog
 from .partition import Partition
 from .readers import CONFIRM_S, Reader
+from .sockets import Endpoint, Link, PeerNetwork
 from .world import Process, World
 
 if TYPE_CHECKING:
     from registry.store.lmdb import Store
 
-REQUEST_S = 12.0
 RENEW_S = 15.0
 FORGET_S = 60.0
 _RETRY_S = 0.25
 # As in registry/node/replication/loop.py.
 _FOLLOW_AGAIN_S, _STUCK_S = 0.5, 10.0
-_HOP_S = 0.001
 _ASK_S = 2.0
 _LONG_S = 1000.0
 _WRITING = Writing(Defaults(), id_batch=3, queue_max=50, timeout_s=REQUEST_S / 2)
@@ -71,8 +65,10 @@ _WRITING = Writing(Defaults(), id_batch=3, queue_max=50, timeout_s=REQUEST_S / 2
 class PausingRoleHolder(RoleHolder):
     """Waits on the simulation's clock."""
 
-    def __init__(self, world: World, *, switched: Callable[[Role], None]) -> None:
-        super().__init__(switched=switched, changed=lambda: None)
+    def __init__(
+        self, world: World, *, switched: Callable[[Role], None], changed: Callable[[], None]
+    ) -> None:
+        super().__init__(switched=switched, changed=changed)
         self._world = world
 
     def wait(self, seen: Role, timeout_s: float | None = None) -> Role:
@@ -90,23 +86,29 @@ class Running:
         self._cluster = cluster
         self._node = node
         self._identity = node.identity
-        self.role_holder = PausingRoleHolder(world, switched=self._switched)
+        self._port = NodePort(self, node.identity)
+        self.role_holder = PausingRoleHolder(
+            world, switched=self._switched, changed=self._port.role_changed
+        )
         # True once there is a log, or a store that is served without it.
         self.started = False
+        # True if it has been told to stop.
+        self.stopping = False
         # Why the log cannot be followed; ``None`` if it can.
         self.error: LogError | None = None
-        # Commands that it has been given, and has not answered.
-        self.unanswered: list[Command] = []
+        # Commands that it, or its writer, has been given and has not answered.
+        self.unanswered: list[PendingCommand] = []
         world.spawn(self.process, self._start)
 
     def _start(self) -> None:
         world, cluster, node = self._world, self._cluster, self._node
         self.log = self._opened()
         self._loop_host = SimulatedLoopHost(world, self.process)
+        self.loop = self._loop_host.loop
+        self.loop.sockets = Endpoint(cluster.peers, self.process, node.link, self.loop)
         self.read_barrier = self._loop_host.run(self._open_barrier(), None)
         self.memory = DedupCache(self.store.applied, count_max=cluster.remembers)
-        loop = self._loop_host.loop
-        self.feed = NodeFeed(self.log, self.store.applied, soon=loop.call_soon)
+        self.feed = NodeFeed(self.log, self.store.applied, soon=self.loop.call_soon)
         self._sender: SimulatedSender | None = None
         self.follower = Follower(
             self.log,
@@ -133,7 +135,7 @@ class Running:
             cluster.authority,
             node.identity,
             self.role_holder.on_event,
-            lambda: node.line.cut or node.line.deaf,
+            self._is_deaf,
         )
         started = threading.Event()
         started.set()
@@ -147,6 +149,8 @@ class Running:
             renew_s=RENEW_S,
         )
         self._submit = self._loop_host.run(self._open_submit(), None)
+        if cluster.brokers is not None:
+            self._entrance = self._loop_host.run(self._open_entrance(), None)
         runs = (self._follow_for_ever, self.write_loop.run, self._elector.run, self.read_barrier.run)
         for run in runs:
             world.spawn(self.process, run)
@@ -165,8 +169,7 @@ class Running:
 
     def spawn_on_loop(self, call: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a coroutine on the node's event loop."""
-        loop = self._loop_host.loop
-        loop.call_soon(lambda: loop.create_task(call()))
+        self.loop.call_soon(lambda: self.loop.create_task(call()))
 
     def _condition(self) -> threading.Condition:
         return cast("threading.Condition", SimulatedCondition(self._world))
@@ -175,23 +178,56 @@ class Running:
         """Return what takes commands, on the event loop, as registry/node/node.py does."""
         if not isinstance(self.log, ReconnectingLog):
             return self.writer.submit
-        loop = self._loop_host.loop
         return LoneAppends(
             self.writer, self.write_loop, self.log, is_busy=lambda: self.store.full,
-            guarded=lambda _, run: run(), soon=loop.call_soon, clock=lambda: self._world.now,
+            guarded=lambda _, run: run(), soon=self.loop.call_soon, clock=lambda: self._world.now,
         ).submit  # fmt: skip
 
+    async def _open_entrance(self) -> Entrance:
+        entrance = Entrance(self._port, self._identity)
+        await entrance.open()
+        return entrance
+
     def submit(self, pending: PendingCommand) -> None:
-        """Let the node execute a command."""
-        reply = pending.reply
-        self.unanswered.append(pending.command)
+        """Have a client's command executed, by this node or by the primary."""
+        self._owe(pending)
+        self.loop.call_soon(self._entrance.submit, pending)
+
+    def write(self, pending: PendingCommand) -> None:
+        """Have a command decided by the writer; called on the event loop."""
+        self._owe(pending)
+        key, reply, cluster = pending.request.idempotency_key, pending.reply, self._cluster
+        again = key is not None and key.id in cluster.keys
 
         def answered(outcome: Outcome) -> None:
-            self.unanswered.remove(pending.command)
+            cluster.settled += again and isinstance(outcome, Done | Refused)
+            reply(outcome)
+
+        if key is not None:
+            cluster.keys.add(key.id)
+        pending.reply = answered
+        self._submit(pending)
+
+    def write_soon(self, pending: PendingCommand) -> None:
+        """Have a command decided by the writer."""
+        self.loop.call_soon(self.write, pending)
+
+    def _owe(self, pending: PendingCommand) -> None:
+        reply = pending.reply
+        self.unanswered.append(pending)
+
+        def answered(outcome: Outcome) -> None:
+            self.unanswered.remove(pending)
             reply(outcome)
 
         pending.reply = answered
-        self._loop_host.loop.call_soon(self._submit, pending)
+
+    def evict(self, identity: Identity) -> bool:
+        """Remove a primary from the election whose port is closed; return true if that was done."""
+        return not self._is_deaf() and self._cluster.authority.evict(identity)
+
+    def _is_deaf(self) -> bool:
+        return self._node.line.cut or self._node.line.deaf
 
     async def _open_barrier(self) -> ReadBarrier:
         return ReadBarrier(
@@ -292,10 +328,12 @@ class Running:
         return True
 
     def stop(self) -> None:
-        """Resign first; the caller kills it later."""
+        """Resign, then answer what was asked; the caller kills it later."""
         self.role_holder.leave()
         if self.started:
             self._elector.resign()
+        if self.started and self._cluster.brokers is not None:
+            self._loop_host.run(self._entrance.stop(), None)
 
     def _claim(self) -> int:
         epoch = claim_log(
@@ -347,10 +385,9 @@ class Node:
         )
         self._new_store = new_store
         self.store = new_store()
-        self.line = Line()
+        # To the brokers, and to the other nodes and the clients.
+        self.line, self.link = Line(), Link()
         self.running: Running | None = None
-        # True if the other nodes and the clients cannot reach it.
-        self.cut_off = False
         self.clock_ahead_ms = 0
         self.reader: Reader | None = None
 
@@ -390,15 +427,19 @@ class Cluster:
         )
         self.brokers = None if model else Brokers(world, self.partition, FORGET_S)
         self.authority = Authority(world)
+        self.peers = PeerNetwork(world)
         # The number of commands that each node remembers.
         self.remembers = world.chance.choice((2, 1000, 1000))
-        # The number of commands in doubt that were sent again and answered.
+        # The idempotency keys that writers have got, and how often one came again and was answered.
+        self.keys: set[bytes] = set()
         self.settled = 0
         # True if no client sends requests.
         self.night = False
+        self._requests = ForwardingModel(world, self) if model else Requests(world, self)
         self.nodes = [Node(world, number, self._new_store) for number in range(size)]
         world.applied = lambda: {node.name: node.store.applied for node in self.nodes}
         for node in self.nodes:
+            self.peers.links[node.identity.peer] = node.link
             self._start_reader(node)
             self.start(node)
 
@@ -444,73 +485,8 @@ class Cluster:
             self._world.kill(running.process)
 
     def submit(self, command: Command) -> Outcome:
-        """Return a client's outcome from nodes that forward and retry; it may have asked any of them."""
-        deadline = self._world.now + REQUEST_S
-        name, since = self._world.chance.randbytes(IDEMPOTENCY_KEY_BYTES), 0
-        doubt = Doubt(False)
-        while self._world.now < deadline:
-            entry = self._world.chance.choice(self.nodes)
-            if not doubt.any:
-                since = max(since, entry.store.applied)
-            request = CommandRequest(command, REQUEST_S, idempotency_key=IdempotencyKey(name, since))
-            outcome = self._through(entry, PendingCommand(request, deadline)) or NotPrimary()
-            told = doubt.weigh(command, Reply(outcome, repeats=True))
-            if told is not None:
-                self.settled += doubt.any and not isinstance(told, Unknown)
-                return told
-            self._world.sleep(_RETRY_S)
-        return doubt.unknown or Refused(50004, "nobody writes")
-
-    def _through(self, entry: Node, pending: PendingCommand) -> Outcome | None:
-        """Return the outcome of one node; ``None``: it took nothing."""
-        self._world.sleep(_HOP_S * self._world.chance.random())
-        life = entry.running
-        if life is None or entry.cut_off or life.process.frozen:
-            return None
-        target = self._primary_of(life)
-        if target is None or target.running is None:
-            return None
-        if target is not entry:
-            self._world.sleep(_HOP_S * self._world.chance.random())
-            if target.cut_off:
-                return None
-        outcome = self._decided(target, pending)
-        if outcome is None or not isinstance(outcome, Done):
-            return outcome
-        # The node that the client talks to has the effect before it answers.
-        held = self._world.until(
-            lambda: life.process.dead or life.store.applied >= outcome.offset,
-            pending.deadline - self._world.now,
-        )
-        return outcome if held and not life.process.dead else Unknown("the node was lost", repeats=True)
-
-    def _primary_of(self, life: Running) -> Node | None:
-        wanted = life.process.name if life.role.stage is Stage.PRIMARY else None
-        if wanted is None and life.role.other is not None:
-            wanted = life.role.other.node
-        return next((node for node in self.nodes if node.name == wanted), None)
-
-    def _decided(self, target: Node, pending: PendingCommand) -> Outcome | None:
-        life, deadline = target.running, pending.deadline
-        if life is None or not life.started:
-            return None
-        answers: list[Outcome] = []
-        if life.process.frozen:
-            # The connection accepts what is sent, and the frozen node finds it when it is thawed.
-            self._world.until(
-                lambda: not life.process.frozen or life.process.dead, deadline - self._world.now
-            )
-            if life.process.dead or life.process.frozen:
-                return Unknown("no answer", repeats=True)
-        attempt = pending.attempt()
-        attempt.reply = answers.append
-        life.submit(attempt)
-        self._world.until(lambda: answers or life.process.dead, deadline - self._world.now)
-        if answers == [refusal(TOO_MANY_WRITES())]:
-            return NotPrimary()
-        if not answers or target.cut_off:
-            return Unknown("no answer", repeats=True)
-        return answers[0]
+        """Return the outcome of a client's request, which it may have sent to any node."""
+        return self._requests.submit(command)
 
     @contextmanager
     def read(self) -> Iterator[MemoryView | None]:

@@ -9,15 +9,21 @@ import inspect
 import math
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
-from .world import Process, World
+from .world import Killed, Process, World
+
+if TYPE_CHECKING:
+    from .sockets import Endpoint
 
 T = TypeVar("T")
 # The probability that no other task runs between two rounds of callbacks.
 _GO_ON = 0.75
+# More than any coroutine waits for while it ends.
+_LAST_WAITS = 20
 
 
 class SimulatedLoop(asyncio.AbstractEventLoop):
@@ -32,6 +38,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
         # True if nothing runs on it any more, though its process goes on.
         self.stopped = False
+        # Opens its connections to other nodes.
+        self.sockets: Endpoint
         process.when_killed.append(self._close)
         self._task = world.spawn(process, self._run)
 
@@ -47,11 +55,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self.run_once()
 
     def _close(self) -> None:
-        """Forget what was to be done. Coroutines that never began would warn of that."""
-        for task in self._tasks:
-            coroutine: Any = task.get_coro()
-            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-                coroutine.close()
+        """Forget what was to be done. What coroutines do while they end has no effect any more."""
+        for task in list(self._tasks):
+            _end(task.get_coro())
         self._ready.clear()
         self._timers.clear()
 
@@ -104,6 +110,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name or "task", context=context)
         self._tasks.add(task)
+        if self._process.dead:
+            _end(coro)
         return task
 
     def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
@@ -121,6 +129,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._world.spawn(self._process, run)
         return answer
 
+    async def create_connection(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any
+    ) -> Any:
+        return await self.sockets.create_connection(protocol_factory, f"{host}:{port}")
+
+    async def create_server(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, *, sock: Any = None, **options: Any
+    ) -> Any:
+        """Accept connections; ``sock`` is the address."""
+        return await self.sockets.create_server(protocol_factory, sock)
+
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Let an error of a callback end the history; tasks of killed processes are of no interest."""
         if "handle" in context:
@@ -137,6 +156,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Leave it in the heap: a cancelled timer is skipped."""
+
+
+def _end(coroutine: Any) -> None:
+    """End a coroutine of a killed process now, not when Python collects it; some wait while they end."""
+    if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+        coroutine.close()
+    for _ in range(_LAST_WAITS):
+        if inspect.getcoroutinestate(coroutine) != inspect.CORO_SUSPENDED:
+            return
+        with suppress(Killed, StopIteration, RuntimeError):
+            coroutine.throw(Killed())
 
 
 async def let_pass(seconds: float) -> None:

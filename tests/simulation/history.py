@@ -76,6 +76,7 @@ class Trouble:
             self._actions += [
                 self._elect, self._depose, self._restart, self._lack, self._move, self._compact,
                 self._set_clock, self._fill_disk, self._crash_at_commit, self._set_aside,
+                self._shake, self._shake,
             ]  # fmt: skip
         # How the log loses records in this history, if it does.
         self.loss: Callable[[], None] | None = None
@@ -105,10 +106,12 @@ class Trouble:
                 self._amid_an_append(node)
             action(node)
         for node in self._cluster.nodes:
-            line, node.cut_off = node.line, False
-            line.cut = line.lagging = line.deaf = False
-            line.bad = 0.0
+            line = node.line
+            line.cut = line.lagging = line.deaf = node.link.cut = False
+            line.bad = node.link.bad = 0.0
             node.clock_ahead_ms, node.store.full, node.store.at_commit = 0, False, None
+            if node.running is not None and node.running.stopping:
+                self._cluster.kill(node)
             if node.running is None:
                 self._cluster.start(node)
             else:
@@ -174,6 +177,7 @@ class Trouble:
         if node.running is None or node.running.process.frozen:
             return
         life = node.running
+        life.stopping = True
         self._world.spawn(life.process, life.stop)
         self._later(1.0, lambda: self._crash(node))
 
@@ -197,10 +201,10 @@ class Trouble:
         self._later(5.0, heal)
 
     def _isolate(self, node: Node) -> None:
-        node.cut_off = True
+        node.link.cut = True
 
         def heal() -> None:
-            node.cut_off = False
+            node.link.cut = False
 
         self._later(3.0, heal)
 
@@ -209,6 +213,15 @@ class Trouble:
 
         def heal() -> None:
             node.line.bad = 0.0
+
+        self._later(4.0, heal)
+
+    def _shake(self, node: Node) -> None:
+        """Break or delay some connections of the node to the others."""
+        node.link.bad = self._world.chance.random() * 0.3
+
+        def heal() -> None:
+            node.link.bad = 0.0
 
         self._later(4.0, heal)
 
@@ -345,6 +358,7 @@ def _history(world: World, *, model: bool, losses: bool) -> Told:
     _writes_again(world, cluster, clients)
     _are_told(world, cluster, listener)
     assert world.run(lambda: _level(cluster), CALM_S), "the nodes do not come to the log's end"
+    assert world.run(lambda: _owes_nothing(cluster), CALM_S), "a command was never answered"
     check(cluster, clients)
     return Told(
         world.turns,
@@ -411,13 +425,15 @@ def _level(cluster: Cluster) -> bool:
     return all(node.store.applied == cluster.partition.end and not node.foreign for node in cluster.nodes)
 
 
+def _owes_nothing(cluster: Cluster) -> bool:
+    return not any(node.running is not None and node.running.unanswered for node in cluster.nodes)
+
+
 def check(cluster: Cluster, clients: list[Client]) -> None:
     """Check the laws of log and stores at the end."""
     _claims_do_not_mix(cluster)
     _nothing_twice(cluster)
     _ids_grow(cluster)
-    lives = [node.running for node in cluster.nodes if node.running is not None]
-    assert not any(life.unanswered for life in lives), "a command was never answered"
     texts = _registered(cluster)
     for client in clients:
         for text in client.failed:

@@ -48,7 +48,7 @@ class Listener:
         while True:
             node = self._world.chance.choice(self._cluster.nodes)
             life = node.running
-            if life is None or not life.started or life.process.frozen or node.cut_off:
+            if life is None or not life.started or life.process.frozen or node.link.cut:
                 self._world.sleep(_AGAIN_S)
             else:
                 self._read(life)
