@@ -24,6 +24,8 @@ NONE, NULL = "none", "null"
 KEY, VALUE = "key", "value"
 READ, UNREAD = "read", "unread"
 SAMPLES_MAX = 5
+# In front of patterns of topics that are left out.
+OUT = "!"
 # The partition of a row that is about a whole source.
 WHOLE = -1
 
@@ -103,19 +105,29 @@ class Plan(NamedTuple):
 
 
 def parse_patterns(text: str) -> tuple[str, ...]:
-    """Return the patterns of ``NAME,PREFIX*,…``, sorted; raise :class:`ValueError` for others."""
-    patterns = sorted({each.strip() for each in text.split(",")} - {""})
-    for each in patterns:
-        if "*" in each[:-1]:
-            raise ValueError(f"{each!r}: * may only stand at the end of a pattern of topics")
+    """Return the patterns of ``NAME,PREFIX*,!NAME,…``, sorted; raise :class:`ValueError` for others.
+
+    Those with an exclamation mark leave topics out; without any other, they do so from all.
+    """
+    patterns = {each.strip() for each in text.split(",")} - {""}
+    for each in sorted(patterns):
+        if "*" in each[:-1] or "!" in each[1:] or each == OUT:
+            raise ValueError(f"{each!r}: ! may only begin a pattern of topics, and * only end it")
     if not patterns:
         raise ValueError("no topics are named: give names, prefixes such as orders.*, or * for all")
-    return tuple(patterns)
+    if all(each.startswith(OUT) for each in patterns):
+        patterns.add("*")
+    return tuple(sorted(patterns))
 
 
 def matches(patterns: Iterable[str], topic: str) -> bool:
-    """Return whether a topic is one of those that the patterns name."""
-    return any(topic.startswith(each[:-1]) if each.endswith("*") else topic == each for each in patterns)
+    """Return whether a topic is one of those that the patterns name and none that they leave out."""
+    fitting = [each for each in patterns if _fits(each.removeprefix(OUT), topic)]
+    return bool(fitting) and not any(each.startswith(OUT) for each in fitting)
+
+
+def _fits(pattern: str, topic: str) -> bool:
+    return topic.startswith(pattern[:-1]) if pattern.endswith("*") else topic == pattern
 
 
 def is_in_scope(patterns: Iterable[str], topic: DescribedTopic) -> bool:
@@ -125,14 +137,23 @@ def is_in_scope(patterns: Iterable[str], topic: DescribedTopic) -> bool:
     only a pattern that begins so too names them, such as ``__debezium-heartbeat.*``.
     """
     if topic.name.startswith("__"):
-        patterns = [each for each in patterns if each.startswith("__")]
+        patterns = [each for each in patterns if each.startswith(("__", OUT))]
     return not topic.internal and matches(patterns, topic.name)
 
 
-def stale_sources(stored: Iterable[str], found: Collection[str], patterns: Collection[str]) -> Iterator[str]:
-    """Yield the stored sources that a census covers and has not found: topics that were deleted."""
-    # Names of topics have no number sign, which those of files have.
-    yield from (each for each in stored if each not in found and "#" not in each and matches(patterns, each))
+def stale_sources(
+    stored: Iterable[str], found: Collection[str], patterns: Collection[str], former: Collection[str]
+) -> Iterator[str]:
+    """Yield the stored sources that a census withdraws, with its patterns and those of the one before it.
+
+    These are topics that it covers and has not found, so they were deleted; and files that are not counted
+    any more: the one before named them, and both cover all topics, so that it takes the other's place.
+    """
+    files = {each.partition(":")[2] for each in former} if "*" in patterns and "*" in former else set()
+    for each in stored:
+        # Names of topics have no number sign, which those of files have.
+        if each not in found and (each in files if "#" in each else matches(patterns, each)):
+            yield each
 
 
 # Stands for all topics that are not named.
@@ -279,4 +300,5 @@ def _most(one: int | None, other: int | None) -> int | None:
 
 def is_complete(patterns: Collection[str], rows: Iterable[PartitionRow], *, knows_all_topics: bool) -> bool:
     """Return whether a census covers every message, so that what it does not hold is unused."""
-    return "*" in patterns and knows_all_topics and all(row.state == READ for row in rows)
+    all_topics = "*" in patterns and not any(each.startswith(OUT) for each in patterns)
+    return all_topics and knows_all_topics and all(row.state == READ for row in rows)

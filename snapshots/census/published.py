@@ -22,7 +22,7 @@ from registry.domain.model import DEFAULT_CONTEXT
 from snapshots.building.requests import NICENESS, LoggedProgress
 
 from .files import Census
-from .plan import OTHERS, UNREAD, PartitionRow, Use, matches
+from .plan import OTHERS, OUT, UNREAD, PartitionRow, Use, matches
 from .run import FAILURES, Result, configured_scope, open_location, run
 
 _REASON_CHARACTERS = 500
@@ -51,7 +51,8 @@ def context_of(configured: str, inferred: Mapping[str, str]) -> ContextOf:
 def _contexts(text: str) -> Iterator[tuple[str, str]]:
     for pair in filter(None, (each.strip() for each in text.split(","))):
         pattern, _, context = pair.partition("=")
-        if not pattern or "*" in pattern[:-1] or not context.startswith(".") or ":" in context:
+        odd = not pattern or "*" in pattern[:-1] or pattern.startswith(OUT)
+        if odd or not context.startswith(".") or ":" in context:
             raise ValueError(f"{pair!r} is not PATTERN=CONTEXT, such as orders-eu.*=.eu")
         yield pattern, context
 

@@ -749,9 +749,10 @@ class Settings:
     )
     census_topics: str = _setting(
         "*",
-        text(r"([^*,\s]*\*?(,[^*,\s]*\*?)*)?", "NAME,PREFIX*,…, or empty"),
+        text(r"((!?[^*!,\s]+\*?|\*|)(,|$))*", "NAME,PREFIX*,!NAME,…, or empty"),
         "census",
-        "Topics to count: names, prefixes such as orders.*, or * for all, which a complete census needs",
+        "Topics to count: names, prefixes such as orders.*, or * for all, which a complete census needs; "
+        "with ! in front: not these",
     )
     census_files: str = _setting(
         "",

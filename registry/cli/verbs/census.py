@@ -13,6 +13,7 @@ from urllib.parse import quote
 import click
 
 from registry.base.config.loading import Loaded
+from registry.cli.client.resources import ErrorAnswer
 from registry.cli.output import (
     OK,
     REFUSED,
@@ -61,7 +62,7 @@ _to = click.option(
 
 @_verb("Exit status: 0 every source was read, 1 some were not, 2 no census was taken.")
 @click.option(
-    "--topics", default="", metavar="NAME,PREFIX*,…", help="Topics to count [default: census_topics]."
+    "--topics", default="", metavar="NAME,PREFIX*,!NAME,…", help="Topics to count [default: census_topics]."
 )
 @click.option(
     "--files",
@@ -132,11 +133,23 @@ def _publish(registry: RegistryClient, result: Result, location: str, contexts: 
     for source, found in new.items():
         if found.reason and source not in unread:
             note(f"{source} is published as unread: {found.reason}")
+    former = _former_patterns(registry)
     record = census_record(result.census, location, new.values())
     registry.put("/usage/census", msgspec.to_builtins(record))
     # Last: if this census may have missed some sources, the newest one says so by now.
-    for source in stale_sources(stored, new, result.census.patterns):
+    for source in stale_sources(stored, new, result.census.patterns, former):
         registry.delete(f"/usage/sources/{quote(source, safe='')}")
+
+
+def _former_patterns(registry: RegistryClient) -> list[str]:
+    """Return the patterns of the newest census of a registry; none without one."""
+    try:
+        found: dict[str, Any] = registry.get("/usage/census", dict[str, Any])
+    except ErrorAnswer as error:
+        if error.status != 404:
+            raise
+        return []
+    return list(found.get("patterns", ()))
 
 
 @_verb("Exit status: 0 shown, 1 not found, 2 the location cannot be read.")

@@ -138,9 +138,7 @@ def lint(source: Source, rules: Sequence[str]) -> Querying[Sequence[Finding]]:
     return _ask("lint", source, rules=tuple(rules))
 
 
-def fields(
-    source: Source, begin: int, end: int, words: tuple[str, ...] | None = None
-) -> Querying[FieldPage]:
+def fields(source: Source, begin: int, end: int, words: tuple[str, ...] | None = None) -> Querying[FieldPage]:
     """Return the fields of a text from ``begin`` on and before ``end``; its dependencies are not needed.
 
     ``words``: of those fields only in which one of these is found.

@@ -150,8 +150,12 @@ class Build:
             )
 
 
-def census_commands(lines: Sequence[dict[str, Any]], stored: Sequence[str]) -> Iterator[Command]:
+def census_commands(
+    lines: Sequence[dict[str, Any]], stored: Sequence[str], former: Sequence[str] = ()
+) -> Iterator[Command]:
     """Yield the commands that publish what a census has reported, given the sources that are stored.
+
+    ``former``: the patterns of the newest census so far.
 
     Sources are withdrawn last: if this census may have missed some, the newest one says so by then.
     """
@@ -160,7 +164,7 @@ def census_commands(lines: Sequence[dict[str, Any]], stored: Sequence[str]) -> I
         yield PutUsage(each["source"], orjson.dumps(each["usage"]))
     yield PutCensus(orjson.dumps(last["census"]))
     found, patterns = {each["source"] for each in sources}, last["census"]["patterns"]
-    yield from map(DeleteUsage, stale_sources(stored, found, patterns))
+    yield from map(DeleteUsage, stale_sources(stored, found, patterns, former))
 
 
 class CensusRuns:
@@ -233,7 +237,8 @@ class CensusRuns:
         if lines:
             with self._store.view() as view:
                 stored = [each.source for each in usage.sources(view)]
-            self._waiting.extend(census_commands(lines, stored))
+                former = usage.census(view)
+            self._waiting.extend(census_commands(lines, stored, former.patterns if former else ()))
             self._submit_next()
 
     def _submit_next(self) -> None:

@@ -23,6 +23,7 @@ from snapshots.census.plan import (
     merge,
     parse_patterns,
     plan_topics,
+    stale_sources,
 )
 
 ID = "i" * 22
@@ -167,6 +168,7 @@ def test_only_a_census_of_all_topics_that_were_read_is_complete() -> None:
     assert is_complete(["*"], states(READ, READ), knows_all_topics=True)
     assert is_complete(["*", "a"], [], knows_all_topics=True)
     assert not is_complete(["a*"], states(READ), knows_all_topics=True)
+    assert not is_complete(["*", "!a"], states(READ), knows_all_topics=True)
     assert not is_complete(["*"], states(READ, UNREAD), knows_all_topics=True)
     assert not is_complete(["*"], states(READ), knows_all_topics=False)
 
@@ -196,3 +198,32 @@ def test_topics_are_named_by_names_prefixes_or_all() -> None:
     for wrong in ("", " , ", "*.orders"):
         with pytest.raises(ValueError, match=r"named|end"):
             parse_patterns(wrong)
+
+
+def test_patterns_may_leave_topics_out() -> None:
+    patterns = parse_patterns("orders.*,!orders.raw.*, !orders.old,orders.raw.known")
+    names = ("orders.new", "orders.old", "orders.older", "orders.raw.x", "orders.raw.known", "other")
+    assert [each for each in names if matches(patterns, each)] == ["orders.new", "orders.older"]
+    assert parse_patterns("!a") == ("!a", "*")
+    assert [each for each in ("a", "b") if matches(parse_patterns("!a"), each)] == ["b"]
+    counted = [topic(name=name) for name in ("__tool", "__other", "plain")]
+    assert [each.name for each in counted if is_in_scope(parse_patterns("__*,!__other"), each)] == ["__tool"]
+    for wrong in ("!", "a!", "!a*b", "!!a"):
+        with pytest.raises(ValueError, match="may only begin"):
+            parse_patterns(wrong)
+
+
+def test_files_that_are_not_counted_any_more_are_withdrawn_by_a_census_of_the_same_kind() -> None:
+    stored = ["t", "/lake#a", "/lake#b", "/by-hand#c"]
+    before = ["*", "parquet:/lake#a", "parquet:/lake#b"]
+
+    def stale(found: set[str], patterns: list[str], former: list[str]) -> list[str]:
+        return list(stale_sources(stored, found, patterns, former))
+
+    assert stale({"t", "/lake#a"}, before[:2], before) == ["/lake#b"]
+    assert stale({"t"}, ["*"], before) == ["/lake#a", "/lake#b"]
+    assert stale(set(), ["*"], before) == ["t", "/lake#a", "/lake#b"]
+    # Of some topics only, or after a census of files alone: nobody says that these are not counted elsewhere.
+    assert stale({"t"}, ["t"], before) == []
+    assert stale({"t"}, ["*"], before[1:]) == []
+    assert stale({"t"}, ["*"], []) == []
