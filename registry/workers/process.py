@@ -80,7 +80,7 @@ def _answer(asked: WorkRequest, parser: Parser) -> WorkResult:
         with _working(asked.reading_s):
             for each in parts:
                 if each.other is None:
-                    found[each] = _answer_one(each, parser.read, Budget())
+                    found[each] = _answer_one(each, parser.read, Budget(math.inf))
             sources = {source for _, each in pairs for source in (each.source, each.other)}
             read = {source: _read(source, parser) for source in sources if source is not None}
         if pairs:

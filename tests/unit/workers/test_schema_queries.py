@@ -15,7 +15,8 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, answer, facts
-from registry.domain.schemas import Budget, Dependency, InvalidSchema
+from registry.domain.schemas import Budget, Dependency, InvalidSchema, Schema
+from registry.workers import process
 from registry.workers.process import answer_query
 from registry.workers.worker import WorkerProcess, WorkRequest
 
@@ -143,3 +144,21 @@ def test_what_takes_too_long_is_given_up() -> None:
         process.end()
     assert told.known is None
     assert told.took_s >= 0
+
+
+def test_a_process_is_limited_by_time_and_not_by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A DDL of 60,000 columns takes more steps than a reader may, and was answered with 500."""
+    budgets: list[Budget] = []
+
+    def watched(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget) -> SchemaAnswer:
+        budgets.append(budget)
+        return answer(query, read, budget)
+
+    monkeypatch.setattr(process, "answer", watched)
+    asked = querying.native(Source("PROTOBUF", "STRUCT t (c INT)"), "orders-value", "PROTOBUF")
+    lacking = Parser().attempt(asked, 0, 0)
+    assert isinstance(lacking, Unanswered)
+    known = answer_query(WorkRequest(lacking.query, 60, 60), Parser()).known
+    assert known is not None
+    assert "optional int32 c = 1;" in known.value
+    assert [each.left for each in budgets] == [math.inf]
