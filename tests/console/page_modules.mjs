@@ -1,7 +1,10 @@
 // Tests of the pure modules of Home and the pages other than the subjects; run by test_schema_modules.py.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KEEP, PERMANENT, SOFT, carryOut, inOrder, tally } from "../../registry/ui/static/bulk/steps.js";
+import { stepFor } from "../../registry/ui/static/bulk/subject-steps.js";
+import { byReferences, filesOf, isRead, pathOf, versionsIn } from "../../registry/ui/static/transfer/files.js";
+import { unzipped, zipped } from "../../registry/ui/static/transfer/zip.js";
+import { KEEP, PERMANENT, RESTORE, SOFT, carryOut, inOrder, tally } from "../../registry/ui/static/bulk/steps.js";
 import { literal, textsOf, word } from "../../registry/ui/static/copy-as/texts.js";
 import { MEMBERS, changesOf, textOf } from "../../registry/ui/static/config/members.js";
 import { LINK_MAX, packed, unpacked } from "../../registry/ui/static/editor/review.js";
@@ -227,4 +230,58 @@ test("only the members of a config that were changed are sent", () => {
   const { faults } = changesOf(null, { defaultRuleSet: "[]", defaultMetadata: "{" });
   assert.equal(faults.defaultRuleSet, "It must be a JSON object.");
   assert.ok(faults.defaultMetadata);
+});
+
+test("subjects are deleted, restored or kept by what they hold", () => {
+  const row = (more) =>
+    ({ subject: "s", version: 3, id: 7, versions: 2, deletedVersions: 1, mode: "READWRITE", ...more });
+  const deleted = row({ versions: 0 });
+  assert.deepEqual(stepFor(row(), SOFT),
+    { subject: "s", version: null, newest: 3, id: 7, action: SOFT, reason: "2 versions" });
+  assert.equal(stepFor(deleted, SOFT), null);
+  assert.equal(stepFor(row(), PERMANENT), null);
+  assert.equal(stepFor(deleted, PERMANENT).reason, "1 version, soft-deleted");
+  assert.deepEqual([stepFor(deleted, RESTORE).action, stepFor(deleted, RESTORE).version], [RESTORE, 3]);
+  assert.equal(stepFor(row({ mode: "READONLY" }), SOFT).reason, "the mode is READONLY");
+  assert.equal(stepFor(row({ alias: "t" }), SOFT).action, KEEP, "a request would reach another subject");
+  assert.equal(stepFor(row({ versions: 0, mode: "IMPORT" }), RESTORE).action, KEEP);
+});
+
+const EXTENSIONS = new Map([["avsc", "A"], ["json", "J"]]);
+const version = (subject, number, more) => ({ subject, version: number, id: 1, schema: "{}", ...more });
+
+test("versions come out of an archive as they went in", async () => {
+  const versions = [version(":.eu:a/../b\u202e", 1), version("", 2, { references: [] }), version("x", 1),
+    version("gone", 1, { deleted: true })];
+  const files = filesOf(versions, { about: {}, extensionOf: () => "avsc" });
+  assert.equal(pathOf(versions[0], "f"), "contexts/%2Eeu/subjects/a%2F..%2Fb%E2%80%AE/1/f");
+  const inside = await unzipped(await zipped(files), 1e6, (path) => isRead(path, EXTENSIONS));
+  assert.deepEqual(versionsIn(inside, EXTENSIONS).map(({ subject, version: number }) => [subject, number]),
+    [["", 2], [":.eu:a/../b\u202e", 1], ["x", 1]]);
+  assert.deepEqual(versionsIn(new Map([["d/a%2Fb.avsc", "1"], ["notes.txt", ""]]), EXTENSIONS),
+    [{ subject: "a/b", version: 1, schema: "1", schemaType: "A" }]);
+  assert.throws(() => versionsIn(new Map([["d/entity.json", "[]"]]), EXTENSIONS), /d\/entity.json holds no version/);
+  assert.throws(() => versionsIn(new Map([["%.avsc", ""]]), EXTENSIONS), /not named after a subject/);
+});
+
+test("an archive that is damaged, or larger than it says, is refused", async () => {
+  const blob = await zipped(new Map([["a", "text ".repeat(100)]]));
+  const all = () => true;
+  const bytes = new Uint8Array(await blob.arrayBuffer());
+  await assert.rejects(unzipped(blob, 10, all), /too large/);
+  await assert.rejects(unzipped(new Blob([bytes.slice(0, -30)]), 1e6, all), /damaged/);
+  await assert.rejects(unzipped(new Blob(["no archive"]), 1e6, all), /no archive/);
+  const end = bytes.length - 22;
+  const central = new DataView(bytes.buffer).getUint32(end + 16, true);
+  new DataView(bytes.buffer).setUint32(central + 24, 20, true);
+  await assert.rejects(unzipped(new Blob([bytes]), 1e6, all), /damaged/);
+});
+
+test("versions are registered after those that they refer to", () => {
+  const refers = (subject, ...others) => version(subject, 1, {
+    references: others.map((each) => ({ name: each, subject: each, version: 1 })) });
+  const order = (...all) => byReferences(all).map(({ subject }) => subject);
+  assert.deepEqual(order(refers("a", "b"), refers("b", "c"), refers("c")), ["c", "b", "a"]);
+  assert.deepEqual(order(refers(":.x:a", "b"), refers("b"), refers(":.x:b")), [":.x:b", ":.x:a", "b"]);
+  assert.deepEqual(order(refers("a", "b"), refers("b", "a")), ["b", "a"], "a circle ends");
 });

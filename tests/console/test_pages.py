@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import httpx
 import pytest
@@ -271,3 +273,74 @@ def test_all_members_of_a_config_are_changed_with_what_was_seen(
     rows.nth(2).get_by_role("button", name="Delete the context .eu").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete it").click()
     expect(page.get_by_role("dialog").get_by_text("It cannot be deleted")).to_be_visible()
+
+
+def carry_out(page: Page, result: str) -> None:
+    page.get_by_role("region", name="Plan", exact=True).get_by_role("button", name="Carry out").click()
+    page.get_by_role("dialog").get_by_role("button", name="Carry it out").click()
+    expect(page.get_by_role("region", name="Plan", exact=True).get_by_role("status")).to_have_text(result)
+
+
+def test_many_subjects_are_deleted_restored_downloaded_and_uploaded(
+    opened: Opened, served: Place, watch: Watch, tmp_path: Path
+) -> None:
+    watch.allow("Failed to load resource: the server responded with a status of 4(04|22)")
+    base = {"schema": '{"type":"record","name":"Base","fields":[]}'}
+    user = {
+        "schema": '{"type":"record","name":"User","fields":[{"name":"b","type":"Base"}]}',
+        "references": [{"name": "Base", "subject": "bulk-base", "version": 1}],
+    }
+    for subject, body in (("bulk-base", base), ("bulk-user", user)):
+        httpx.post(f"{served.url}/subjects/{subject}/versions", json=body).raise_for_status()
+    page = opened("/bulk/change?prefix=bulk-")
+    plan = page.get_by_role("region", name="Plan", exact=True)
+    make = page.get_by_role("button", name="Make a plan")
+    make.click()
+    expect(plan.get_by_role("row").nth(1)).to_contain_text("bulk-userall")
+    expect(plan.get_by_role("row").nth(2)).to_contain_text("bulk-baseall")
+    check_accessible(page)
+    page.get_by_role("tab", name="Download").click()
+    page.get_by_label("Subjects with the prefix").fill("bulk-")
+    with page.expect_download() as download:
+        page.get_by_role("main").get_by_role("button", name="Download").click()
+    archive = tmp_path / "schemas.zip"
+    download.value.save_as(archive)
+    with zipfile.ZipFile(archive) as files:
+        assert files.testzip() is None
+        assert {"subjects/bulk-user/1/schema.avsc", "configs.json", "modes.json"} <= {*files.namelist()}
+    check_accessible(page)
+    page.goto(f"{served.url}/ui/#/bulk/change?prefix=bulk-")
+    make.click()
+    carry_out(page, "2 of 2 done.")
+    assert httpx.get(f"{served.url}/subjects?subjectPrefix=bulk-").json() == []
+    page.get_by_label("Action").select_option("restore")
+    make.click()
+    expect(plan.get_by_role("row").nth(1)).to_contain_text("bulk-base1")
+    carry_out(page, "1 of 2 done, 1 refused.")  # version 1 of bulk-base stays deleted
+    assert httpx.get(f"{served.url}/subjects/bulk-base/versions").json() == [2]
+    page.get_by_label("Action").select_option("delete")
+    make.click()
+    carry_out(page, "1 of 1 done.")
+    page.get_by_label("Action").select_option("delete permanently")
+    make.click()
+    plan.get_by_role("button", name="Carry out").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill("2")
+    page.get_by_role("dialog").get_by_role("button", name="Carry it out").click()
+    expect(plan.get_by_role("status")).to_have_text("2 of 2 done.")
+    # What was downloaded comes back, in the order of the references.
+    page.get_by_role("tab", name="Upload").click()
+    chooser = page.get_by_label("Files or an archive")
+    chooser.set_input_files(archive)
+    expect(plan.get_by_role("row").nth(1)).to_contain_text("bulk-base1registera new subject")
+    expect(plan.get_by_role("row").nth(2)).to_contain_text("refers to bulk-base, so it is checked")
+    check_accessible(page)
+    carry_out(page, "2 of 2 done.")
+    files = [{"name": f"bulk-{name}.avsc", "mimeType": "", "buffer": text} for name, text in (
+        ("base", b'{"type":"string"}'), ("new", b'{"type":"int"}'), ("odd", b"{"),
+    )]  # fmt: skip
+    chooser.set_input_files([*files])
+    expect(plan.get_by_role("status")).to_contain_text("The plan: register 1, keep 2.")
+    expect(plan.get_by_role("row").nth(1)).to_contain_text("keepincompatible: ")
+    expect(plan.get_by_role("row").nth(3)).to_contain_text("keepnot valid: ")
+    carry_out(page, "1 of 1 done.")
+    assert httpx.get(f"{served.url}/subjects/bulk-new/versions/latest/schema").json() == "int"

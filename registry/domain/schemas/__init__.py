@@ -85,6 +85,7 @@ def describe_formats() -> bytes:
                 "name": each.name,
                 "title": each.about.title,
                 "language": each.about.language,
+                "extension": each.about.extension.removeprefix("."),
                 "sample": each.about.sample,
                 "resolves": each.about.resolves,
             }

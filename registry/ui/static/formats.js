@@ -4,7 +4,8 @@ const FORMATS = JSON.parse(document.getElementById("formats").textContent);
 const DEFAULT = "AVRO"; // the type of a schema whose answer names none
 
 /**
- * All formats by title: name (of the API), title, language, sample, resolves (if a text can contain what it refers to).
+ * All formats by title: name (of the API), title, language, extension (of files, without a full stop), sample, resolves
+ * (if a text can contain what it refers to).
  */
 export const formats = FORMATS.sort((one, other) => one.title.localeCompare(other.title));
 
@@ -13,5 +14,6 @@ export const formats = FORMATS.sort((one, other) => one.title.localeCompare(othe
  */
 export function formatOf(schema) {
   const name = (typeof schema === "string" ? schema : schema.schemaType) || DEFAULT;
-  return formats.find((each) => each.name === name) ?? { name, title: name, language: "", sample: "", resolves: false };
+  return formats.find((each) => each.name === name) ?? { name, title: name, language: "", extension: "",
+     sample: "", resolves: false };
 }

@@ -24,6 +24,8 @@ export const ROUTES = [
   { path: "/usage/:tab", view: () => import("./usage/view.js"), title: ({ tab }) => `Usage: ${tab}` },
   { path: "/usage/subjects/:subject", view: () => import("./usage/subject.js"),
     title: ({ subject }) => `Usage of ${plain(subject)}` },
+  { path: "/bulk", view: () => import("./bulk/view.js"), title: "Many schemas at once", nav: "Bulk", key: "b" },
+  { path: "/bulk/:tab", view: () => import("./bulk/view.js"), title: ({ tab }) => `Bulk: ${tab}` },
   { path: "/activity", view: () => import("./activity/view.js"), title: "Activity", nav: "Activity", key: "a" },
   { path: "/cluster", view: () => import("./cluster/view.js"), title: "Cluster", nav: "Cluster", key: "n" },
   { path: "/cluster/:tab", view: () => import("./cluster/view.js"), title: ({ tab }) => `Cluster: ${tab}` },

@@ -10,22 +10,22 @@ import { plain } from "../names.js";
 import { href } from "../router.js";
 import { GuardedButton } from "../session/guarded.js";
 import { useSession } from "../session/session.js";
-import { perform } from "./requests.js";
-import { KEEP, PERMANENT, RESTORE, SOFT, carryOut, tally } from "./steps.js";
+import { perform as changeVersion } from "./requests.js";
+import { KEEP, PERMANENT, REGISTER, RESTORE, SOFT, carryOut, tally } from "./steps.js";
 
 const SHOWN = 200; // rows at first, and with each click
-const TONES = { [KEEP]: "plain", [SOFT]: "warn", [PERMANENT]: "bad", [RESTORE]: "good" };
+const TONES = { [KEEP]: "plain", [SOFT]: "warn", [PERMANENT]: "bad", [RESTORE]: "good", [REGISTER]: "good" };
 const RESULTS = { running: "accent", done: "good", refused: "bad", failed: "bad" };
 
-/** steps: see steps.js, with subject, version (null: all), id, action and reason. onEnd() after they are done. */
-export function Plan({ steps, onEnd }) {
+/** steps: see steps.js, with subject, version (null: all), id, action and reason; perform(step) carries one out. */
+export function Plan({ steps, perform = changeVersion }) {
   const [left, setLeft] = useState(new Set()); // the indexes of steps that the user leaves out
   const [shown, setShown] = useState(SHOWN);
   const [asking, setAsking] = useState(false);
-  const run = useRun(steps, left, onEnd);
+  const run = useRun(steps, left, perform);
   const counts = tally(steps, (index) => left.has(index));
   const doing = steps.length - (counts[KEEP] ?? 0);
-  const needs = steps.some(({ action }) => action === RESTORE) ? "write" : "delete";
+  const needs = steps.some(({ action }) => action === RESTORE || action === REGISTER) ? "write" : "delete";
   const refusal = useSomewhere();
   const started = run.results.size > 0;
   const leave = (index, out) => setLeft((before) => {
@@ -64,7 +64,7 @@ function columns(left, leave, run, started) {
     { id: "subject", title: "Subject",
       cell: ({ subject }) => html`<a class="wrap" href=${href`/subjects/${subject}`}><${Name} text=${subject} /></a>` },
     { id: "version", title: "Version", cell: ({ version }) => version ?? "all" },
-    { id: "id", title: "Id", numeric: true, wide: true, cell: ({ id }) => id },
+    { id: "id", title: "Id", numeric: true, wide: true, cell: ({ id }) => id ?? "" },
     { id: "action", title: "Action", cell: ({ action }) => html`<${Badge} tone=${TONES[action]}>${action}<//>` },
     { id: "reason", title: "Reason", cell: ({ reason }) => html`<${Name} plain text=${reason} />` },
     ...(started ? [{ id: "result", title: "Result", cell: ({ index }) => result(run.results.get(index)) }] : []),
@@ -78,7 +78,7 @@ function result(found) {
 }
 
 function worded(counts) {
-  return [SOFT, PERMANENT, RESTORE, KEEP].filter((action) => counts[action])
+  return [SOFT, PERMANENT, RESTORE, REGISTER, KEEP].filter((action) => counts[action])
     .map((action) => `${action} ${count(counts[action])}`).join(", ") || "nothing";
 }
 
@@ -96,7 +96,7 @@ function Progress({ done, total }) {
 }
 
 /** Carries the steps out until it is cancelled or the page is left. */
-function useRun(steps, left, onEnd) {
+function useRun(steps, left, perform) {
   const [state, setState] = useState({ results: new Map(), busy: false });
   const stopped = useRef(false);
   useEffect(() => () => { stopped.current = true; }, []);
@@ -114,7 +114,6 @@ function useRun(steps, left, onEnd) {
       isLeftOut: (index) => left.has(index) || finished.has(index),
     });
     show({ busy: false, ...outcome });
-    onEnd?.();
   };
   return { ...state, begin, cancel: () => { stopped.current = true; } };
 }
@@ -130,7 +129,9 @@ function Confirm({ counts, onClose, onConfirm }) {
         ${counts[SOFT] > 0 && html`<li>${count(counts[SOFT])} are soft-deleted and can be restored. Clients that
           request them by version get 404; by id they can still be read.</li>`}
         ${counts[RESTORE] > 0 && html`<li>${count(counts[RESTORE])} are registered again. Each keeps its id and becomes
-          the next version; the registry checks its compatibility.</li>`}
+          the next version; the registry checks its compatibility. One that refers to a version that stays deleted is
+          refused; <code>registrar undelete</code> restores versions with their former numbers.</li>`}
+        ${counts[REGISTER] > 0 && html`<li>${count(counts[REGISTER])} are registered; the registry checks each.</li>`}
         ${permanent > 0 && html`<li><strong>${count(permanent)} are deleted permanently. This cannot be undone: messages
           with their ids can no longer be read.</strong> The registry asks its deletion guard about each.</li>`}
         <li>What has changed since the plan was made is left as it is.</li>
@@ -153,7 +154,7 @@ export function useSomewhere() {
 }
 
 /** How far the search for a plan is, with a way to stop it. */
-export function Planning({ text, onCancel }) {
-  return html`<${Notice} kind="info" title="Making the plan…"><p role="status">${text}</p>
+export function Planning({ text, title = "Making the plan…", onCancel }) {
+  return html`<${Notice} kind="info" title=${title}><p role="status">${text}</p>
     <button onClick=${onCancel}>Stop</button><//>`;
 }

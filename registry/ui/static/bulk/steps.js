@@ -2,7 +2,8 @@
 import { plain } from "../names.js";
 
 /** What a step does. */
-export const [KEEP, SOFT, PERMANENT, RESTORE] = ["keep", "delete", "delete permanently", "restore"];
+export const [KEEP, SOFT, PERMANENT, RESTORE, REGISTER] =
+  ["keep", "delete", "delete permanently", "restore", "register"];
 
 const TRIES = 4; // of a request that may succeed later
 const PAUSE_S = 2;
