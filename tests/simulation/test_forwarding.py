@@ -25,14 +25,22 @@ COMMAND = Register("s", '{"type":"record","name":"R","fields":[]}')
 OTHER = Register("s", '{"type":"record","name":"R","doc":"other","fields":[]}')
 
 
+def _text(number: int) -> str:
+    return f'{{"type":"record","name":"R","doc":"{number}","fields":[]}}'
+
+
 class Scene:
     """A cluster of three nodes with a primary, and a secondary that clients ask."""
 
-    def __init__(self, scene: Callable[[Scene], None]) -> None:
+    def __init__(self, scene: Callable[[Scene], None], *, remembers: int = 1000) -> None:
+        """``remembers``: so many commands, all nodes."""
         self.world = World(1)
         self.cluster = Cluster(self.world, 3)
+        self.cluster.remembers = remembers
         self.requests = Requests(self.world, self.cluster)
         self.outcomes: list[Outcome] = []
+        # The commands in the order in which they were answered.
+        self.answered: list[Command] = []
         ended: list[bool] = []
 
         def run() -> None:
@@ -62,6 +70,7 @@ class Scene:
 
         def run() -> None:
             self.outcomes.append(self.requests.ask(self.secondary, command, deadline))
+            self.answered.append(command)
 
         self.world.spawn(Process("client"), run)
 
@@ -106,6 +115,41 @@ def test_a_deletion_that_a_killed_primary_did_not_answer_is_not_refused_by_the_n
         cast.cluster.kill(cast.primary)
         assert isinstance(cast.outcome(), Done)
         assert cast.versions() == [1]
+
+    Scene(scene)
+
+
+def test_a_write_that_the_next_primary_does_not_remember_is_not_done_twice() -> None:
+    def scene(cast: Scene) -> None:
+        cast.begin(COMMAND)
+        cast.appended()
+        cast.cluster.kill(cast.primary)
+        assert isinstance(cast.outcome(), Unknown)
+        assert cast.versions() == [1]
+
+    Scene(scene, remembers=0)
+
+
+def test_a_write_that_nobody_answers_any_more_may_have_been_done() -> None:
+    def scene(cast: Scene) -> None:
+        cast.begin(COMMAND)
+        cast.appended()
+        cast.cluster.kill(cast.primary)
+        for node in cast.cluster.nodes:
+            node.line.cut = True
+        assert isinstance(cast.outcome(), Unknown)
+
+    Scene(scene)
+
+
+def test_writes_that_are_forwarded_together_get_their_own_answers() -> None:
+    def scene(cast: Scene) -> None:
+        for number in range(3):
+            cast.begin(Register(f"s{number}", _text(number)))
+        cast.world.until(lambda: len(cast.answered) == 3, LONG_S)
+        answers = [orjson.loads(each.body)["schema"] for each in cast.outcomes if isinstance(each, Done)]
+        assert answers == [each.schema for each in cast.answered if isinstance(each, Register)]
+        assert len(answers) == 3
 
     Scene(scene)
 
