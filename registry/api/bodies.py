@@ -228,6 +228,7 @@ _CONFIG_MEMBERS: dict[str, tuple[str, Reader[Any]]] = {
     "compatibility": ("compatibilityLevel", text),
     "compatibilityPolicy": ("compatibilityPolicy", text),
     "compatibilityGroup": ("compatibilityGroup", text),
+    "compatibilityUsed": ("compatibilityUsed", boolean),
     "defaultMetadata": ("defaultMetadata", metadata),
     "overrideMetadata": ("overrideMetadata", metadata),
     "defaultRuleSet": ("defaultRuleSet", rule_set),

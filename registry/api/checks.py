@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from registry.domain import errors as e
@@ -10,7 +12,7 @@ from registry.domain.commands import Register
 from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.explanation import ExplainRequest, explain
 from registry.domain.log_format import usage as stored_usage
-from registry.domain.log_format.subject_values import LEVELS, POLICIES
+from registry.domain.log_format.subject_values import LEVELS, POLICIES, USED_LEVELS
 from registry.domain.log_format.usage import Census
 from registry.domain.lookup import registration, usage
 from registry.domain.model import TOP, Subject
@@ -19,6 +21,7 @@ from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.principal import ANONYMOUS
 from registry.domain.queries import by_subject
+from registry.domain.queries.scope import effective_config
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
 from registry.domain.rows.view import View
@@ -35,8 +38,6 @@ from .permissions import in_handler, may_read, on_subject, require_references, r
 
 # Versions that a header names, the newest that were compared.
 COMPARED_NAMED_MAX = 200
-# Levels of checks only: with what messages use, and at which level.
-USED_LEVELS = {f"{way}_USED": f"{way}_TRANSITIVE" for way in ("BACKWARD", "FORWARD", "FULL")}
 
 
 def check_version(call: Call, view: View) -> Querying[Answer] | PendingSearch[list[Registered]]:
@@ -51,18 +52,37 @@ def check_all(call: Call, view: View) -> Querying[Answer] | PendingSearch[list[R
 
 def _check(call: Call, view: View, number: int | None) -> Querying[Answer] | PendingSearch[list[Registered]]:
     """Return the comparison; if it is with what messages use, after the search for that. Raises 42285."""
-    if number is not None or call.args["level"].upper() not in USED_LEVELS:
-        return _compare(call, view, number, None)
+    basis = _basis(call, view) if number is None else None
+    census = basis.census if basis else None
+    if census is None:
+        return _compare(call, view, number, None, usage.describe_basis(basis, ()) if basis else "")
 
     def search(view: View) -> Search[list[Registered]]:
-        census = _complete_census(call, view)
         return (yield from usage.find_needed(view, call.subject, census))
 
-    return PendingSearch(search, lambda view, compared: _compare(call, view, None, compared))
+    def finish(view: View, compared: list[Registered]) -> Querying[Answer]:
+        about = usage.describe_basis(usage.Basis(census), compared)
+        return _compare(call, view, None, compared, about)
+
+    return PendingSearch(search, finish)
+
+
+def _basis(call: Call, view: View) -> usage.Basis | None:
+    """Return which versions count, if the level asked for, or else in force, is for those in use.
+
+    Raises 42285 if it is asked for; in force, it falls back to all versions, as for a registration.
+    """
+    if level := call.args["level"].upper():
+        return usage.Basis(_complete_census(call, view)) if level in USED_LEVELS else None
+    config = effective_config(view, call.place, call.settings.defaults)
+    if not config.compatibility_used:
+        return None
+    now = time.time_ns() // 1_000_000
+    return usage.basis_of(view, config, replace(call.settings.defaults, now=now))
 
 
 def _compare(
-    call: Call, view: View, number: int | None, compared: list[Registered] | None
+    call: Call, view: View, number: int | None, compared: list[Registered] | None, about: str
 ) -> Querying[Answer]:
     request = schema_request(call.body, call.subject.qualified, normalize=call.args["normalize"])
     require_references(call.access, view, call.subject, request.references or ())
@@ -78,6 +98,7 @@ def _compare(
         call.settings.defaults,
         **shown,
         compared=compared,
+        about_compared=about,
         may_read=may_read(call.access),
     )
     answer = plain_answer(body) if call.plain else Answer(body)

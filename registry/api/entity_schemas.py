@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from registry.domain.log_format.subject_values import LEVELS, LIFECYCLES, MODES
+from registry.domain.log_format.subject_values import LEVELS, LIFECYCLES, MODES, USED_LEVELS
 
 Json = dict[str, Any]
 
@@ -75,6 +75,7 @@ _CONFIG: Json = {
     "validateRules": BOOL,
     "compatibilityPolicy": TEXT,
     "compatibilityGroup": TEXT,
+    "compatibilityUsed": BOOL,
     "defaultMetadata": ref("Metadata"),
     "overrideMetadata": ref("Metadata"),
     "defaultRuleSet": ref("RuleSet"),
@@ -130,10 +131,11 @@ _SHARED: dict[str, Json] = {
     "ContextIds": list_of(object_of("context id", context=TEXT, id=INT)),
     "CompatibilityCheckResponse": object_of(
         "is_compatible", is_compatible=BOOL, messages=list_of(TEXT), changes=list_of(ref("Change")),
+        compared=TEXT,
     ),
     "Config": object_of(compatibilityLevel={"enum": LEVELS}, **_CONFIG),
     "ConfigUpdateRequest": object_of(
-        compatibility=nullable({"enum": LEVELS}), **all_nullable(_CONFIG)
+        compatibility=nullable({"enum": [*LEVELS, *USED_LEVELS]}), **all_nullable(_CONFIG)
     ),
     "Mode": object_of(mode={"enum": MODES}),
     "ModeUpdateRequest": object_of("mode", mode=nullable({"enum": MODES})),

@@ -17,8 +17,17 @@ import msgspec
 
 from election.contract import Identity
 from registry.domain.admission import is_large
-from registry.domain.commands import Deferred, NotPrimary, Outcome, Unknown, UsageCommand, refusal
+from registry.domain.commands import (
+    Deferred,
+    NotPrimary,
+    Outcome,
+    PutConfig,
+    Unknown,
+    UsageCommand,
+    refusal,
+)
 from registry.domain.errors import UNAVAILABLE, outcome_unknown
+from registry.domain.log_format.subject_values import USED_LEVELS
 from registry.domain.pending_command import PendingCommand
 
 from .authentication import Signings
@@ -258,11 +267,20 @@ def _select_suited(peer: Peer, commands: list[PendingCommand]) -> list[PendingCo
             )
         elif pending.request.condition is not None and not peer.status.conditions:
             pending.reply(refusal(UNAVAILABLE(_NO_CONDITIONS)))
-        elif isinstance(pending.command, UsageCommand) and not peer.status.conditions:
+        elif _needs_census(pending.command) and not peer.status.conditions:
             pending.reply(refusal(UNAVAILABLE(_NO_CENSUS)))
         else:
             suited.append(pending)
     return suited
+
+
+def _needs_census(command: object) -> bool:
+    """Return true for what a node of an earlier release does not know, or would refuse as a wrong level."""
+    if isinstance(command, PutConfig):
+        level = command.patch.get("compatibilityLevel")
+        used = isinstance(level, str) and level.upper() in USED_LEVELS
+        return used or bool(command.patch.get("compatibilityUsed"))
+    return isinstance(command, UsageCommand)
 
 
 def _less(left_s: float) -> float:

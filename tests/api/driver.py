@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -141,7 +142,9 @@ class ListBackend:
             return self._about_webhooks(command)
         try:
             seen = plain_view(self.rows, self.cipher)
-            defaults = replace(self.settings.defaults, checked=origin.checked, condition=origin.condition)
+            given = self.settings.defaults
+            now = given.now or time.time_ns() // 1_000_000
+            defaults = replace(given, checked=origin.checked, condition=origin.condition, now=now)
             decision = self.parser.run(decide(seen, command, self.ids, defaults, self.parser.memory))
             entries = encrypt_entries(decision.entries, self.rows, self.cipher)
             entries = requested_by(origin.principal.name, entries, 1 << 30)

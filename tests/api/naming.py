@@ -68,7 +68,8 @@ NAMELESS = {
     """,
     "body": """
         aliasForDeks associationType associationTypes base cascadeLifecycle census compatibility
-        compatibilityGroup compatibilityPolicy complete enabled ended from frozen id kinds lifecycle location
+        compatibilityGroup compatibilityPolicy compatibilityUsed complete enabled ended from frozen id kinds
+        lifecycle location
         messages mode ms name newVersion normalize offset opType partitions patterns propagateSchemaTags
         reason resourceType schema schemaType sha256 source sources started state targets to unread url uses
         validateFields validateNewSchemas validateRules version

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -346,3 +348,57 @@ def test_a_check_can_compare_with_the_versions_that_messages_use(
     assert "missing enum symbols" in verbose.json["messages"][0]
     put(api, "/usage/census", {**CENSUS, "started": LATER, "ended": LATER, "complete": False})
     assert "is not complete" in check({"schema": enumeration(*"abc")}).error[2]
+
+
+def test_a_level_for_versions_in_use_decides_registrations(api: Api) -> None:
+    def enumeration(*symbols: str) -> dict[str, str]:
+        return {"schema": f'{{"type":"enum","name":"E","symbols":[{",".join(map(json.dumps, symbols))}]}}'}
+
+    api.put("/config", {"compatibility": "NONE"})
+    for symbols in ("abx", "ac", "a"):
+        assert api.post("/subjects/s/versions", enumeration(*symbols)).status == 200
+    api.put("/config", {"compatibility": "BACKWARD"})
+    shown = {"compatibilityLevel": "BACKWARD_TRANSITIVE", "compatibilityUsed": True}
+    said = api.put("/config/s", {"compatibility": "backward_used"})
+    assert said.json == {"compatibility": "BACKWARD_TRANSITIVE", "compatibilityUsed": True}
+    assert api.get("/config/s").json == shown
+    new = enumeration(*"acd")
+
+    def refusal() -> str:
+        refused = api.post("/subjects/s/versions", new)
+        verbose = api.post("/compatibility/subjects/s/versions?verbose=true", new).json
+        plain = api.post("/compatibility/subjects/s/versions", new, accept="text/plain")
+        assert (refused.error[:2], verbose["is_compatible"]) == ((409, 40901), False)
+        assert verbose["compared"] in plain.body.decode()
+        assert refused.error[2].endswith(f"{verbose['compared']}]")
+        return str(verbose["compared"])
+
+    assert refusal() == "Compared with all versions: no census has been published."
+    put(api, "/usage/sources/s", usage(uses=[["value", "id", 2, 1, 1, 1, 1, True]]))
+    put(api, "/usage/census", {**CENSUS, "started": LATER, "ended": LATER, "complete": False})
+    assert refusal() == "Compared with all versions: the newest census, c1, is not complete."
+    now = time.time_ns() // 1_000_000
+    old = {**CENSUS, "id": "c2", "started": now - 8 * 86_400_000, "ended": now - 8 * 86_400_000}
+    put(api, "/usage/sources/s", usage(census="c2", uses=[["value", "id", 2, 1, 1, 1, 1, True]]))
+    put(api, "/usage/census", old)
+    assert re.fullmatch(r".*: the newest census, c2, ended 8\.0 days ago\.", refusal())
+
+    put(api, "/usage/sources/s", usage(census="c3", uses=[["value", "id", 2, 1, 1, 1, 1, True]]))
+    put(api, "/usage/census", {**CENSUS, "id": "c3", "started": now, "ended": now})
+    checked = api.post("/compatibility/subjects/s/versions?verbose=true", new)
+    text = "Compared with the versions in use or the latest: 3, 2; the census c3 found no messages of others."
+    assert (checked.json["is_compatible"], checked.json["compared"]) == (True, text)
+    assert checked.headers["x-registry-compared-versions"] == "3, 2"
+    assert "lacks" not in api.post("/subjects/s/versions", enumeration(*"ad")).error[2]
+    assert text in api.post("/subjects/s/versions", enumeration(*"ad")).error[2]
+    assert api.post("/subjects/s/versions", new).status == 200
+
+    # Another level ends it; the member alone needs a transitive one.
+    assert api.put("/config/s", {"normalize": True}).json["compatibilityUsed"]
+    assert "compatibilityUsed" not in api.put("/config/s", {"compatibility": "FULL_TRANSITIVE"}).json
+    assert api.put("/config/s", {"compatibilityUsed": True}).json["compatibilityUsed"]
+    assert "compatibilityUsed" not in api.put("/config/s", {"compatibilityUsed": False}).json
+    api.put("/config/s", {"compatibility": "FULL"})
+    for wrong in ({"compatibilityUsed": True}, {"compatibility": "NONE_USED"}):
+        assert api.put("/config/s", wrong).error[:2] == (422, 42203)
+    assert api.get("/config/s").json == {"normalize": True, "compatibilityLevel": "FULL"}

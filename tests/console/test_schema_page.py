@@ -247,9 +247,13 @@ def test_the_level_is_set_and_inherited_and_its_origin_is_reported(
     page = opened("/subjects/same-value?view=settings")
     level = page.locator("section").filter(has_text="Compatibility level of")
     expect(level.locator("li.current")).to_contain_text("the server's setting compatibility (BACKWARD)")
+    level.get_by_label("Compatibility level of this subject").select_option("FULL_USED")
+    level.get_by_role("button", name="Set").click()
+    expect(level.locator("li.current")).to_contain_text("this subject: FULL_USED")
+    assert filled.get("/config/same-value").json()["compatibilityUsed"]
     level.get_by_label("Compatibility level of this subject").select_option("FULL")
     level.get_by_role("button", name="Set").click()
-    expect(level.locator("li.current")).to_contain_text("this subject: FULL")
+    expect(level.locator("li.current")).to_contain_text(re.compile("this subject: FULL(?!_)"))
     assert filled.get("/config/same-value").json() == {"compatibilityLevel": "FULL"}
     expect(page.get_by_text("FULL, READWRITE")).to_be_visible()
     filled.put("/config", json={"normalize": True}).raise_for_status()

@@ -104,6 +104,14 @@ def test_every_level_gets_a_verdict_with_what_would_pass(filled: httpx.Client, o
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
 
 
+def test_a_level_for_versions_in_use_says_which_it_compared(filled: httpx.Client, opened: Open) -> None:
+    filled.put("/config/drafts-value", json={"compatibility": "BACKWARD_USED"}).raise_for_status()
+    page = opened("/try?subject=drafts-value&version=2")
+    expect(verdicts(page).last).to_have_text("BACKWARD_USED in force✓ compatible")
+    expect(page.get_by_text("Compared with all versions: no census has been published.")).to_be_visible()
+    filled.delete("/config/drafts-value").raise_for_status()
+
+
 def test_every_table_gets_a_verdict_with_its_reason_and_what_would_pass(
     filled: httpx.Client, opened: Open
 ) -> None:

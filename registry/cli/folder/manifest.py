@@ -57,7 +57,7 @@ CONFIG: Final = {
         for name in (
             "alias", "aliasForDeks", "normalize", "validateFields", "validateNewSchemas", "validateRules",
             "compatibilityPolicy", "compatibilityGroup", "defaultMetadata", "overrideMetadata",
-            "defaultRuleSet", "overrideRuleSet",
+            "defaultRuleSet", "overrideRuleSet", "compatibilityUsed",
         )
     },
 }  # fmt: skip

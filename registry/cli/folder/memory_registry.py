@@ -210,6 +210,11 @@ class MemoryRegistry:
         """Return the config of exactly this scope."""
         return scope.stored_config(self._view, Subject.parse(subject))
 
+    def asks_census(self, subject: str) -> bool:
+        """Return true if the level of a subject is for versions in use, which a census decides."""
+        config = scope.config_in_scope(self._view, Subject.parse(subject), self._defaults)
+        return bool(config.compatibility_used)
+
     def mode(self, subject: str) -> str | None:
         """Return the mode of exactly this scope."""
         return scope.stored_mode(self._view, Subject.parse(subject))

@@ -28,8 +28,12 @@ from registry.cli.verb import SectionOption, Verb
 from registry.domain.target_names import TARGET_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from registry.cli.client.client import RegistryClient
     from registry.cli.client.connect import Connection
     from registry.cli.folder.checking import LintRules
+    from registry.cli.folder.contents import Contents
     from registry.cli.folder.manifest import Manifest
     from registry.cli.folder.steps import Plan
 
@@ -48,7 +52,6 @@ _SETTINGS = (
     "kafka",
     *(f"snapshots_spark_{each}" for each in ("master", "start_timeout_s", "packages", "conf")),
 )
-_SHOWN = ("kafka", "snapshots_spark_master")
 _of_messages = partial(click.option, cls=SectionOption, section="Messages of a topic")
 _path_argument = click.argument("path", type=click.Path(path_type=Path), default=Path())
 
@@ -91,7 +94,9 @@ _path_argument = click.argument("path", type=click.Path(path_type=Path), default
     "--used", is_flag=True, help="Compare with the versions that messages use, by the newest census."
 )
 @_of_messages(
-    "--decode", is_flag=True, help="Also read the messages of --topic with the new schema, with Spark."
+    "--decode",
+    is_flag=True,
+    help="Also read the messages of --topic, of --kafka, with the new schema.",
 )
 @_of_messages("--keys", is_flag=True, help="The schema is that of the keys of --topic.")
 @_of_messages("--sample", type=click.IntRange(1), metavar="N", help="Read about N messages [default: all].")
@@ -101,7 +106,7 @@ _path_argument = click.argument("path", type=click.Path(path_type=Path), default
 @click.option("--details", is_flag=True, help="Also print unchanged versions and compatible changes.")
 @_format_option
 @json_option
-@with_settings("security", also=_SETTINGS, shown=_SHOWN, refused=FAILED)
+@with_settings("security", also=_SETTINGS, refused=FAILED)
 @with_connection()
 def check(
     connection: Connection,
@@ -234,8 +239,22 @@ def _run_check(
             present = only_used(client, present, wanted.versions)
             level = _transitive(level)
         registry.load(present)
+        if level is None and (in_use := [each for each in wanted.versions if registry.asks_census(each)]):
+            registry = MemoryRegistry()
+            registry.load(_as_census_says(client, present, in_use))
     gone = subjects_to_prune(wanted, present.versions, owned)
     return found.about(checking.check(wanted, registry, level, gone, targets))
+
+
+def _as_census_says(client: RegistryClient, present: Contents, subjects: Sequence[str]) -> Contents:
+    """Return the contents as registrations compare them whose level is for versions in use."""
+    from .unused import only_used  # noqa: PLC0415 - few checks need it
+
+    try:
+        return only_used(client, present, subjects)
+    except EndedVerb as error:
+        note(f"{', '.join(subjects)}: compared with all versions: {error.message}")
+        return present
 
 
 def _transitive(level: str | None) -> str:

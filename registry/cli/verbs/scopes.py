@@ -72,6 +72,10 @@ def markdown(registry: Registry) -> str:
 LEVELS = (
     *("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE"),
     *("FULL", "FULL_TRANSITIVE"),
+    # Stored as transitive ones, with ``compatibilityUsed``.
+    "BACKWARD_USED",
+    "FORWARD_USED",
+    "FULL_USED",
 )
 _STATUS = "Exit status: 0 done, 1 not found or refused, 2 no answer or wrong usage."
 

@@ -23,9 +23,13 @@ def bare(reasons: Sequence[Reason]) -> bytes:
 
 
 def json(result: CompatibilityResult) -> bytes:
-    """Return a ``CompatibilityCheckResponse`` with Confluent's messages and ``changes``, an extension."""
-    found = {"is_compatible": not result.messages, "messages": result.messages}
-    return orjson.dumps({**found, "changes": [change_entity(each) for each in result.changes]})
+    """Return a ``CompatibilityCheckResponse`` with Confluent's messages.
+
+    ``changes`` and ``compared`` are extensions.
+    """
+    found: dict[str, Any] = {"is_compatible": not result.messages, "messages": result.messages}
+    found |= {"changes": [change_entity(each) for each in result.changes]}
+    return orjson.dumps({**found, "compared": result.compared} if result.compared else found)
 
 
 def change_entity(reported: ReportedChange) -> dict[str, Any]:
@@ -54,6 +58,7 @@ def text(result: CompatibilityResult, subject: str) -> bytes:
     at = f" at {result.level}" if result.level else ""
     word = "Incompatible" if result.messages else "Compatible"
     rest = ["", _PARTLY_HIDDEN] if HIDDEN in result.messages else []
+    rest += ["", result.compared] if result.compared else []
     return lines([f"{word}: subject {subject}{at}", *change_lines(result.changes), *rest])
 
 

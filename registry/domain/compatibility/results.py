@@ -171,6 +171,8 @@ class CompatibilityResult(NamedTuple):
     messages: Sequence[str]
     level: str
     changes: Sequence[ReportedChange]
+    # In words, which versions were compared, if the level is for those in use.
+    compared: str = ""
 
 
 def direction(reader_is: Reader | None) -> str:

@@ -45,6 +45,7 @@ def answer(
     level: str | None = None,
     targets: Sequence[str] = (),
     compared: Sequence[Registered] | None = None,
+    about_compared: str = "",
     may_read: MayRead | None = None,
 ) -> Querying[bytes]:
     """Return the answer of the compatibility resources: against one version, or all (``number`` is ``None``).
@@ -54,7 +55,8 @@ def answer(
     ``verbose``: include Confluent's messages and the changes. ``plain``: return a readable text report.
     ``level``: the level to check at instead of the one in force. ``targets``: engines and table formats whose
     tables must be able to follow. ``compared``: the versions to compare with instead, newest first.
-    ``may_read``: says which subjects' schemas the client may read, if not all.
+    ``about_compared``: which those are, in words. ``may_read``: says which subjects' schemas the client may
+    read, if not all.
     """
     subject = place.subject
     earlier = _earlier(view, subject, number) if compared is None else compared
@@ -69,6 +71,7 @@ def answer(
         how: dict[str, Any] = {"lines": plain, "level": level, "targets": targets, "may_read": may_read}
         how["compared"] = compared
         result = yield from explain(view, memory, place, request, number, defaults, **how)
+        result = result._replace(compared=about_compared)
     except RegistryError as error:
         if not (verbose or plain) or error.code != errors.INVALID_SCHEMA.code:
             raise

@@ -11,9 +11,9 @@ import msgspec
 from registry.domain import errors
 from registry.domain.commands import Register
 from registry.domain.compatibility import checks, verdicts
-from registry.domain.compatibility.results import Incompatible
+from registry.domain.compatibility.results import Incompatible, Reason
 from registry.domain.errors import RegistryError
-from registry.domain.lookup import find, registration
+from registry.domain.lookup import find, registration, usage
 from registry.domain.lookup.equivalents import candidates
 from registry.domain.lookup.metadata import (
     VERSION_PROPERTY,
@@ -262,13 +262,21 @@ class _Registration(NamedTuple):
         ):
             return  # there is nothing to compare it with
         earlier: Iterable[Registered] = ()
+        basis = usage.basis_of(self.view, self.config, self.defaults)
         if self.newest is not None:
             passes = verdicts.known_to_pass(self.memory, content, self.config, self.defaults, targets)
-            earlier = versions.versions(self.view, self.subject, newest_first=True, leave_out=passes)
+            if basis is not None and basis.census is not None:
+                earlier = usage.needed_versions(self.view, self.subject, basis.census, passes)
+            else:
+                earlier = versions.versions(self.view, self.subject, newest_first=True, leave_out=passes)
         reasons = yield from checks.check(
             self.view, self.memory, content, earlier, self.config, self.defaults, targets
         )
         if reasons:
+            if basis is not None:
+                census = basis.census
+                compared = usage.needed_versions(self.view, self.subject, census) if census else ()
+                reasons.append(Reason(usage.describe_basis(basis, compared)))
             raise Incompatible(errors.INCOMPATIBLE, reasons, self.subject.qualified)
 
     def _version(self) -> int:

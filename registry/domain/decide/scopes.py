@@ -29,7 +29,7 @@ from .deletion_guard import check_guard
 def put_config(view: View, command: PutConfig) -> Decision:
     """Merge a patch into a config. Raises 400, 42203, 42210, 42208, 42205; after 400 in this order."""
     patch = {name: _read_member(name, value) for name, value in command.patch.items() if name in _READ}
-    patch = {name: value for name, value in patch.items() if value is not _KEEP}
+    patch = _with_use({name: value for name, value in patch.items() if value is not _KEEP})
     scope = TOP if command.subject is None else Subject.parse(command.subject)
     if command.subject is not None:
         check_subject(scope, command.subject, is_scope=True)
@@ -37,9 +37,21 @@ def put_config(view: View, command: PutConfig) -> Decision:
     stored = stored_config(view, scope)
     members: dict[str, Any] = {} if stored is None else msgspec.to_builtins(stored)
     members = {name: value for name, value in (members | patch).items() if value is not None and value != ""}
+    if members.get(_USED) and not members.get(_LEVEL, "").endswith("_TRANSITIVE"):
+        raise errors.INVALID_COMPATIBILITY()
     merged = msgspec.convert(msgspec.to_builtins(members), Config)
     value = subject_values.config_value(scope, msgspec.to_builtins(merged))
     return Decision([Entry(records.config_key(scope), value)], entities.config_update(merged))
+
+
+def _with_use(patch: dict[str, Any]) -> dict[str, Any]:
+    """Return a patch in which a level says if it is for versions in use: another level ends that."""
+    if _LEVEL not in patch:
+        return patch
+    level = patch[_LEVEL]
+    if level in subject_values.USED_LEVELS:
+        return patch | {_LEVEL: subject_values.USED_LEVELS[level], _USED: True}
+    return {_USED: None} | patch
 
 
 def delete_config(view: View, command: DeleteConfig, defaults: Defaults) -> Decision:
@@ -60,9 +72,12 @@ def _format(subject: str | None) -> str:
 _KEEP = object()
 
 
+_LEVEL, _USED = "compatibilityLevel", "compatibilityUsed"
+
+
 def _level(value: Any) -> Any:
     level = value.upper() if isinstance(value, str) else None
-    if level not in subject_values.LEVELS:
+    if level not in subject_values.LEVELS and level not in subject_values.USED_LEVELS:
         raise errors.INVALID_COMPATIBILITY()
     return level
 
@@ -94,6 +109,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "validateRules": _of_type(bool),
     "compatibilityPolicy": _policy,
     "compatibilityGroup": _of_type(str),
+    "compatibilityUsed": lambda value: _of_type(bool)(value) or None,
 }
 
 

@@ -24,6 +24,9 @@ from .values import BadValue, convert, one_of, optional_flag, optional_text, rea
 LEVELS = (
     "NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE",
 )  # fmt: skip
+# Levels that compare with the versions in use by the newest census, and the level that a log keeps for each,
+# with ``compatibilityUsed``: other programs know only that level. They ignore the member.
+USED_LEVELS = {f"{way}_USED": f"{way}_TRANSITIVE" for way in ("BACKWARD", "FORWARD", "FULL")}
 POLICIES = ("STRICT", "LENIENT", "LOGICAL")
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 
@@ -84,6 +87,7 @@ _CONFIG: dict[str, Callable[[dict[str, Any], str], Any]] = {
     "overrideMetadata": _metadata,
     "defaultRuleSet": _rule_set,
     "overrideRuleSet": _rule_set,
+    "compatibilityUsed": optional_flag,
 }
 
 

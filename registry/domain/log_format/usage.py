@@ -209,6 +209,11 @@ def use_rows(row: bytes | None) -> dict[bytes, bytes]:
     return {key + place: _encode(uses) for key, uses in found.items()}
 
 
+def has_census(view: View) -> bool:
+    """Return true if a census has been published."""
+    return view.get(layout.cluster_key(CENSUS)) is not None
+
+
 def census(view: View) -> Census | None:
     """Return the newest census; ``None`` if there is none."""
     row = view.get(layout.cluster_key(CENSUS))

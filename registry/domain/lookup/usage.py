@@ -8,9 +8,9 @@ topic; all versions with that id or guid in the context count as used.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from registry.domain.log_format import usage
@@ -19,13 +19,17 @@ from registry.domain.model import Subject
 from registry.domain.parsing.stored import referrers
 from registry.domain.queries import versions
 from registry.domain.queries.associations import ASSOCIATION_TYPES
+from registry.domain.queries.scope import Config, Defaults
 from registry.domain.queries.versions import Registered
-from registry.domain.queries.walks import Search, first
+from registry.domain.queries.walks import Search, first, run_search
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 
 # Referrers that are examined for one version. Beyond, it counts as used: nobody may find out by deleting it.
 REFERRERS_MAX = 10_000
+# Versions that a text names.
+_SHOWN = 50
+_DAY_MS = 86_400_000
 
 
 class State(StrEnum):
@@ -97,11 +101,72 @@ def find_needed(view: View, subject: Subject, census: Census) -> Search[list[Reg
         yield
         if each is None:
             continue
-        state = (yield from find_usage(view, each)).state(census)
-        needed = state is State.USED or (state is State.UNKNOWN and not each.row.deleted)
-        if needed or (latest is not None and each.version == latest.version):
+        if (latest is not None and each.version == latest.version) or (
+            yield from _find_need(view, each, census)
+        ):
             found.append(each)
     return found
+
+
+def _find_need(view: View, found: Registered, census: Census) -> Search[bool]:
+    """Search for a need of a version: messages, or versions in use that refer to it."""
+    # Most versions in use are named by messages; only for others are referrers searched.
+    if direct_uses(view, found):
+        return True
+    state = (yield from find_usage(view, found)).state(census)
+    return state is State.USED or (state is State.UNKNOWN and not found.row.deleted)
+
+
+def needed_versions(
+    view: View, subject: Subject, census: Census, leave_out: Callable[[bytes], bool] | None = None
+) -> Iterator[Registered]:
+    """Yield what :func:`find_needed` finds, one after another, for a writer that rarely needs all.
+
+    ``leave_out``: for packed version rows, as for :func:`.versions.versions`.
+    """
+    latest = versions.latest(view, subject)
+    for each in versions.versions(view, subject, deleted=True, newest_first=True, leave_out=leave_out):
+        is_latest = latest is not None and each.version == latest.version
+        if is_latest or run_search(_find_need(view, each, census)):
+            yield each
+
+
+class Basis(NamedTuple):
+    """The versions that a schema is compared with, at a level for those in use."""
+
+    # None: with all of them.
+    census: Census | None
+    # Why not by a census; empty if by one.
+    reason: str = ""
+
+
+def basis_of(view: View, config: Config, defaults: Defaults) -> Basis | None:
+    """Return the basis for a config in force; ``None`` if its level is none for versions in use.
+
+    Without a complete census that is young enough, all versions count.
+    """
+    if not config.compatibility_used:
+        return None
+    census = usage.census(view)
+    if census is None:
+        return Basis(None, "no census has been published")
+    if not census.complete:
+        return Basis(None, f"the newest census, {census.id}, is not complete")
+    if (age := defaults.now - census.ended) > defaults.census_age_max_ms:
+        return Basis(None, f"the newest census, {census.id}, ended {age / _DAY_MS:.1f} days ago")
+    return Basis(census)
+
+
+def describe_basis(basis: Basis, compared: Iterable[Registered]) -> str:
+    """Return in words which versions a schema was compared with, and why."""
+    if basis.census is None:
+        return f"Compared with all versions: {basis.reason}."
+    numbers = [str(each.version) for each in islice(compared, _SHOWN + 1)]
+    more = ", …" if len(numbers) > _SHOWN else ""
+    return (
+        f"Compared with the versions in use or the latest: {', '.join(numbers[:_SHOWN])}{more}; "
+        f"the census {basis.census.id} found no messages of others."
+    )
 
 
 def deleted_at(view: View, found: Registered) -> int:

@@ -65,6 +65,8 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
+    # Only with a transitive level: of all versions, those count that a census finds in use. Not Confluent's.
+    compatibility_used: bool | None = None
 
     @property
     def adds(self) -> bool:

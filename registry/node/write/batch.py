@@ -16,6 +16,7 @@ from registry.domain.commands import (
     IdempotencyKey,
     PrimaryQuery,
     Refused,
+    Register,
     Submitted,
     refusal,
 )
@@ -32,6 +33,7 @@ from registry.domain.errors import (
 from registry.domain.fold.fold import apply
 from registry.domain.log_format.headers import PRINCIPAL_ROOM_BYTES, pack_header, requested_by
 from registry.domain.log_format.records import NOOP_KEY, Entry, Record
+from registry.domain.log_format.usage import has_census
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Facts
@@ -270,7 +272,7 @@ class Decider:
             defaults = replace(defaults, checked=request.checked)
         if request.condition is not None:
             defaults = replace(defaults, condition=request.condition)
-        if defaults.deletion_guard != "off":
+        if defaults.deletion_guard != "off" or (isinstance(command, Register) and has_census(view)):
             defaults = replace(defaults, now=time.time_ns() // 1_000_000)
         try:
             seen = plain_view(view, self._cipher)

@@ -544,8 +544,12 @@ def test_unused_versions_are_listed_and_deleted_as_planned(client: Client, subje
         new = {**OLD, "fields": [*OLD["fields"], {"name": "c", "type": "string", "default": ""}]}
         checked = client("check", client.file(new), "--topic", topic.removesuffix("-value"))
         assert (checked.status, "compared with version 2, 3, in use or" in checked.err) == (0, True)
-        words = ("check", client.file(new), "--subject", topic, "--level", "BACKWARD_TRANSITIVE")
-        assert client(*words).status == 1
+        words = ("check", client.file(new), "--subject", topic)
+        assert client(*words, "--level", "BACKWARD_TRANSITIVE").status == 1
+        set_level = client("config", "set", topic, "--level", "BACKWARD_USED", "--json")
+        assert set_level.json["compatibilityUsed"]
+        checked = client(*words)
+        assert (checked.status, "compared with version 2, 3, in use or" in checked.err) == (0, True)
         http.put(f"/usage/sources/{subject}", json={**usage, "uses": []})
         planned = client("unused", subject, "--older-than", "0d", "--delete")
         assert (planned.status, planned.out.count(" unused, registered ")) == (0, 2)

@@ -375,6 +375,9 @@ async def test_what_a_node_of_an_earlier_release_would_not_understand_is_not_sen
         assert (refused.code, "would ignore If-Match" in refused.message) == (503, True)
         refused = await submit(secondary, PutUsage("orders", b"{}"))
         assert (refused.code, "takes no census" in refused.message) == (503, True)
+        for patch in ({"compatibilityLevel": "full_used"}, {"compatibilityUsed": True}):
+            refused = await submit(secondary, PutConfig("s", patch))
+            assert (refused.code, "takes no census" in refused.message) == (503, True)
         assert not primary.decided
         peer.status = now
         assert isinstance(await submit(secondary, Register("s", SCHEMA), condition=condition), Done)

@@ -44,6 +44,10 @@ def test_the_top_level_has_no_subject(small: SmallRegistry) -> None:
             "normalize": True, "compatibility": "FULL",
             "compatibilityPolicy": "LENIENT", "compatibilityGroup": "g",
         }),
+        ({"compatibilityLevel": "full_used", "normalize": True}, {
+            "normalize": True, "compatibility": "FULL_TRANSITIVE", "compatibilityGroup": "g",
+            "compatibilityUsed": True,
+        }),
         ({"compatibilityPolicy": "odd", "somethingElse": 1}, {
             "normalize": True, "compatibility": "FULL", "compatibilityGroup": "g",
         }),

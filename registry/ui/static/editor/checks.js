@@ -1,7 +1,7 @@
 // Checks a draft: if it is a schema, which lint rules it breaks, at which levels it could follow a subject's versions,
 // and which tables could.
 import { path, send } from "../api.js";
-import { LEVELS } from "../schema/changes.js";
+import { LEVELS, USED_LEVELS } from "../schema/changes.js";
 
 // What is asked of the registry; every other verdict follows from these.
 const ASKED = ["BACKWARD", "FORWARD", "BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE"];
@@ -15,8 +15,9 @@ const HIDDEN = "{hidden"; // begins a message in place of those about schemas th
  * Checks a draft step by step, and calls `onProgress(result)` after each.
  *
  * draft: `{ subject, schema, schemaType, references }`; an empty subject: no levels. target: what TARGET holds.
- * The result has `lint` (valid, message, findings) and `levels`: by level, `{ compatible, changes, messages }`. With a
- * subject it also gets `tables`: the same by target.
+ * The result has `lint` (valid, message, findings) and `levels`: by level, `{ compatible, changes, messages }`, and
+ * `compared`: which versions, in words, if the level is for those in use. With a subject it also gets `tables`: the
+ * same by target.
  */
 export async function check(draft, target, onProgress, signal) {
   const { subject, schema, schemaType, references } = draft;
@@ -37,9 +38,9 @@ export async function check(draft, target, onProgress, signal) {
   return result;
 }
 
-/** Returns the verdict at each level that is known, in the order of LEVELS. */
-export function verdicts(levels) {
-  return Object.keys(LEVELS)
+/** Returns the verdict at each level that is known, in the order of LEVELS; one for versions in use if in force. */
+export function verdicts(levels, inForce) {
+  return [...Object.keys(LEVELS), ...USED_LEVELS.filter((each) => each === inForce)]
     .map((level) => ({ level, compatible: levels[level]?.compatible, note: levels[level] ? "" : "checking…" }));
 }
 
@@ -61,13 +62,16 @@ async function tablesOf(subject, level, body, signal) {
 }
 
 async function checkedAt(level, subject, body, signal, target) {
-  const query = { verbose: true, level, target };
+  // Only the level in force falls back to all versions if no census can decide.
+  const query = { verbose: true, level: USED_LEVELS.includes(level) ? undefined : level, target };
   const found = await send("POST", path`/compatibility/subjects/${subject}/versions`, { query, body, signal });
-  return { compatible: found.is_compatible, changes: found.changes, messages: found.messages };
+  const { is_compatible: compatible, changes, messages, compared } = found;
+  return { compatible, changes, messages, compared };
 }
 
 /** Returns the halves of the level in force first, so that its verdict comes first. */
 function inOrder({ level }) {
+  if (USED_LEVELS.includes(level)) return [level, ...ASKED];
   const transitive = level.endsWith("_TRANSITIVE") ? "_TRANSITIVE" : "";
   const wanted = LEVELS[level].map((half) => half + transitive);
   return [...wanted, ...ASKED.filter((each) => !wanted.includes(each))];

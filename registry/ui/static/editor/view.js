@@ -305,13 +305,15 @@ function Checked({ draft, target, base, loaded, query, onText, onRegistered, onL
         ${error && html`<${Failure} error=${error} onRetry=${again} />`}
         <${Lint} lint=${result.lint} />
         ${result.lint?.valid && target.value?.versions > 0 && html`
-          <${Verdicts} caption="Verdict at each level" levels=${verdicts(result.levels)} inForce=${target.value.level}
+          <${Verdicts} caption="Verdict at each level" levels=${verdicts(result.levels, target.value.level)}
+            inForce=${target.value.level}
             chosen=${table ? "" : level} onChoose=${onLevel} />`}
         ${result.lint?.valid && target.value && html`
           <${Verdicts} caption="Verdict of each table" head="Table" levels=${tableVerdicts(result.tables)}
             chosen=${table} onChoose=${onTable} />
           ${(table || target.value.versions > 0) && html`
             <h2>${table ? `In ${table}` : `At ${level}`}</h2>
+            ${!table && result.levels?.[level]?.compared && html`<p>${result.levels[level].compared}</p>`}
             <${Changes} changes=${changes} none=${chosen ? "Compatible." : "…"} onGo=${goTo} />`}`}
       </div>
     </div>`;

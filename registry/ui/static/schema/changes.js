@@ -20,6 +20,14 @@ export const LEVELS = {
   FULL_TRANSITIVE: ["BACKWARD", "FORWARD"],
 };
 
+/** Levels that compare with the versions in use by the newest census. */
+export const USED_LEVELS = ["BACKWARD_USED", "FORWARD_USED", "FULL_USED"];
+
+/** Returns the level of a config: one for versions in use is kept as a transitive one. */
+export function levelOf({ compatibilityLevel, compatibilityUsed }) {
+  return compatibilityUsed ? compatibilityLevel.replace("_TRANSITIVE", "_USED") : compatibilityLevel;
+}
+
 /**
  * Returns the changes of one comparison, harmful ones first, otherwise in the registry's order.
  *

@@ -7,6 +7,7 @@ import { Table } from "../components/table.js";
 import { Time } from "../components/time.js";
 import { Tabs } from "../components/tabs.js";
 import { to } from "../router.js";
+import { levelOf } from "./changes.js";
 import { Pair } from "./compare.js";
 import { Details } from "./details.js";
 import { Facts } from "./facts.js";
@@ -117,7 +118,7 @@ function Settings({ subject, query }) {
   return html`
     <${Reconstruction} of=${found} what="config and mode" subject=${subject} query=${query}>
       ${({ config, mode }) => html`
-        <h2>Compatibility level: <${Badge} tone="accent">${config.compatibilityLevel}<//></h2>
+        <h2>Compatibility level: <${Badge} tone="accent">${levelOf(config)}<//></h2>
         <h2>Mode: <${Badge} tone="accent">${mode}<//></h2>
         <${Rest} config=${config} />`}
     <//>`;
@@ -142,7 +143,7 @@ function WithNow({ subject, version, query }) {
         ]} rows=${[
           { what: "Version", then: version.version, now: latest?.version ?? "none" },
           { what: "Id", then: version.id, now: latest?.id ?? "none" },
-          { what: "Compatibility", then: then.config.compatibilityLevel, now: now.config.compatibilityLevel },
+          { what: "Compatibility", then: levelOf(then.config), now: levelOf(now.config) },
           { what: "Mode", then: then.mode, now: now.mode },
         ]} /></section>
         ${latest &&

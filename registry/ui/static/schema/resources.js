@@ -1,6 +1,7 @@
 // What the pages about subjects show, and which events of the feed change it.
 import { get, getWithTag, path, request } from "../api.js";
 import { resource } from "../live/store.js";
+import { levelOf } from "./changes.js";
 import { eventsOf } from "./history-events.js";
 import { graphOf, subjectOf, versionOf, versionsOf } from "./reading.js";
 import { contextOf, scopeOf } from "./scopes.js";
@@ -59,7 +60,7 @@ export const TARGET = resource("target", async (signal, subject) => {
   const [{ tag, seen, latest }, found, { scopes, config, mode }] = await Promise.all([
     latestOf(subject, signal), subjectOf(subject, signal), scopesOf(signal, subject),
   ]);
-  return { versions: found?.versions ?? 0, level: config.compatibilityLevel, mode, scopes, tag, seen, latest };
+  return { versions: found?.versions ?? 0, level: levelOf(config), mode, scopes, tag, seen, latest };
 }, (event, args, value) => isAbout(event, args, value?.latest) || concernsScopes(event, args, value));
 
 async function scopesOf(signal, subject) {

@@ -7,7 +7,7 @@ import { Failure } from "../components/notice.js";
 import { useResource } from "../live/resources.js";
 import { to } from "../router.js";
 import { usePermitted } from "../session/permitted.js";
-import { LEVELS } from "./changes.js";
+import { LEVELS, USED_LEVELS, levelOf } from "./changes.js";
 import { Harm, consequencesOf } from "./harm.js";
 import { Loaded } from "./loading.js";
 import { FILLED, SCOPES, settingOf } from "./resources.js";
@@ -45,9 +45,9 @@ export function Settings({ subject, onChanged }) {
 
 const KINDS = {
   level: {
-    values: Object.keys(LEVELS),
-    inForce: ({ config }) => config.compatibilityLevel,
-    stored: ({ config }) => config?.compatibilityLevel,
+    values: [...Object.keys(LEVELS), ...USED_LEVELS],
+    inForce: ({ config }) => levelOf(config),
+    stored: ({ config }) => config && levelOf(config),
     fallback: ({ defaultLevel }) => `the server's setting compatibility (${defaultLevel})`,
     where: (subject) => (subject ? path`/config/${subject}` : "/config"),
     body: (value) => ({ compatibility: value }),
@@ -147,7 +147,7 @@ function hasAny(kind, scope) {
 
 /** Shows the other members of the config in force as they are. origins, if given: the scope of each. */
 export function Rest({ config, origins = {} }) {
-  const { compatibilityLevel, ...rest } = config;
+  const { compatibilityLevel, compatibilityUsed, ...rest } = config;
   if (!Object.keys(rest).length) return null;
   const origin = (name) => name in origins && html` <span class="quiet">from ${labelOf(origins[name])}</span>`;
   return html`
