@@ -123,6 +123,11 @@ def record(field: str) -> str:
     return orjson.dumps({"type": "record", "name": "R", "fields": fields}).decode()
 
 
+def register_ddl(node: Registry, subject: str, text: str) -> httpx.Response:
+    body = {"schemaType": "AVRO", "schema": text}
+    return http.post(f"{node.url}/subjects/{subject}/versions?format=logical", json=body)
+
+
 def test_an_association_made_through_any_node_is_seen_at_all_others_at_once(cluster: Cluster) -> None:
     for number, node in enumerate(cluster.nodes):
         named = {"resourceName": f"n{number}", "resourceNamespace": "ns", "resourceId": f"r{number}"}
@@ -175,6 +180,31 @@ def test_refusals_and_other_writes_come_back_through_a_secondary_as_from_the_pri
         assert client.delete("/subjects/other").json() == [1]
         assert client.delete("/subjects/missing").json()["error_code"] == 40401
         assert client.delete("/contexts/.none").status_code == 204
+
+
+def test_tables_are_registered_and_refused_through_a_secondary_as_through_the_primary(
+    cluster: Cluster,
+) -> None:
+    """DDL is converted by the node that is asked; the refusal of many columns is long, and has lines."""
+    node, primary = cluster.secondaries()[0], cluster.primary()
+    columns = ", ".join(f"column_of_a_wide_table_{number} INT NOT NULL DEFAULT 0" for number in range(2000))
+    put = http.put(
+        f"{node.url}/config/table", json={"compatibility": "FULL", "compatibilityPolicy": "LOGICAL"}
+    )
+    assert put.status_code == 200
+    made = register_ddl(node, "table", "STRUCT R (a INT NOT NULL)").raise_for_status()
+    assert made.json() == register_ddl(primary, "table", "struct R (a int not null)").json()
+    refused = [
+        register_ddl(each, "table", f"STRUCT R (a INT NOT NULL, {columns})") for each in (node, primary)
+    ]
+    assert [each.status_code for each in refused] == [409, 409]
+    assert refused[0].content == refused[1].content
+    message = refused[0].json()["message"]
+    assert message.count("\nFIELD_DELETED at 'column_of_a_wide_table_") == 1999
+    assert (
+        "Logical compatibility (ICEBERG_V2, forward): FIELD_DELETED at 'column_of_a_wide_table_0'" in message
+    )
+    assert message.endswith("compatibility: 'FULL'}]")
 
 
 def test_a_schema_that_another_node_deleted_is_not_acknowledged_from_old_rows(cluster: Cluster) -> None:

@@ -128,6 +128,10 @@ def test_a_command_is_the_request_that_a_client_would_make(
         (207, b'{"results":[]}', Done(b'{"results":[]}', 0)),
         (404, b'{"error_code":40401,"message":"none"}', Refused(40401, "none")),
         (409, b'{"error_code":409,"message":"no; error code: 409"}', Refused(409, "no")),
+        (
+            409, b'{"error_code":40901,"message":"[FLINK: a\\nb, {level: \'FULL\'}]; error code: 40901"}',
+            Refused(40901, "[FLINK: a\nb, {level: 'FULL'}]"),
+        ),
         (500, b'{"error_code":50001,"message":"store"}', Refused(50001, "store")),
         (500, b'{"error_code":50002,"message":"timed out"}', Unknown("timed out")),
         (500, b'{"error_code":50003,"message":"forwarding"}', NotPrimary()),
