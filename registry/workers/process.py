@@ -20,7 +20,7 @@ from types import FrameType
 from registry.base.processes.child_process import receive, send
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.schema_queries import SchemaAnswer, SchemaQuery, Source, answer
-from registry.domain.schemas import Budget, Schema
+from registry.domain.schemas import Budget, Exhausted, Schema
 
 from .worker import READY, Stuck, WorkRequest, WorkResult
 
@@ -107,6 +107,8 @@ def _answer_one(query: SchemaQuery, read: Callable[[Source], Schema], budget: Bu
         return answer(query, read, budget)
     except MemoryError:
         raise
+    except Exhausted:
+        return SchemaAnswer(None, exhausted=True)
     except Exception:
         return SchemaAnswer(None, failure=traceback.format_exc())
 

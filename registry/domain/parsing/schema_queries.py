@@ -14,6 +14,7 @@ from registry.domain.schemas import (
     LOGICAL,
     Budget,
     Dependency,
+    Exhausted,
     InvalidSchema,
     Schema,
     Unreadable,
@@ -122,6 +123,7 @@ class SchemaAnswer(NamedTuple):
     invalid: str | None = None
     unreadable: bool = False
     failure: str | None = None  # the traceback of an unexpected error
+    exhausted: bool = False  # it takes more steps than a request may
 
     @property
     def characters(self) -> int:
@@ -132,7 +134,12 @@ class SchemaAnswer(NamedTuple):
         return len(said) if type(said) is str else 0
 
     def result(self) -> Any:
-        """Return the value. Raises :class:`InvalidSchema`, or 500 after an unexpected error."""
+        """Return the value.
+
+        Raises :class:`InvalidSchema`, :class:`.schemas.Exhausted`, or 500 after an unexpected error.
+        """
+        if self.exhausted:
+            raise Exhausted
         if self.failure is not None:
             raise UNEXPECTED()
         if self.invalid is not None:

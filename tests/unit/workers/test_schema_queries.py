@@ -15,7 +15,7 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.parser import Parser
 from registry.domain.parsing.querying import Querying, Unanswered
 from registry.domain.parsing.schema_queries import Key, SchemaAnswer, SchemaQuery, Source, answer, facts
-from registry.domain.schemas import Budget, Dependency, InvalidSchema, Schema
+from registry.domain.schemas import Budget, Dependency, Exhausted, InvalidSchema, Schema
 from registry.workers import process
 from registry.workers.process import answer_query
 from registry.workers.worker import WorkerProcess, WorkRequest
@@ -128,6 +128,13 @@ def test_a_canonical_text_that_was_given_is_its_own() -> None:
     told = facts(elsewhere.asked[0], SchemaAnswer(canonical))
     steps = querying.canonical(Source("AVRO", canonical))
     assert Parser().attempt(steps, 0, 0, told) == canonical == '"int"'
+
+
+def test_what_takes_too_many_steps_is_refused_elsewhere_too() -> None:
+    columns = ", ".join(f"c{number} N" for number in range(100))
+    source = Source("AVRO", f"NAMESPACE {'n' * 200_000}; STRUCT P ({columns})")
+    with pytest.raises(Exhausted):
+        Elsewhere().run(lambda: querying.native(source, "s", "AVRO"))
 
 
 def test_what_takes_too_long_is_given_up() -> None:
