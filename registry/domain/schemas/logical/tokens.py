@@ -40,13 +40,8 @@ class Token(NamedTuple):
     kind: str
     text: str
     at: int
-
-    @property
-    def word(self) -> str:
-        """A word in capitals, or a mark; empty for all else."""
-        if self.kind == "word":
-            return self.text.upper()
-        return self.text if self.kind == "mark" else ""
+    # A word in capitals, or a mark; empty for all else.
+    word: str = ""
 
     @property
     def value(self) -> str:
@@ -59,7 +54,7 @@ class Token(NamedTuple):
     @property
     def is_name(self) -> bool:
         """True if the token can be a name."""
-        return self.kind == "quoted" or (self.kind == "word" and self.text.upper() not in _RESERVED)
+        return self.kind == "quoted" or (self.kind == "word" and self.word not in _RESERVED)
 
 
 class Tokens:
@@ -78,6 +73,8 @@ class Tokens:
 
     def sees(self, *words: str) -> bool:
         """Return true if the next tokens are these words or marks."""
+        if self.all[self.at].word != words[0]:
+            return False
         coming = self.all[self.at : self.at + len(words)]
         return len(coming) == len(words) and all(
             each.word == word for each, word in zip(coming, words, strict=True)
@@ -151,7 +148,9 @@ def _tokens(text: str, budget: Budget) -> Iterator[Token]:
                 f"Parse error at {_place(text, at)}: numbers have at most {_NUMBER_MAX} characters"
             )
         if kind != "skipped":
-            yield Token(kind, found[0], at)
+            written = found[0]
+            word = written.upper() if kind == "word" else written if kind == "mark" else ""
+            yield Token(kind, written, at, word)
         at = found.end()
     yield Token("end", "", len(text))
 
