@@ -207,7 +207,7 @@ SCHEMAS: dict[str, Json] = {
         "subject version id schemaType total offset fields",
         subject=TEXT, version=INT, id=INT, schemaType=TEXT,
         total={**INT, "description": "Number of fields and types in the schema"},
-        offset=INT,
+        offset=INT, entity=ref("Schema"),
         fields=list_of(object_of(
             "kind path name type",
             kind={"enum": ["field", "type"], "description": "type: one that the schema defines itself"},

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import orjson
+
 from registry.domain import errors as e
 from registry.domain.commands import Command, DeleteSubject, DeleteVersion
 from registry.domain.decide.deletion_guard import WARN, find_need
@@ -306,8 +308,10 @@ def list_fields(call: Call, view: View) -> PendingSearch[Registered]:
         tag = b'"%s"' % entities.version_tag(found.version, found.row).encode()
         place = {"subject": found.subject.qualified, "version": found.version, "id": found.row.schema_id}
         rows = [_field_members(each) for each in page.fields]
-        body = {**place, "schemaType": kind, "total": page.total, "offset": begin, "fields": rows}
-        return json_answer(body, headers=((b"etag", tag),))
+        body: dict[str, Any] = {**place, "schemaType": kind, "total": page.total, "offset": begin}
+        if call.args["entity"]:
+            body["entity"] = orjson.Fragment(entities.schema_entity(found.row))
+        return json_answer({**body, "fields": rows}, headers=((b"etag", tag),))
 
     return PendingSearch(_version(call), answer)
 
@@ -367,6 +371,7 @@ OWN_OPERATIONS = (
             DELETED,
             OFFSET,
             number("limit", "Maximum number of fields, at most 5000", 1000),
+            flag("entity", "Include the version as GET of the version returns it"),
             *PAST,
         ),
         errors=(*VERSION_MISSING, e.INVALID_SCHEMA, *PAST_ERRORS),

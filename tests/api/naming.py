@@ -61,7 +61,7 @@ NAMELESS = {
     "path": "version snapshot webhook source",
     "query": """
         aliases associationType cascadeLifecycle clashes compatibilityLevel defaultToGlobal deleted
-        deletedAsNegative deletedOnly detail dryRun fetchMaxId findTags for force format includeSchemas
+        deletedAsNegative deletedOnly detail dryRun entity fetchMaxId findTags for force format includeSchemas
         includeSubjects key kind latestOnly level lifecycle limit mode normalize offset order permanent
         query recursive referenceFormat resourceType ruleType schemaType sort target unused value verbose
         wait_ms

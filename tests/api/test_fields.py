@@ -38,6 +38,8 @@ def test_fields_come_in_parts_with_the_version_that_has_them(api: Api) -> None:
     assert (
         api.get("/subjects/wide/versions/1/fields", **{"if-none-match": found.headers["etag"]}).status == 304
     )
+    whole = api.get("/subjects/wide/versions/1/fields?entity=true&limit=1").json
+    assert whole["entity"] == api.get("/subjects/wide/versions/1").json
     assert api.get("/subjects/wide/versions/1/fields?offset=-1").error[:2] == (422, 422)
     assert api.get("/subjects/wide/versions/2/fields").error[:2] == (404, 40402)
 

@@ -4,6 +4,8 @@ import { test } from "node:test";
 import { marksOf, placeOf } from "../../registry/ui/static/editor/diagnostics.js";
 import { elementIn, partIn, pointed, wordIn } from "../../registry/ui/static/editor/positions.js";
 import { placeIn, reasonOf } from "../../registry/ui/static/editor/reason.js";
+import { choicesFound, choicesOf, partsFound } from "../../registry/ui/static/palette/choices.js";
+import { ownersOf, usedIn } from "../../registry/ui/static/schema/answers.js";
 import { united } from "../../registry/ui/static/schema/changes.js";
 import { placed } from "../../registry/ui/static/schema/layout.js";
 import { pretty, prettySlowly } from "../../registry/ui/static/schema/pretty.js";
@@ -144,4 +146,35 @@ test("contexts and scopes have names", () => {
   assert.equal(scopeOf("."), ":.:");
   assert.deepEqual(["", ":.__GLOBAL:", ":.x:", ":.x:s"].map(labelOf),
     ["the top level", "all contexts", "the context .x", "this subject"]);
+});
+
+test("the search box offers ids, guids, pages and actions", () => {
+  const routes = [{ path: "/home", title: "Home" }, { path: "/try", title: "Try a schema" },
+    { path: "/subjects/:subject", title: () => "x" }];
+  const titles = (text) => choicesOf(text, routes).map(({ kind, title }) => `${kind} ${title}`);
+  assert.deepEqual(titles("schema"),
+    ["page Try a schema", "action Register a schema", "action Find equal schemas"]);
+  assert.deepEqual(titles("42"), ["id Schema with the id 42"]);
+  const [guid] = choicesOf("0f253723-443d-17ff-493c-dc8c8fd78d5c", routes);
+  assert.deepEqual([guid.path, guid.query], ["/lookup", { guid: "0f253723-443d-17ff-493c-dc8c8fd78d5c" }]);
+  assert.equal(titles("").length, 6);
+  assert.deepEqual(choicesFound([{ subject: "s", version: 1, matches: [], id: 7 }]),
+    [{ kind: "subject", subject: "s", version: 1, matches: [] }]);
+});
+
+test("what was found in a text is apart from the rest, in characters", () => {
+  assert.deepEqual(partsFound("a😀bc", [[1, 2], [3, 4]]), ["a", "😀", "b", "c", ""]);
+  assert.deepEqual(partsFound("abc", []), ["abc"]);
+});
+
+test("owners and use are phrases", () => {
+  const metadata = { properties: { owner: "a", note: "b", Team: "c" }, sensitive: ["Team"] };
+  assert.deepEqual(ownersOf(metadata).map(({ name, sensitive }) => [name, sensitive]),
+    [["owner", false], ["Team", true]]);
+  assert.deepEqual(ownersOf(undefined), []);
+  const version = (messages, ...sources) => ({ messages, sources: sources.map((source) => ({ source })) });
+  assert.equal(usedIn({ census: null, versions: [] }), "not known: no census was taken");
+  assert.equal(usedIn({ census: { complete: true }, versions: [version(0)] }), "no topic: no message needs it");
+  assert.equal(usedIn({ census: { complete: true }, versions: [version(1, "a\u202e"), version(0, "b", "c", "d")] }),
+    "a⟨U+202E⟩, b, c and 1 more: 1 message");
 });

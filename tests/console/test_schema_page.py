@@ -12,7 +12,9 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from .browsing import NARROW, WIDE, Watch, barriers
+from tests.support.running import until
+
+from .browsing import NARROW, WIDE, Watch, barriers, check_accessible
 from .places import Place
 
 Open = Callable[..., Page]
@@ -225,9 +227,44 @@ def test_the_versions_and_contexts_with_the_same_schema_are_listed(
     expect(panel.get_by_text("in the context .other")).to_be_visible()
 
 
+def test_a_subject_opens_with_its_fields_and_is_found_by_one(filled: httpx.Client, opened: Open) -> None:
+    wide = (field(f"f{at}", "int", doc="d" * 90) for at in range(5000))
+    register(filled, "wide-value", record("Wide", *wide))
+    page = opened("/subjects/orders-value/versions/2")
+    fields = page.get_by_role("region", name="fields and types")
+    expect(fields.get_by_role("row").filter(has_text="name")).to_contain_text("PII")
+    short = page.get_by_role("region", name="In short")
+    expect(short.get_by_text("NONE: a new version may be anything.")).to_be_visible()
+    expect(short.get_by_text("<b>bold")).to_have_count(0)
+    short.get_by_role("button", name="Show", exact=True).click()
+    expect(short.get_by_text("<b>bold")).to_be_visible()
+    short.get_by_text("Last change, use and referrers").click()
+    expect(short.get_by_text("not known: no census was taken")).to_be_visible()
+    check_accessible(page)
+
+    page.set_viewport_size(NARROW)
+    page.keyboard.press("Control+k")
+    box = page.get_by_role("combobox", name="What to find")
+    expect(box).to_be_focused()
+    until(lambda: filled.get("/search", params={"query": "f4999"}).json()["hits"], 60, "the index")
+    box.fill("f4999")
+    found = page.get_by_role("option").filter(has_text="wide-value")
+    expect(found.locator("mark")).to_have_text("f4999")
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+    box.press("Enter")
+    expect(page).to_have_title("wide-value · Registrar")
+    grid = page.get_by_role("grid", name="Fields")
+    grid.evaluate("each => each.scrollTo(0, each.scrollHeight)")
+    expect(grid.get_by_text("f4999", exact=True)).to_be_visible()
+    assert grid.get_by_role("row").count() < 60
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+
+
 def test_tags_metadata_and_rules_are_shown_as_text(filled: httpx.Client, opened: Open) -> None:
     page = opened("/subjects/orders-value/versions/2?view=details")
     panel = page.get_by_role("tabpanel")
+    expect(panel.get_by_text("<b>bold")).to_have_count(0)
+    panel.get_by_role("button", name="Show", exact=True).click()
     expect(panel.get_by_role("cell", name=MARKUP.replace("\u202e", "U+202E"), exact=True)).to_be_visible()
     expect(panel.get_by_text("sensitive")).to_be_visible()
     expect(panel.get_by_role("listitem").filter(has_text="PII")).to_contain_text("Order.name")

@@ -25,7 +25,7 @@ from .metadata import RESERVED_PROPERTY, VERSION_PROPERTY
 # The kinds of hits, the best first, and the letters of their words' keys.
 KINDS: Final = {"subject": b"s", "field": b"f", "type": b"y", "tag": b"t", "property": b"p", "doc": b"d"}
 # Different words of one subject, and characters of a schema, times its format's weight, that are read.
-WORDS_MAX: Final = 4_000
+WORDS_MAX: Final = 20_000
 TEXT_MAX: Final = 1 << 20
 # Matches that a hit shows, and their characters.
 MATCHES_MAX: Final = 5

@@ -6,6 +6,7 @@ import { useKeys } from "./keys.js";
 import { ROUTES, START } from "./routes.js";
 import { navigate, useLocation } from "./router.js";
 import { Live } from "./live/live.js";
+import { Palette } from "./palette/palette.js";
 import { User } from "./session/sign-in.js";
 
 const NAVIGATION = ROUTES.filter((route) => route.nav);
@@ -35,6 +36,7 @@ export function Shell() {
         `)}
       </nav>
       <span class="spread"></span>
+      <${Palette} />
       <${Live} />
       <${User} />
       <${ThemeSwitch} />

@@ -2,6 +2,7 @@
 import { html } from "../vendor.js";
 import { path } from "../api.js";
 import { Badge } from "../components/badge.js";
+import { Masked } from "../components/masked.js";
 import { Name } from "../components/name.js";
 import { Table } from "../components/table.js";
 import { useResource } from "../live/resources.js";
@@ -56,7 +57,8 @@ export function Metadata({ metadata }) {
             cell: ([name]) =>
               html`<${Name} plain text=${name} />
                 ${(sensitive ?? []).includes(name) ? html` <${Badge} tone="warn">sensitive<//>` : ""}` },
-          { id: "value", title: "Value", cell: ([, value]) => html`<${Name} plain text=${String(value)} />` },
+          { id: "value", title: "Value", cell: ([name, value]) => html`
+              <${Masked} value=${String(value)} sensitive=${(sensitive ?? []).includes(name)} />` },
         ]} />`}
       ${tagged.length > 0 && html`
         <${Table} caption="Tags by path" rows=${tagged} rowKey=${([name]) => name} columns=${[

@@ -40,6 +40,30 @@ export function versionOf(subject, number, signal, format, at) {
   return getAt(at, path`/subjects/${subject}/versions/${number}`, { deleted: true, format }, signal);
 }
 
+export const FIELDS_PAGE = 1000;
+const UNPROCESSABLE = 422;
+
+/**
+ * Returns a version, soft-deleted or not, as the API does, with `listed`: the first page of its fields; null if they
+ * cannot be read.
+ */
+export async function withFields(subject, number, signal) {
+  try {
+    const query = { deleted: true, entity: true, limit: FIELDS_PAGE };
+    const { entity, ...listed } = await get(path`/subjects/${subject}/versions/${number}/fields`, { query, signal });
+    return { ...entity, listed };
+  } catch (error) {
+    if (error.status !== UNPROCESSABLE) throw error;
+    return { ...(await versionOf(subject, number, signal)), listed: null };
+  }
+}
+
+/** Returns further fields of a version. */
+export function fieldsFrom(subject, number, offset, signal) {
+  const query = { deleted: true, offset, limit: FIELDS_PAGE };
+  return get(path`/subjects/${subject}/versions/${number}/fields`, { query, signal });
+}
+
 /** Returns a schema's text, laid out in lines if it is JSON; other languages have lines already. */
 export function inLines(schema, signal) {
   return formatOf(schema).language === "json" ? prettySlowly(schema.schema, signal) : schema.schema;

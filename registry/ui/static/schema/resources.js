@@ -3,7 +3,7 @@ import { get, getWithTag, path, request } from "../api.js";
 import { resource } from "../live/store.js";
 import { levelOf } from "./changes.js";
 import { eventsOf } from "./history-events.js";
-import { graphOf, subjectOf, versionOf, versionsOf } from "./reading.js";
+import { graphOf, subjectOf, versionsOf, withFields } from "./reading.js";
 import { contextOf, scopeOf } from "./scopes.js";
 
 const CONTEXTS_MAX = 1000;
@@ -24,9 +24,9 @@ const changesVersions = ({ kind }) => kind.startsWith("version_") || kind.starts
 /** The versions of a subject, see `versionsOf`. */
 export const VERSIONS = resource("versions", (signal, subject) => versionsOf(subject, signal), isAbout);
 
-/** A version as the API shows it. */
+/** A version as the API shows it, see `withFields`. */
 export const VERSION =
-  resource("version", (signal, subject, number) => versionOf(subject, number, signal), isOfVersion);
+  resource("version", (signal, subject, number) => withFields(subject, number, signal), isOfVersion);
 
 /** The tags in a version's schema. */
 export const TAGS = resource("tags", (signal, subject, number) =>

@@ -10,6 +10,7 @@ import { useResource } from "../live/resources.js";
 import { navigate, to } from "../router.js";
 import { GuardedButton } from "../session/guarded.js";
 import { usePermitted } from "../session/permitted.js";
+import { Answer } from "./answer.js";
 import { Compare } from "./compare.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { Details } from "./details.js";
@@ -118,18 +119,19 @@ function Version({ subject, number, versions, details, query, onChange, onWritte
           <${Facts} version=${version} asked=${subject} details=${details} />
           <${Tabs} label="About this version" selected=${query.view ?? "text"}
             onSelect=${(view) => onChange({ view: view === "text" ? "" : view })}
-            tabs=${tabsOf(version, versions, query, onChange, onWritten)} />`}
+            tabs=${tabsOf(version, versions, details, query, onChange, onWritten)} />`}
       <//>
     </article>`;
 }
 
-function tabsOf(version, versions, query, onChange, onWritten) {
+function tabsOf(version, versions, details, query, onChange, onWritten) {
   const { subject, version: number } = version;
   const base = Number(query.with) || 0;
   return [
     { id: "text", label: "Schema",
-      content: () =>
-        html`<${VersionText} version=${version} form=${query.form} onForm=${(form) => onChange({ form })} />` },
+      content: () => html`
+        <${Answer} version=${version} details=${details} />
+        <${VersionText} version=${version} form=${query.form} onForm=${(form) => onChange({ form })} />` },
     { id: "compare", label: "Compare",
       content: () =>
         html`<${Compare} version=${version} versions=${versions} base=${base}

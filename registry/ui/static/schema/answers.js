@@ -1,0 +1,33 @@
+// Sentences about a subject.
+import { plain } from "../names.js";
+
+const OWNER = /^(owner|owners|team|contact)$/i;
+
+/** What a level asks of a new version. */
+export const MEANINGS = {
+  NONE: "NONE: a new version may be anything.",
+  BACKWARD: "BACKWARD: a new version must read what the latest one wrote.",
+  BACKWARD_TRANSITIVE: "BACKWARD_TRANSITIVE: a new version must read what all earlier ones wrote.",
+  FORWARD: "FORWARD: the latest version must read what a new one writes.",
+  FORWARD_TRANSITIVE: "FORWARD_TRANSITIVE: all earlier versions must read what a new one writes.",
+  FULL: "FULL: a new version and the latest one must read each other's data.",
+  FULL_TRANSITIVE: "FULL_TRANSITIVE: a new version and all earlier ones must read each other's data.",
+};
+
+/** Returns the metadata properties that name an owner: `[{ name, value, sensitive }]`. */
+export function ownersOf(metadata) {
+  const hidden = metadata?.sensitive ?? [];
+  return Object.entries(metadata?.properties ?? {}).filter(([name]) => OWNER.test(name))
+    .map(([name, value]) => ({ name, value, sensitive: hidden.includes(name) }));
+}
+
+/** Returns where the newest census found a subject, in one phrase. */
+export function usedIn({ census, versions }) {
+  if (!census) return "not known: no census was taken";
+  const sources = new Set(versions.flatMap((each) => each.sources.map(({ source }) => source)));
+  const messages = versions.reduce((sum, each) => sum + each.messages, 0);
+  if (!sources.size) return census.complete ? "no topic: no message needs it" : "no topic that was read";
+  const named = [...sources].slice(0, 3).map(plain).join(", ");
+  const more = sources.size > 3 ? ` and ${sources.size - 3} more` : "";
+  return `${named}${more}: ${messages.toLocaleString()} ${messages === 1 ? "message" : "messages"}`;
+}

@@ -1,0 +1,157 @@
+"""The index of words: how it is filled, continued, replaced, and read by other processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from registry.domain.lookup.matching import Matching
+from registry.domain.lookup.search import KINDS
+from registry.search.filler import IndexFiller
+from registry.search.index import SearchIndex
+from tests.api.driver import Api
+from tests.api.searching import MAP_BYTES, Rows, Searching
+from tests.api.test_search import register, schema
+
+
+def found(index: SearchIndex, *words: str) -> set[str]:
+    with index.view() as rows:
+        assert rows is not None
+        subjects = [rows.subject(each) for each in Matching(words, tuple(KINDS)).following(rows)]
+    return {each.qualified for each in subjects if each is not None}
+
+
+def reopened(folder: Path) -> SearchIndex:
+    index = SearchIndex(folder / "search", MAP_BYTES, writable=True)
+    index.open()
+    return index
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Searching:
+    """Return a registry whose index holds two subjects, and is closed."""
+    made = Searching(tmp_path / "data")
+    for name in ("one", "two"):
+        register(made.api, name, schema("R", f"{name}Field"))
+    made.fill()
+    made.close()
+    return made
+
+
+def test_an_index_continues_from_the_log(filled: Searching) -> None:
+    at = len(filled.rows.backend.log)
+    with Api(filled.rows.backend) as api:
+        register(api, "three", schema("R", "threeField"))
+        api.request("DELETE", "/subjects/one")
+    index = reopened(filled.rows.path)
+    filler = IndexFiller(filled.rows, filled.rows, index)
+    while not filler.step():
+        pass
+    assert filled.rows.read_from == [at]
+    assert found(index, "r") == {"two", "three"}
+    assert found(index, "threefield") == {"three"}
+    assert found(index, "onefield") == set()
+    index.close()
+
+
+def test_an_index_of_other_rows_forgets_what_they_lack(filled: Searching, tmp_path: Path) -> None:
+    index = reopened(filled.rows.path)
+    with Api() as api:
+        register(api, "two", schema("R", "twoField"))
+        register(api, "four", schema("R", "fourField"))
+        rows = Rows(api.backend, tmp_path / "store-2")
+        filler = IndexFiller(rows, rows, index)
+        assert not filler.step()
+        with index.view() as view:
+            assert view is not None
+            assert not view.state().complete
+        assert found(index, "r") == {"one", "two"}  # as before, until it is done
+        while not filler.step():
+            pass
+    assert found(index, "r") == {"two", "four"}
+    assert rows.read_from == []
+    index.close()
+
+
+def test_words_that_nobody_can_take_back_make_it_begin_again(
+    filled: Searching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.search.filler._STALE_MIN", 0)
+    index = reopened(filled.rows.path)
+    with Api(filled.rows.backend) as api:
+        for permanent in ("", "?permanent=true"):
+            for name in ("one", "two"):
+                api.request("DELETE", f"/subjects/{name}{permanent}")
+    with index.view() as view:
+        assert view is not None
+        assert view.keys(b"fonefield", 1) == [b"fonefield"]
+    filler = IndexFiller(filled.rows, filled.rows, index)
+    while not filler.step():
+        pass
+    with index.view() as view:
+        assert view is not None
+        assert (view.keys(b"f", 9), view.count(), view.state().complete) == ([], 0, True)
+    index.close()
+
+
+@pytest.mark.parametrize("fault", ["crash", "format", "garbage"])
+def test_an_index_that_cannot_be_trusted_is_removed(filled: Searching, fault: str) -> None:
+    path = filled.rows.path / "search"
+    if fault == "garbage":
+        (path / "data.mdb").write_bytes(b"\1" * 8192)
+    else:
+        with lmdb.open(str(path), map_size=MAP_BYTES, max_dbs=3) as env:
+            meta = env.open_db(b"meta")
+            with env.begin(meta, write=True) as txn:
+                names = {"crash": ((b"boot", b"another"), (b"clean", b"0")), "format": ((b"format", b"?"),)}
+                for name, value in names[fault]:
+                    txn.put(name, value)
+    index = reopened(filled.rows.path)
+    assert found(index, "r") == set()
+    filler = IndexFiller(filled.rows, filled.rows, index)
+    while not filler.step():
+        pass
+    assert found(index, "r") == {"one", "two"}
+    index.close()
+
+
+READ = """
+import sys, pathlib
+from registry.search.index import SearchIndex
+index = SearchIndex(pathlib.Path(sys.argv[1]), 1 << 26)
+for line in sys.stdin:
+    with index.view() as view:
+        print(None if view is None else view.count(), flush=True)
+"""
+
+
+def test_readers_follow_an_index_that_is_replaced(tmp_path: Path) -> None:
+    made = Searching(tmp_path / "data")
+    place = str(tmp_path / "data" / "search")
+    reader = subprocess.Popen(
+        [sys.executable, "-c", READ, place], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+
+    def count() -> str:
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        return reader.stdout.readline().strip()
+
+    assert count() == "0"
+    register(made.api, "one", schema("R", "field"))
+    made.fill()
+    assert count() == "1"
+    made.close()
+    (tmp_path / "data" / "search" / "data.mdb").unlink()
+    assert count() == "None"
+    again = reopened(tmp_path / "data")
+    assert count() == "0"
+    again.close()
+    reader.communicate()
+    assert reader.returncode == 0
