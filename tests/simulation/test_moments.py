@@ -18,7 +18,7 @@ from registry.domain.log_format.records import BARRIER_KEY, NOOP_KEY, Entry
 from registry.domain.model import Subject
 from registry.domain.pending_command import PendingCommand
 from registry.domain.queries.scope import Defaults
-from registry.log.contract import Claim, Fenced
+from registry.log.contract import Claim, Fenced, OutcomeUnknown
 from registry.node.leadership.claim import claim_log
 from registry.node.replication.follower import Follower
 from registry.node.replication.read_barrier import ReadBarrier
@@ -146,6 +146,21 @@ def test_a_claim_ages_from_the_request_of_its_last_append_however_late_the_answe
         stage.world.sleep(1)
         with pytest.raises(Fenced, match="not used for 31 s"):
             log.append(ONE)
+
+    stage.play(scene)
+
+
+def test_an_append_of_which_no_answer_comes_is_in_doubt() -> None:
+    stage = Stage()
+
+    def scene() -> None:
+        line = Line()
+        brokers = Brokers(stage.world, stage.partition, FORGET_S)
+        log = SimulatedLog(stage.world, brokers, Process("node"), line, stage.world.wall_ms)
+        log.claim()
+        line.bad = 1.0
+        with pytest.raises(OutcomeUnknown, match="did not confirm"):
+            log.append([Entry(BARRIER_KEY, b"{}")])
 
     stage.play(scene)
 
