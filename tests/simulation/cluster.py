@@ -87,9 +87,7 @@ class Running:
         self._node = node
         self._identity = node.identity
         self._port = NodePort(self, node.identity)
-        self.role_holder = PausingRoleHolder(
-            world, switched=self._switched, changed=self._port.role_changed
-        )
+        self.role_holder = PausingRoleHolder(world, switched=self._switched, changed=self._port.role_changed)
         # True once there is a log, or a store that is served without it.
         self.started = False
         # True if it has been told to stop.

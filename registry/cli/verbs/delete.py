@@ -26,6 +26,8 @@ from registry.cli.output import OK, REFUSED, Failure, Refusal, json_option, note
 from registry.cli.registry_flags import if_match_option, with_registry
 from registry.cli.verb import Verb
 
+from .askers import describe_askers, find_askers
+
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
     from registry.cli.promotion.performing import ImportJournal
@@ -50,6 +52,7 @@ class DeletionPlan(NamedTuple):
     versions: list[DoomedVersion]
     obstacles: list[str]  # sentences; empty if nothing forbids it
     warning: str = ""  # a sentence about what could not be found out
+    askers: str = ""  # who has asked for what is to be deleted, if anybody has
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as the verb prints it."""
@@ -67,6 +70,7 @@ class DeletionPlan(NamedTuple):
                 for each in self.versions
             ],
             "obstacles": self.obstacles,
+            "askers": self.askers,
         }
 
 
@@ -110,7 +114,10 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
     mode, warning = _mode(registry, name.subject)
     if mode in ("READONLY", "READONLY_OVERRIDE"):
         obstacles.append(f"the mode of {name.subject} is {mode}, in which nothing is deleted")
-    return DeletionPlan(name.subject, not name.version, permanent, doomed, obstacles, warning)
+    asked = find_askers(registry, name.subject)
+    one = wanted[0] if name.version else None
+    askers = "" if asked is None else describe_askers(asked, one)
+    return DeletionPlan(name.subject, not name.version, permanent, doomed, obstacles, warning, askers)
 
 
 def _mode(registry: RegistryClient, subject: str) -> tuple[str, str]:
@@ -229,6 +236,8 @@ def _consequences(plan: DeletionPlan) -> Iterator[str]:
     for each in plan.versions:
         stays = "stays readable" if each.id_stays else "is no longer readable"
         yield f"  version {each.version}: id {each.id} {stays}"
+    if plan.askers:
+        yield f"  {plan.askers}"
 
 
 _MEMBERS = ("schema", "schemaType", "references", "metadata", "ruleSet")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 import click
@@ -24,6 +25,8 @@ from registry.cli.output import (
 )
 from registry.cli.registry_flags import with_registry
 from registry.cli.verb import Verb
+
+from .askers import describe_askers, find_askers
 
 if TYPE_CHECKING:
     from registry.cli.client.client import RegistryClient
@@ -137,6 +140,8 @@ def list_unused(
         raise click.UsageError("--yes and --permanent-after belong to --delete", click.get_current_context())
     census = _census(registry)
     steps = list(_plan(registry, census, prefix, older_than, permanent_after))
+    if delete:
+        steps = list(_with_askers(registry, steps))
     if not as_json:
         _print_plan(census, steps, delete=delete)
     refused = _carry_out(registry, steps) if yes else []
@@ -171,6 +176,17 @@ def _plan(
                 yield Step(each["subject"], found, *_final_action(census, found, now, permanent_after))
             elif now - found["ts"] >= older_than:
                 yield Step(each["subject"], found, *_first_action(each, found))
+
+
+def _with_askers(registry: RegistryClient, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield the steps; the reasons of deletions say who has asked for the version."""
+    for subject, of_subject in groupby(steps, lambda each: each.subject):
+        planned = list(of_subject)
+        found = find_askers(registry, subject) if any(each.action != _KEEP for each in planned) else None
+        for each in planned:
+            asked = "" if found is None else describe_askers(found, each.found["version"])
+            named = asked and each.action != _KEEP
+            yield each._replace(reason=f"{each.reason}; {asked}") if named else each
 
 
 def _first_action(subject: SubjectUsage, found: UnusedVersion) -> tuple[str, str]:
