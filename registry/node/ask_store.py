@@ -58,6 +58,7 @@ class AskStore:
         self._day = day
         self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
+        self._error = ""
         # The newest day that was written, and how many rows it has.
         self._newest, self._rows = -1, 0
 
@@ -74,6 +75,7 @@ class AskStore:
                 self._fail(error)
                 raise UNAVAILABLE(f"Cannot write {self._path.name}: {error}") from None
             self.other += left
+            self._error = ""
 
     def find(self, names: Sequence[str]) -> LocalAsks:
         """Return who has asked for things with these names. Raises 503 if it cannot be read."""
@@ -145,7 +147,9 @@ class AskStore:
         return file
 
     def _fail(self, error: Exception) -> None:
-        _log.warning("who asks for schemas cannot be counted: %s: %s", self._path, error)
+        if str(error) != self._error:
+            _log.warning("who asks for schemas cannot be counted: %s: %s", self._path, error)
+        self._error = str(error)
         self._close()
 
     def _close(self) -> None:

@@ -48,6 +48,8 @@ class AskCounter:
         self._other = 0
         # Counts that the node has not taken yet.
         self._unsent: Asks | None = None
+        # Of handing over: what is under way must not be sent a second time.
+        self._turn = asyncio.Lock()
 
     def counts_for(self, method: str, route: str, status: int) -> TargetCounts | None:
         """Return what counts requests of a method, route and status; ``None`` if they do not ask."""
@@ -86,9 +88,12 @@ class AskCounter:
         What ``send`` refuses is sent again the next time. If it does not say what became of the counts, they
         are not sent twice, but count as requests without an asker.
         """
-        unsent = self._unsent = self._unsent or await self._take()
-        if unsent is None:
-            return
+        async with self._turn:
+            unsent = self._unsent = self._unsent or await self._take()
+            if unsent is not None:
+                await self._send(unsent, send)
+
+    async def _send(self, unsent: Asks, send: Callable[[Asks], Awaitable[None]]) -> None:
         try:
             await send(unsent)
         except RegistryError as error:

@@ -105,6 +105,8 @@ class Reader:
             fast_path=self._tracing.fast_path(self._fast_paths(app, settings, api)),
         )  # fmt: skip
         self._background: list[asyncio.Task[None]] = []
+        self._handing_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._handing_over.set_result(None)
 
     def _app(self, settings: Settings, api: ApiSettings) -> Gateway:
         return create_app(
@@ -149,7 +151,8 @@ class Reader:
         self._hub.stop()
         await self._server.stop(stop_budget.REQUESTS_S)
         await asyncio.gather(
-            hand_over(self._audit, self._tracing, stop_budget.READER_SINKS_S), self._hand_over_asks()
+            hand_over(self._audit, self._tracing, stop_budget.READER_SINKS_S),
+            self._hand_over_asks(stop_budget.READER_SINKS_S),
         )
         for task in self._background:
             task.cancel()
@@ -176,17 +179,18 @@ class Reader:
         for second in itertools.count(1):
             await asyncio.sleep(REPORT_EVERY_S)
             self._backend.node.report(self._tally())
-            if self._asks is not None and second % ASKS_EVERY == 0:
-                await self._asks.hand_over(self._send_asks)
+            if second % ASKS_EVERY == 0 and self._handing_over.done():
+                # In a task: the node may take a while, and reports are not to wait for it.
+                self._handing_over = asyncio.create_task(self._hand_over_asks())
 
     async def _send_asks(self, asks: Asks) -> None:
         await self._backend.ask(ADD_ASKS, asks)
 
-    async def _hand_over_asks(self) -> None:
-        """Hand over the last counts of who asks, if the node takes them in time."""
+    async def _hand_over_asks(self, limit_s: float | None = None) -> None:
+        """Hand over the counts of who asks, if the node takes them in time."""
         if self._asks is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._asks.hand_over(self._send_asks), stop_budget.READER_SINKS_S)
+                await asyncio.wait_for(self._asks.hand_over(self._send_asks), limit_s)
 
 
 def _ask_counter(settings: Settings) -> AskCounter | None:

@@ -1,4 +1,4 @@
-"""Who still asks for versions that are to be deleted, in words for plans."""
+"""Sentences of plans about clients that still ask for versions that are to be deleted."""
 
 from __future__ import annotations
 

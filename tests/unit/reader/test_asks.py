@@ -154,3 +154,26 @@ def test_counts_that_the_node_refuses_are_sent_again_and_uncertain_ones_are_not(
     assert [each.thing.name for each in unknown[0].asks] == ["id 2 ."]
     assert taken(counter) == [Asks(DAY, [], 1)]
     assert isinstance(refused[0].asks[0], Ask)
+
+
+def test_counts_that_are_under_way_are_not_sent_a_second_time(counter: Counting) -> None:
+    found: list[Asks] = []
+
+    async def run() -> None:
+        sent, answered = asyncio.Event(), asyncio.Event()
+
+        async def send(asks: Asks) -> None:
+            found.append(asks)
+            sent.set()
+            await answered.wait()
+
+        counter(served("/schemas/ids/1"))
+        one = asyncio.create_task(counter.asks.hand_over(send))
+        await sent.wait()
+        other = asyncio.create_task(counter.asks.hand_over(send))
+        counter(served("/schemas/ids/2"))
+        asyncio.get_running_loop().call_soon(answered.set)  # once the other one has begun
+        await asyncio.gather(one, other)
+
+    asyncio.run(run())
+    assert [[each.thing.name for each in asks.asks] for asks in found] == [["id 1 ."], ["id 2 ."]]
