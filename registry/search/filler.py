@@ -116,6 +116,11 @@ class IndexFiller:
             if not self._stopping.is_set():
                 _log.warning("the index of the search is not complete: %s", error)
                 self._stopping.wait(_RETRY_S)
+        except Exception:
+            # An error with the index must not end a node that serves the rows.
+            if not self._stopping.is_set():
+                _log.exception("unexpected error while the index of the search is filled")
+                self._stopping.wait(_RETRY_S)
 
     def _lacks_room(self) -> bool:
         """Return true if the disk is nearly full; log once if it is."""
@@ -248,7 +253,7 @@ class _Changes:
         now = None if latest is None else Entry(latest.version, latest.row.md5[:8], subject)
         if known != now:
             old = frozenset[bytes]() if known is None else self._former_keys(known)
-            new = frozenset[bytes]() if latest is None else frozenset(keys_of(latest))
+            new = frozenset[bytes]() if latest is None else _keys(latest)
             self.updates.append(Update(number, now, new, old))
             if len(self.updates) % _TURN == 0:
                 time.sleep(0)
@@ -258,4 +263,13 @@ class _Changes:
         if former is None or former.md5[:8] != known.content:
             self.stale += 1
             return frozenset()
-        return frozenset(keys_of(Registered(known.subject, known.version, former)))
+        return _keys(Registered(known.subject, known.version, former))
+
+
+def _keys(found: Registered) -> frozenset[bytes]:
+    """Return the keys of a version; none if reading it fails, which must not keep others from being found."""
+    try:
+        return frozenset(keys_of(found))
+    except Exception:
+        _log.exception("version %d of %r is not searched", found.version, found.subject.qualified)
+        return frozenset()

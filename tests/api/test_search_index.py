@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import lmdb
@@ -11,11 +12,13 @@ import pytest
 
 from registry.domain.lookup.matching import Matching
 from registry.domain.lookup.search import KINDS
+from registry.domain.schemas import FORMATS, SchemaField
 from registry.search.filler import IndexFiller
 from registry.search.index import SearchIndex
 from tests.api.driver import Api
 from tests.api.searching import MAP_BYTES, Rows, Searching
 from tests.api.test_search import register, schema
+from tests.support.word_format import WordFormat
 
 
 def found(index: SearchIndex, *words: str) -> set[str]:
@@ -117,6 +120,24 @@ def test_an_index_that_cannot_be_trusted_is_removed(filled: Searching, fault: st
         pass
     assert found(index, "r") == {"one", "two"}
     index.close()
+
+
+class Failing(WordFormat):
+    def fields(self, text: str) -> Iterator[SchemaField]:
+        raise ValueError("a fault of the format")
+
+
+def test_a_schema_that_cannot_be_read_keeps_no_other_from_being_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(FORMATS, "WORDS", Failing())
+    made = Searching(tmp_path / "data")
+    register(made.api, "odd", "word", schemaType="WORDS")
+    register(made.api, "sound", schema("R", "field"))
+    made.fill()
+    assert found(made.index, "field") == {"sound"}
+    assert "version 1 of 'odd' is not searched" in caplog.text
+    made.close()
 
 
 READ = """
