@@ -12,6 +12,7 @@ from registry.domain.errors import UNEXPECTED
 from registry.domain.schemas import (
     FORMATS,
     LOGICAL,
+    STEPS_MAX,
     Budget,
     Dependency,
     Exhausted,
@@ -147,6 +148,7 @@ class SchemaAnswer(NamedTuple):
         return self.value
 
 
+_MESSAGE_MAX: Final = 10_240
 _PASSES, _DIFFERS = SchemaAnswer(True), SchemaAnswer(False)
 
 Key: TypeAlias = SchemaQuery | bytes
@@ -244,18 +246,23 @@ def _ddl(schema: Schema, budget: Budget, *, subject: str) -> str:
 
 
 def _native(source: Source, budget: Budget, *, subject: str, named: str) -> str:
-    """Return the schema that DDL declares; ``named``: the type as the client wrote it."""
+    """Return the schema that DDL declares; ``named``: the type as the client wrote it.
+
+    Its steps are bounded in worker processes, too: a short text may name long things often.
+    """
     from registry.domain.schemas.logical import script, tokens  # noqa: PLC0415 (as above)
 
+    budget = Budget(min(budget.left, STEPS_MAX))
     try:
         declared = script.read(source.text, budget)
     except InvalidSchema as error:
-        raise InvalidSchema(f"Invalid logical type schema: {error}") from None
+        raise InvalidSchema(f"Invalid logical type schema: {str(error)[:_MESSAGE_MAX]}") from None
     root = tokens.root_name(subject)
     try:
         return FORMATS[source.schema_type].from_logical(declared, root, source.dependencies, budget)
     except InvalidSchema as error:
-        raise InvalidSchema(f"Logical type schema cannot be represented as {named}: {error}") from None
+        reason = str(error)[:_MESSAGE_MAX]  # it may hold any name
+        raise InvalidSchema(f"Logical type schema cannot be represented as {named}: {reason}") from None
 
 
 def _reports(
