@@ -344,3 +344,59 @@ def test_many_subjects_are_deleted_restored_downloaded_and_uploaded(
     expect(plan.get_by_role("row").nth(3)).to_contain_text("keepnot valid: ")
     carry_out(page, "1 of 1 done.")
     assert httpx.get(f"{served.url}/subjects/bulk-new/versions/latest/schema").json() == "int"
+
+
+def test_tags_and_associations_are_changed_after_a_trial(opened: Opened, served: Place) -> None:
+    body = {"schema": '{"type":"record","name":"Person","fields":[{"name":"email","type":"string"}]}'}
+    httpx.post(f"{served.url}/subjects/people/versions", json=body).raise_for_status()
+    page = opened("/subjects/people?view=details")
+    page.get_by_role("link", name="Change the tags").click()
+    page.get_by_label("Part").fill("Person.email")
+    page.get_by_label("Tag", exact=True).fill("PII")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("row").nth(1)).to_contain_text("Person.emailfieldPII new")
+    check_accessible(page)
+    page.get_by_role("button", name="Register a new version").click()
+    expect(page).to_have_url(re.compile("people/versions/2/tags$"))
+    expect(page.get_by_role("row").nth(1)).to_contain_text("Person.emailfieldPII")
+    page.goto(f"{served.url}/ui/#/subjects/people/associations")
+    page.get_by_role("button", name="Add an association").click()
+    dialog = page.get_by_role("dialog")
+    for label, text in (("Topic", "people"), ("Namespace", "cluster-1"), ("Id of the topic", "people-1")):
+        dialog.get_by_label(label, exact=label == "Topic").fill(text)
+    dialog.get_by_role("button", name="Check").click()
+    expect(dialog.get_by_text("The registry would accept this.")).to_be_visible()
+    assert httpx.get(f"{served.url}/associations/subjects/people").json() == []
+    check_accessible(page)
+    dialog.get_by_role("button", name="Add it").click()
+    row = page.get_by_role("row").nth(1)
+    expect(row).to_contain_text("peoplecluster-1people-1valueWEAK")
+    row.get_by_role("button", name="Remove").click()
+    dialog.get_by_role("button", name="Check").click()
+    dialog.get_by_role("button", name="Remove it").click()
+    expect(page.get_by_text("No resource is associated with it")).to_be_visible()
+
+
+def test_the_registry_is_shown_as_of_a_moment_on_all_pages(opened: Opened, served: Place) -> None:
+    def register(kind: str) -> int:
+        url = f"{served.url}/subjects/moment/versions"
+        answer = httpx.post(url, json={"schema": f'"{kind}"'})
+        return int(answer.raise_for_status().headers["x-registry-offset"]) - 1
+
+    httpx.put(f"{served.url}/config/moment", json={"compatibility": "NONE"}).raise_for_status()
+    at = register("string")
+    register("int")
+    page = opened("/home")
+    page.get_by_label("or offset").fill(str(at))
+    page.get_by_role("button", name="Look back").click()
+    banner = page.get_by_role("complementary", name="The registry as of a moment")
+    expect(banner).to_contain_text(f"As of offset {at}. This page shows the present")
+    check_accessible(page)
+    page.goto(f"{served.url}/ui/#/config")
+    expect(banner).to_contain_text("Then: level BACKWARD, mode READWRITE.")
+    page.goto(f"{served.url}/ui/#/subjects/moment")
+    expect(page).to_have_url(re.compile(f"#/subjects/moment\\?at={at}$"))
+    expect(page.get_by_role("textbox", name="Schema")).to_contain_text('"string"')
+    banner.get_by_role("button", name="Back to now").click()
+    expect(banner).to_have_count(0)
+    expect(page.get_by_role("textbox", name="Schema")).to_contain_text('"int"')

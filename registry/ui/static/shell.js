@@ -5,6 +5,7 @@ import { Notice } from "./components/notice.js";
 import { useKeys } from "./keys.js";
 import { ROUTES, START } from "./routes.js";
 import { navigate, useLocation } from "./router.js";
+import { MomentBanner } from "./moment/banner.js";
 import { Live } from "./live/live.js";
 import { Palette } from "./palette/palette.js";
 import { User } from "./session/sign-in.js";
@@ -43,6 +44,7 @@ export function Shell() {
       <button class="plain" title="Keyboard help (?)" aria-label="Keyboard help"
         onClick=${() => setHelp(true)}>?</button>
     </header>
+    <${MomentBanner} path=${path} query=${query} />
     <main id="main" tabindex="-1" ref=${main}>
       ${route
         ? html`<${View} key=${route.path} route=${route} params=${params} query=${query} />`

@@ -1,5 +1,6 @@
 // Home: is the registry well, what has changed, and what deserves a look.
 import { html } from "../vendor.js";
+import { ChooseMoment } from "../moment/choose.js";
 import { usePermitted } from "../session/permitted.js";
 import { useSession } from "../session/session.js";
 import { Health, Readiness } from "./health-line.js";
@@ -19,5 +20,10 @@ export default function Home() {
       ${isAdmin && html`<${Refusals} />`}
       <${Unused} />
       ${isAdmin && html`<${Duplicates} />`}
+      <section class="card" aria-label="Look back">
+        <h2>Look back</h2>
+        <p class="quiet">Show subjects, config and mode as they were.</p>
+        <${ChooseMoment} />
+      </section>
     </div></div>`;
 }

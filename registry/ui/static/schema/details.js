@@ -6,6 +6,7 @@ import { Masked } from "../components/masked.js";
 import { Name } from "../components/name.js";
 import { Table } from "../components/table.js";
 import { useResource } from "../live/resources.js";
+import { href } from "../router.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { getAt } from "./moment.js";
 import { ASSOCIATIONS, TAGS } from "./resources.js";
@@ -33,6 +34,7 @@ function Tags({ subject, number, at }) {
   return html`
     <section>
       <h2>Tags in the schema</h2>
+      ${!at && html`<p><a href=${href`/subjects/${subject}/versions/${number}/tags`}>Change the tags</a></p>`}
       <${Loaded} of=${found} what="the tags">
         ${({ schemaTags = [] }) => (schemaTags.length
           ? html`<ul>${schemaTags.map(({ schemaEntity, tags }, index) => html`
@@ -98,6 +100,7 @@ function Associations({ subject }) {
   return html`
     <section>
       <h2>Associations of the subject</h2>
+      <p><a href=${href`/subjects/${subject}/associations`}>Change the associations</a></p>
       <${Loaded} of=${found} what="the associations">
         ${(rows) => (rows.length
           ? html`<${Table} caption="Associations" rows=${rows}
