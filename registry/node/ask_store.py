@@ -151,6 +151,8 @@ class AskStore:
             _log.warning("who asks for schemas cannot be counted: %s: %s", self._path, error)
         self._error = str(error)
         self._close()
+        if type(error) is sqlite3.DatabaseError:  # the file is damaged, and would fail forever
+            remove(self._path)
 
     def _close(self) -> None:
         if self._file is not None:

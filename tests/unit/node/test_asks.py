@@ -80,6 +80,19 @@ def test_a_file_that_is_no_database_is_begun_anew(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_damaged_file_is_replaced_when_that_is_noticed(tmp_path: Path) -> None:
+    store = AskStore(tmp_path / FILE, 30, lambda: DAY)
+    store.add(Asks(DAY, [ask(BILLING, f"id {number} .") for number in range(500)]))
+    store.close()
+    whole = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(whole[:24576] + b"\xff" * (len(whole) - 24576))
+    with pytest.raises(RegistryError):
+        store.add(Asks(DAY, [ask(BILLING, "id 1 .")]))
+    store.add(Asks(DAY, [ask(BILLING, "id 1 .")]))
+    assert store.find(["id 1 ."]).asks == [ask(BILLING, "id 1 .")]
+    store.close()
+
+
 def test_a_file_that_cannot_be_written_is_an_error_and_is_tried_again(tmp_path: Path) -> None:
     folder = tmp_path / "later"
     store = AskStore(folder / FILE, 30, lambda: DAY)
