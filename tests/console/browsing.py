@@ -92,6 +92,30 @@ def barriers(page: Page) -> list[str]:
     ]
 
 
+# Widths of phones, tablets and desks; 720 is a desk of 1440 at 200 %.
+WIDTHS = (390, 720, 768, 1280, 1440)
+# What is wider than its place: the page itself does not scroll, only the panes within it. Tables and texts
+# that are meant to be scrolled sideways have panes of their own.
+_TOO_WIDE = """() => ["html", "body", "#app", "header.shell", "main", ".grid", "dialog", "dialog > .body"]
+  .flatMap((each) => [...document.querySelectorAll(each)])
+  .filter((pane) => pane.clientWidth > 0 && pane.scrollWidth > pane.clientWidth + 1)
+  .map((pane) => `${pane.localName}.${pane.className}: ${pane.scrollWidth} > ${pane.clientWidth}: `
+    + [...pane.querySelectorAll("*")]
+      .filter((part) => part.getBoundingClientRect().right > pane.getBoundingClientRect().right + 1)
+      .slice(0, 3).map((part) => `${part.localName}.${part.className}`).join(", "))"""
+
+
+def check_widths(page: Page, widths: Iterable[int] = WIDTHS) -> None:
+    """Fail if a pane of the page is wider than its place, at each of the widths."""
+    before = page.viewport_size
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 800})
+        found = page.evaluate(_TOO_WIDE)
+        assert not found, f"{page.url} at {width} px:\n" + "\n".join(found)
+    if before is not None:
+        page.set_viewport_size(before)
+
+
 def check_accessible(page: Page) -> None:
     """Fail if axe finds anything serious in the page, on a phone at night and on a desk at day."""
     before = page.viewport_size

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { replacedBy } from "../../registry/ui/static/activity/events.js";
-import { DRAFTS_MAX, Drafts, discardAll, hasDrafts } from "../../registry/ui/static/editor/drafts.js";
+import { DRAFTS_MAX, Drafts, discardAll, hasDrafts, keepNone } from "../../registry/ui/static/editor/drafts.js";
 import { Signal, Store, resource } from "../../registry/ui/static/live/store.js";
 import { partsOf, plain } from "../../registry/ui/static/names.js";
 import { consequencesOf, refusedBy } from "../../registry/ui/static/schema/harm.js";
@@ -186,4 +186,11 @@ test("what cannot be seen in a name is made visible, and letters from right to l
   assert.equal(plain("line\nbreak"), "line⟨U+000A⟩break");
   assert.equal(plain("שלום"), "\u2068שלום\u2069");
   assert.equal(plain("ünïcode 😀"), "ünïcode 😀");
+});
+
+test("after signing out, nothing more of this page becomes a draft", () => { // the last one: it is for good
+  const storage = new Storage();
+  keepNone();
+  assert.throws(() => new Drafts(storage, "me").save("a", { schema: "1" }, null), /signed out/);
+  assert.equal(storage.length, 0);
 });

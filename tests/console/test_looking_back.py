@@ -18,7 +18,7 @@ from registry.log.embedded.log import EmbeddedLog
 from tests.support.running import Registry, until
 
 from . import filled
-from .browsing import NARROW, Watch, barriers, check_accessible
+from .browsing import NARROW, Watch, barriers, check_accessible, check_widths
 from .places import Place
 
 Open = Callable[..., Page]
@@ -242,5 +242,4 @@ def test_nothing_serious_stands_in_anyones_way(opened: Open) -> None:
         page.get_by_role("tab", name=name, exact=True).click()
         expect(page.get_by_role("tabpanel")).not_to_contain_text("Loading")
         check_accessible(page)
-    page.set_viewport_size(NARROW)
-    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+    check_widths(page)

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.support.running import until
 
-from .browsing import NARROW, WIDE, Watch, barriers, check_accessible
+from .browsing import NARROW, WIDE, Watch, barriers, check_accessible, check_widths
 from .places import Place
 
 Open = Callable[..., Page]
@@ -118,7 +118,7 @@ def test_nothing_serious_stands_in_anyones_way(filled: httpx.Client, opened: Ope
         for name in names:
             expect(tab(page, name)).not_to_contain_text("Loading")
             assert not barriers(page), f"{name}, {scheme}:\n" + "\n".join(barriers(page))
-            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
+            check_widths(page, [size["width"]])
     page.get_by_role("button", name="Delete the subject…").click()
     expect(page.get_by_role("dialog")).to_contain_text("messages stay readable")
     assert not barriers(page)
@@ -194,7 +194,7 @@ def test_a_comparison_fits_a_narrow_screen_as_one_text(filled: httpx.Client, ope
     page = opened("/subjects/orders-value/versions/2?view=compare", viewport=NARROW)
     expect(page.locator(".merge .cm-content")).to_have_count(1)
     expect(page.locator(".merge")).to_contain_text('"name": "note"')
-    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+    check_widths(page)
 
 
 def test_the_chosen_tab_is_in_sight_on_a_narrow_screen(filled: httpx.Client, opened: Open) -> None:

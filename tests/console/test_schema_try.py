@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.support.running import until
 
-from .browsing import SIGHTS, Watch, barriers
+from .browsing import SIGHTS, Watch, barriers, check_widths
 from .places import Place
 
 Open = Callable[..., Page]
@@ -101,7 +101,7 @@ def test_every_level_gets_a_verdict_with_what_would_pass(filled: httpx.Client, o
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=scheme)
         assert not barriers(page), "\n".join(barriers(page))
-        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        check_widths(page, [size["width"]])
 
 
 def test_a_level_for_versions_in_use_says_which_it_compared(filled: httpx.Client, opened: Open) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from tests.support.running import Registry
 
 from . import filled
-from .browsing import NARROW, check_accessible
+from .browsing import NARROW, check_accessible, check_widths
 from .places import Place, Serving
 
 COUNT = 5000
@@ -28,9 +28,10 @@ EXTRA = (
     filled.version(":.europe:cart", 900_001),
     filled.version(":.europe:shop", 900_002),
     filled.version("gone", 900_003, deleted=True),
+    *(filled.version("tall", 900_100 + each, each) for each in range(1, 121)),
     *(filled.version("several", 900_010 + each, each) for each in (1, 2, 3)),
 )
-LIVE = COUNT + len(filled.HOSTILE) + 3
+LIVE = COUNT + len(filled.HOSTILE) + 4
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +171,31 @@ def test_the_list_is_used_by_keyboard_alone(subjects) -> None:
     expect(current(page)).to_have_attribute("aria-rowindex", "2")
 
 
+def test_back_leads_to_the_row_and_the_place_and_the_focus_follows(subjects) -> None:
+    page = subjects()
+    expect(count(page)).to_have_text(f"{LIVE:,} subjects")
+    grid = page.get_by_role("grid")
+    grid.evaluate("(grid) => { grid.scrollTop = 30_000; }")
+    page.wait_for_function("() => history.state?.row > 100")
+    link = page.get_by_role("row").nth(15).get_by_role("link")
+    name = link.inner_text()
+    link.click()
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_text(name)
+    expect(heading).to_be_focused()
+    expect(page.locator("[aria-live]").filter(has_text=name)).to_have_text(name)
+    page.go_back()
+    expect(current(page)).to_contain_text(name)
+    expect(current(page)).to_be_in_viewport()
+    page.wait_for_function("() => document.querySelector('[role=grid]').scrollTop === 30_000")
+
+
+def test_the_list_of_versions_shows_the_chosen_one(opened) -> None:
+    page = opened("/subjects/tall/versions/2")
+    expect(page.get_by_role("link", name="Version 2", exact=True)).to_be_in_viewport()
+    assert page.locator("main").evaluate("(main) => main.scrollTop") == 0
+
+
 def test_filters_narrow_the_list_and_are_in_the_address(subjects) -> None:
     page = subjects("/subjects?context=.europe")
     expect(page.get_by_label("Context")).to_have_value(".europe")
@@ -266,7 +292,21 @@ def test_hostile_names_are_only_text(subjects) -> None:
 def test_on_a_narrow_screen_nothing_is_cut_off(subjects) -> None:
     page = subjects(viewport=NARROW)
     expect(row(page, "billing.cancelled-000000-value")).to_contain_text("BACKWARD")
-    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+    check_widths(page)
+    name = "x" * 250
+    page.get_by_label("Search subjects").fill(name)
+    expect(page.get_by_role("link", name=name)).to_have_count(1)
+    check_widths(page)
+    page.get_by_role("link", name=name).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+    page.get_by_role("button", name="Delete the subject…").click()
+    expect(page.get_by_role("dialog").get_by_text("softly")).to_be_visible()
+    check_widths(page)
+    page.keyboard.press("Escape")
+    page.set_viewport_size(NARROW)
+    page.go_back()
+    page.get_by_label("Search subjects").fill("billing")
+    expect(row(page, "billing.cancelled-000000-value")).to_be_visible()
     page.get_by_role("button", name="Filters").click()
     page.get_by_label("Type").select_option("JSON")
     expect(page.get_by_role("row").first).to_contain_text("JSON")

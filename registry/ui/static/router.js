@@ -23,9 +23,19 @@ export function to(first, ...values) {
  */
 export function navigate(target, { replace = false } = {}) {
   if (`#${target}` === location.hash || (replace && location.hash !== shown)) return;
-  const change = replace ? "replaceState" : "pushState";
-  history[change](null, "", `#${target}`);
+  if (replace) history.replaceState(history.state, "", `#${target}`);
+  else history.pushState(null, "", `#${target}`);
   dispatchEvent(new Event("hashchange"));
+}
+
+/** Keep a value, such as a scroll position, with this entry of the history; `kept` returns it after Back. */
+export function keep(name, value) {
+  if (location.hash === shown) history.replaceState({ ...history.state, [name]: value }, "");
+}
+
+/** What `keep` has kept with this entry of the history; undefined if nothing. */
+export function kept(name) {
+  return history.state?.[name];
 }
 
 /**

@@ -4,12 +4,13 @@ import { KeyboardHelp } from "./components/keyboard-help.js";
 import { Notice } from "./components/notice.js";
 import { useKeys } from "./keys.js";
 import { ROUTES, START } from "./routes.js";
-import { navigate, useLocation } from "./router.js";
+import { keep, kept, navigate, useLocation } from "./router.js";
 import { MomentBanner } from "./moment/banner.js";
 import { Live } from "./live/live.js";
 import { Palette } from "./palette/palette.js";
 import { User } from "./session/sign-in.js";
 
+const REST_MS = 100; // after which a scroll position is kept for the way back
 const NAVIGATION = ROUTES.filter((route) => route.nav);
 
 export function Shell() {
@@ -25,6 +26,33 @@ export function Shell() {
   useEffect(() => {
     document.title = route ? `${titleOf(route, params)} · Registrar` : "Registrar";
   }, [route, params]);
+  const [announced, setAnnounced] = useState("");
+  const begun = useRef(true); // the page was loaded, which the browser announces itself
+  const rest = useRef(null);
+  const scrolled = () => {
+    clearTimeout(rest.current);
+    rest.current = setTimeout(() => main.current && keep("top", main.current.scrollTop), REST_MS);
+  };
+  const arrived = () => {
+    clearTimeout(rest.current);
+    const element = main.current;
+    element.scrollTop = kept("top") ?? 0;
+    if (!begun.current) {
+      setAnnounced(titleOf(route, params));
+      // What has the focus within the page keeps it, such as a field that the page itself has focused.
+      const heading = element.querySelector("h1");
+      if (heading && !element.contains(document.activeElement)) {
+        heading.tabIndex = -1;
+        heading.focus({ preventScroll: true });
+      }
+    }
+    begun.current = false;
+  };
+  const shownPath = useRef(path);
+  useEffect(() => {
+    if (shownPath.current !== path) arrived();
+    shownPath.current = path;
+  }, [path]);
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to
       content</a>
@@ -45,9 +73,10 @@ export function Shell() {
         onClick=${() => setHelp(true)}>?</button>
     </header>
     <${MomentBanner} path=${path} query=${query} />
-    <main id="main" tabindex="-1" ref=${main}>
+    <div class="unseen" aria-live="polite">${announced}</div>
+    <main id="main" tabindex="-1" ref=${main} onScroll=${scrolled}>
       ${route
-        ? html`<${View} key=${route.path} route=${route} params=${params} query=${query} />`
+        ? html`<${View} key=${route.path} route=${route} params=${params} query=${query} onShown=${arrived} />`
         : html`<${Notice} kind="error" title="Page not found">
             <p>Nothing is at ${path}. <a href="#/subjects">Go to the subjects.</a></p>
           <//>`}
@@ -61,7 +90,7 @@ function titleOf({ title }, params) {
 }
 
 /** Loads a view when it is opened first. */
-function View({ route, params, query }) {
+function View({ route, params, query, onShown }) {
   const [loaded, setLoaded] = useState({});
   const [error, reset] = useErrorBoundary((thrown) => console.error(thrown));
   const load = () => {
@@ -72,6 +101,7 @@ function View({ route, params, query }) {
     );
   };
   useEffect(load, [route]);
+  useEffect(() => { if (loaded.component) onShown(); }, [loaded.component]);
   if (error) {
     return html`<${Notice} kind="error" title="This page failed" action="Reload" onAction=${reset}>
       <p>${String(error.message ?? error)}</p>

@@ -1,7 +1,9 @@
 // A grid of any number of rows of one height; only the visible ones are in the page.
 import { html, useEffect, useId, useRef, useState } from "../vendor.js";
+import { keep, kept } from "../router.js";
 
 const OVERSCAN = 8;
+const REST_MS = 100; // after which a scroll position is kept for the way back
 
 /**
  * count: number of rows. row(index): its cells, as elements with role="gridcell". head: the header row's cells.
@@ -14,6 +16,9 @@ export function VirtualList(
   const scroller = useRef();
   const id = useId();
   const [range, setRange] = useState([0, 40]);
+  const back = useRef(kept("row") ?? null); // the row to which the way back leads, once there are as many
+  const timer = useRef(null);
+  const opening = useRef(true);
 
   const measure = () => {
     if (!scroller.current) return; // an event that was on its way when the list went
@@ -22,7 +27,22 @@ export function VirtualList(
     const end = Math.ceil((scrollTop + clientHeight) / rowHeight) + OVERSCAN;
     setRange((before) => (before[0] === first && before[1] === end ? before : [first, end]));
   };
-  useEffect(() => { scroller.current.scrollTop = 0; }, [order]);
+  const scrolled = () => {
+    measure();
+    clearTimeout(timer.current);
+    const keepRow = () => scroller.current && keep("row", scroller.current.scrollTop / rowHeight);
+    if (back.current === null) timer.current = setTimeout(keepRow, REST_MS);
+  };
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useEffect(() => {
+    if (!opening.current) [scroller.current.scrollTop, back.current] = [0, null];
+    opening.current = false;
+  }, [order]);
+  useEffect(() => {
+    if (back.current === null || back.current >= count) return;
+    scroller.current.scrollTop = back.current * rowHeight;
+    back.current = null;
+  }, [count, rowHeight]);
   useEffect(measure, [rowHeight, count, order]);
   useEffect(() => {
     const observer = new ResizeObserver(measure);
@@ -30,9 +50,9 @@ export function VirtualList(
     return () => observer.disconnect();
   }, [rowHeight]);
 
-  const first = Math.min(range[0], Math.max(0, count - 1));
+  const begin = Math.min(range[0], Math.max(0, count - 1));
   const end = Math.min(range[1], count);
-  useEffect(() => { onVisible?.(first, end); });
+  useEffect(() => { onVisible?.(begin, end); });
 
   useEffect(() => {
     if (current < 0) return;
@@ -44,11 +64,11 @@ export function VirtualList(
   }, [current, rowHeight]);
 
   const shown = [];
-  for (let index = first; index < end; index += 1) shown.push(index);
+  for (let index = begin; index < end; index += 1) shown.push(index);
   return html`
     <div class="grid" role="grid" tabindex="0" aria-label=${label} aria-rowcount=${count + 1} ref=${scroller}
-      onScroll=${measure}
-      aria-activedescendant=${current >= first && current < end ? `${id}-${current}` : null}>
+      onScroll=${scrolled}
+      aria-activedescendant=${current >= begin && current < end ? `${id}-${current}` : null}>
       <div class="grid-head" role="row" aria-rowindex="1" style=${{ height: `${rowHeight}px` }}>${head}</div>
       <div class="grid-body" role="rowgroup" style=${{ height: `${count * rowHeight}px` }}>
         ${shown.map((index) => html`

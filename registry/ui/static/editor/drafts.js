@@ -6,6 +6,7 @@ const PREFIX = "registrar.draft.";
 /** Drafts kept at once; a further one is not kept, so that none goes in silence. */
 export const DRAFTS_MAX = 50;
 const CHARACTERS_MAX = 1_000_000;
+let over = false; // the user has signed out: what this page still holds is not kept
 
 export class Drafts {
   #storage;
@@ -31,6 +32,7 @@ export class Drafts {
    * `taken` if another one is there, or without if it cannot be kept.
    */
   save(subject, draft, stamp) {
+    if (over) throw new Error("The user has signed out");
     const there = this.of(subject);
     if (there && there.stamp !== stamp) throw Object.assign(new Error("There is another draft"), { taken: there });
     if (!there && this.subjects().length >= DRAFTS_MAX) throw new Error(`${DRAFTS_MAX} drafts are kept already`);
@@ -51,6 +53,11 @@ export class Drafts {
     const keys = Array.from({ length: this.#storage.length }, (_, index) => this.#storage.key(index));
     return keys.filter((key) => key.startsWith(this.#prefix)).map((key) => key.slice(this.#prefix.length)).sort();
   }
+}
+
+/** Keep no further draft in this page: the user signs out. */
+export function keepNone() {
+  over = true;
 }
 
 /** Discard all drafts of all users of this browser. */

@@ -1,5 +1,5 @@
 // Undoes an event of the history: puts back the config or mode of before, or registers again what was deleted.
-import { html, useState } from "../vendor.js";
+import { html, useRef, useState } from "../vendor.js";
 import { replacedBy } from "../activity/events.js";
 import { ApiError, path, send } from "../api.js";
 import { Dialog } from "../components/dialog.js";
@@ -35,12 +35,20 @@ function Confirm({ subject, event, what, old, onClose }) {
     [subject, event.offset],
   );
   const writing = useWrite(onClose);
-  const look = () => (setting ? settingOf(subject, what) : latestOf(subject));
-  const run = () => writing.run(
-    setting ? (tag) => restoreSetting(subject, what, found.value, tag)
-      : (tag) => registerAgain(subject, found.value.lost, tag),
-    found.value.seen, look,
-  );
+  const now = useRef(null); // what is replaced: all its members, also those of a change that came in between
+  const look = async () => {
+    const seen = await (setting ? settingOf(subject, what) : latestOf(subject));
+    now.current = seen.value;
+    return seen;
+  };
+  const run = () => {
+    now.current = found.value.now;
+    writing.run(
+      setting ? (tag) => restoreSetting(what, { ...found.value, now: now.current }, tag)
+        : (tag) => registerAgain(subject, found.value.lost, tag),
+      found.value.seen, look,
+    );
+  };
   return html`
     <${Dialog} title="Put back what was there before" onClose=${onClose}
       footer=${html`<button class="primary" disabled=${!found.value || writing.busy} onClick=${run}>Put back</button>`}>
@@ -91,7 +99,7 @@ async function settingBefore(subject, event, what, old, signal) {
   return { then, now: seen.value, seen, where };
 }
 
-function restoreSetting(subject, what, { then, now, where }, tag) {
+function restoreSetting(what, { then, now, where }, tag) {
   if (then === null) return send("DELETE", where, { tag });
   if (what === "mode") return send("PUT", where, { body: { mode: then.mode }, tag });
   const body = { ...Object.fromEntries(Object.keys(now ?? {}).map((name) => [name, null])), ...then };
@@ -117,7 +125,11 @@ async function lostBy(subject, { kind, offset, version }, signal) {
 async function registerAgain(subject, lost, tag) {
   let condition = tag;
   for (const each of lost) {
-    await send("POST", path`/subjects/${subject}/versions`, { body: bodyOf(each), tag: condition });
-    ({ tag: condition } = await latestOf(subject));
+    const body = bodyOf(each);
+    const made = await send("POST", path`/subjects/${subject}/versions`, { body, tag: condition });
+    const { latest, tag: next } = await latestOf(subject);
+    // Another version is the latest: somebody has registered one in between.
+    if (latest?.version !== made.version) throw new ApiError("refused", "Changed in the meantime", { status: 412 });
+    condition = next;
   }
 }

@@ -21,6 +21,7 @@ let round = 0; // counts sign-ins
 let waiting = []; // resolved when the user has signed in or does not want to
 const signIns = [];
 const afterSignIn = new Set();
+const beforeSignOut = new Set();
 let begun = null;
 let renewal = null; // the timer
 const listeners = new Set();
@@ -136,6 +137,7 @@ export function signInOidc() {
 /** What another tab says: the user has signed "in" or "out". */
 async function heard(said) {
   if (said === "out") {
+    for (const each of beforeSignOut) each();
     location.reload();
     return;
   }
@@ -157,6 +159,11 @@ export function onSignIn(run) {
   return () => afterSignIn.delete(run);
 }
 
+/** Call run before the user signs out, in any tab. */
+export function onSignOut(run) {
+  beforeSignOut.add(run);
+}
+
 /** Show the form, also if the user dismissed it before. */
 export function askToSignIn() {
   dismissed = false;
@@ -172,6 +179,7 @@ export function dismiss() {
 
 /** End the session, here and in all tabs, also for copies of the cookie; forget all that the page shows. */
 export async function signOut() {
+  for (const each of beforeSignOut) each();
   clearTimeout(renewal);
   credential = null;
   tokens = null;

@@ -2,8 +2,15 @@
 import { html, useRef, useState } from "../vendor.js";
 import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
-import { discardAll, hasDrafts } from "../editor/drafts.js";
-import { askToSignIn, canSignOut, dismiss, signInBasic, signInOidc, signOut, useSession } from "./session.js";
+import { discardAll, hasDrafts, keepNone } from "../editor/drafts.js";
+import {
+  askToSignIn, canSignOut, dismiss, onSignOut, signInBasic, signInOidc, signOut, useSession,
+} from "./session.js";
+
+onSignOut(() => {
+  keepNone();
+  discardAll(localStorage);
+});
 
 /** The user's name with a button to sign out, or a button to sign in; nothing where nobody needs to. */
 export function User() {
@@ -22,15 +29,11 @@ export function User() {
 /** Signing out discards the drafts, because others may use this browser; it says so first. */
 function SignOut() {
   const [asking, setAsking] = useState(false);
-  const out = () => {
-    discardAll(localStorage);
-    signOut();
-  };
   return html`
-    <button class="plain" onClick=${() => (hasDrafts(localStorage) ? setAsking(true) : out())}>Sign out</button>
+    <button class="plain" onClick=${() => (hasDrafts(localStorage) ? setAsking(true) : signOut())}>Sign out</button>
     ${asking && html`
       <${Dialog} title="Sign out and discard your drafts?" onClose=${() => setAsking(false)}
-        footer=${html`<button class="danger" onClick=${out}>Sign out and discard them</button>`}>
+        footer=${html`<button class="danger" onClick=${signOut}>Sign out and discard them</button>`}>
         <p>Drafts of schemas are kept in this browser, and are removed when you sign out. Register them or copy their
           texts first.</p>
       <//>`}`;

@@ -3,7 +3,7 @@ import { html } from "../vendor.js";
 import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
 import { formatOf } from "../formats.js";
-import { plain } from "../names.js";
+import { partsOf, plain } from "../names.js";
 import { href } from "../router.js";
 
 const COLUMNS = [
@@ -42,9 +42,15 @@ export function SubjectRow({ name, details }) {
   return COLUMNS.map(([id]) => html`
     <span key=${id} role="gridcell" class=${`cell ${id}`}>
       ${id === "subject" &&
-        html`<a href=${href`/subjects/${name}`} tabindex="-1" title=${plain(name)}><${Name} cut text=${name} /></a> `}
+        html`<a href=${href`/subjects/${name}`} tabindex="-1" title=${plain(name)} aria-label=${wholeOf(name)}>
+          <${Name} cut text=${name} /></a> `}
       ${cells[id]}
     </span>`);
+}
+
+// Two halves would be read as two words.
+function wholeOf(name) {
+  return partsOf(name).length === 1 && !name.startsWith(":.") ? plain(name) : null;
 }
 
 function cellsOf(details) {

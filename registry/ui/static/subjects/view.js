@@ -32,6 +32,11 @@ export default function Subjects({ query }) {
     write({ at: rows[index] }); // where the way back leads
     navigate(to`/subjects/${rows[index]}`);
   };
+  // Written at once: the click may be on the link that leads away.
+  const choose = (index) => {
+    write({ at: rows[index] });
+    setCurrent(index);
+  };
   const move = (step) => setCurrent(Math.max(0, Math.min(rows.length - 1, current + step)));
   useKeys("Subjects", [
     { keys: "/", does: "Search", run: () => { search.current.focus(); search.current.select(); } },
@@ -73,7 +78,7 @@ export default function Subjects({ query }) {
       ${rows.length > 0
         ? html`<${VirtualList} label="Subjects" count=${rows.length} rowHeight=${height}
           head=${head(state.sort ?? "", (sort) => change({ sort }))} order=${shown.sort} current=${current}
-            onCurrent=${setCurrent} onOpen=${open} onVisible=${visible} rowKey=${(index) => rows[index]}
+            onCurrent=${choose} onOpen=${open} onVisible=${visible} rowKey=${(index) => rows[index]}
             row=${(index) => html`<${SubjectRow} name=${rows[index]} details=${details.of(rows[index])} />`} />`
         : !list.error &&
           html`<${Nothing} list=${list} settled=${filter === wanted} state=${state} change=${change}
