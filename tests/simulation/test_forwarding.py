@@ -64,9 +64,9 @@ class Scene:
         assert found is not None
         return found
 
-    def begin(self, command: Command) -> None:
+    def begin(self, command: Command, timeout_s: float = REQUEST_S) -> None:
         """Send a command to the secondary, and return at once."""
-        deadline = self.world.now + REQUEST_S
+        deadline = self.world.now + timeout_s
 
         def run() -> None:
             self.outcomes.append(self.requests.ask(self.secondary, command, deadline))
@@ -138,6 +138,20 @@ def test_a_write_that_nobody_answers_any_more_may_have_been_done() -> None:
         for node in cast.cluster.nodes:
             node.line.cut = True
         assert isinstance(cast.outcome(), Unknown)
+
+    Scene(scene)
+
+
+def test_a_write_that_a_frozen_primary_has_may_have_been_done_when_its_time_is_over() -> None:
+    def scene(cast: Scene) -> None:
+        assert cast.primary.running is not None
+        process = cast.primary.running.process
+        process.frozen = True
+        cast.begin(COMMAND, timeout_s=2.0)
+        assert isinstance(cast.outcome(), Unknown)
+        process.frozen = False
+        cast.world.until(cast.versions, LONG_S)
+        assert cast.versions() == [1]
 
     Scene(scene)
 
