@@ -3,6 +3,8 @@
 ``SIGUSR1`` begins to count; another one writes ``PID.json`` into the folder ``COUNTS``: ``calls`` of this
 project's functions by "file function caller", the number of ``builtins`` that they called, and by how many
 ``blocks`` of memory the process has grown. ``COUNTED`` names another checkout whose functions are counted.
+
+The thread that fills the index of words is not counted: no request waits for it, and when it works is chance.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ def _profile(frame: FrameType, event: str, arg: Any) -> None:
     global _builtins  # noqa: PLW0603 (as below)
     code = frame.f_code
     if not _counting or not code.co_filename.startswith(_ROOT):
+        return
+    if threading.current_thread().name == "search":
         return
     if event == "c_call":
         _builtins += 1
