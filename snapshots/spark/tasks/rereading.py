@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ class Failures:
         self.found: dict[tuple[bytes, str], tuple[int, list[tuple[int, int]]]] = {}
         self._reasons: dict[bytes, int] = {}
 
-    def add(self, ref: bytes, reason: str, messages: int, places: Iterable[tuple[int, int]]) -> None:
+    def add(self, ref: bytes, reason: str, messages: int, places: Sequence[tuple[int, int]]) -> None:
         """Add messages; of a writer with too many reasons, they have no reason of their own."""
         if (ref, reason) not in self.found:
             if self._reasons.get(ref, 0) >= REASONS_MAX:
@@ -41,7 +41,7 @@ class Failures:
             else:
                 self._reasons[ref] = self._reasons.get(ref, 0) + 1
         count, kept = self.found.get((ref, reason), (0, []))
-        if count == 0 or len(kept) < PLACES_MAX or messages > 1:
+        if len(kept) < PLACES_MAX or any(place < kept[-1] for place in places):
             kept = sorted([*kept, *places])[:PLACES_MAX]
         self.found[ref, reason] = count + messages, kept
 
