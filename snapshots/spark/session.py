@@ -301,6 +301,8 @@ def _ship(context: SparkContext) -> None:
     if not any(each.endswith(shipping.ARCHIVE) for each in context.listFiles):
         shipping.write_archive(archive)
         context.addPyFile(str(archive))
+        # The driver has the whole project; what it imported from here would be gone with the session.
+        sys.path[:] = [each for each in sys.path if not each.endswith(shipping.ARCHIVE)]
 
 
 @contextmanager

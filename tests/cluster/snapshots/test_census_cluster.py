@@ -25,7 +25,7 @@ from tests.support.kafka_topics import make_topic
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 DELETED = {"cleanup.policy": "delete"}
-MANY, PARTITIONS = 400_000, 8
+MANY, PARTITIONS = 200_000, 8
 CONF = (
     "spark.ui.enabled=false spark.executor.memory=512m spark.executor.cores=1 spark.driver.host=127.0.0.1"
     " spark.scheduler.minRegisteredResourcesRatio=1.0"
