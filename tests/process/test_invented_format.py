@@ -116,5 +116,6 @@ def test_the_console_reports_it(url: str) -> None:
     page = Formats()
     page.feed(httpx.get(f"{url}/ui/").text)
     assert json.loads(page.said)[-1] == {
-        "name": "WORDS", "title": "Words", "language": "", "sample": "order number", "resolves": False,
+        "name": "WORDS", "title": "Words", "language": "", "extension": "words",
+        "sample": "order number", "resolves": False,
     }  # fmt: skip

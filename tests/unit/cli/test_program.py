@@ -90,7 +90,7 @@ def test_the_table_says_what_the_verbs_say() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["serv"], "No such command 'serv'. (Did you mean one of: 'serve'"),
+        (["serv"], "No such command 'serv'. (Did you mean one of: 'search', 'serve'"),
         (["snapshot", "biuld"], "No such command 'biuld'. Did you mean 'build'?"),
         (["serve", "--lissten", "x"], "No such option '--lissten'. (Did you mean one of: '--listen'"),
         (["serve", "--peer-secert", "x"], "'--peer-secret'"),
