@@ -33,7 +33,18 @@ def launched(playwright: Playwright) -> Browser:
     assert found is not None, "the tests of the console need Chromium: make tools names the package"
     # Its sandbox needs rights that root in a container lacks.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    arguments.append("--enable-features=NetworkServiceInProcess2")  # one process less between it and servers
     return playwright.chromium.launch(executable_path=found, args=arguments)
+
+
+def new_page(browser: Browser, **options: Any) -> Page:
+    """Open a page of its own context: own storage and viewport. ``options``: of the context."""
+    options = {"viewport": WIDE, "reduced_motion": "reduce", "service_workers": "block"} | options
+    context = browser.new_context(**options)
+    context.add_init_script(_VIOLATIONS)
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    return page
 
 
 class Watch:
@@ -50,16 +61,16 @@ class Watch:
         self._allowed.append(re.compile(pattern))
 
     def page(self, browser: Browser, **options: Any) -> Page:
-        """Open a page of its own context: own storage and viewport. ``options``: of the context."""
-        options = {"viewport": WIDE, "reduced_motion": "reduce", "service_workers": "block"} | options
-        context = browser.new_context(**options)
-        context.add_init_script(_VIOLATIONS)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
+        """Open a page of its own context, and watch it. ``options``: of the context."""
+        page = new_page(browser, **options)
+        self.follow(page)
+        return page
+
+    def follow(self, page: Page) -> None:
+        """Watch what a page does from now on."""
         page.on("console", self._console)
         page.on("pageerror", lambda error: self._fault(f"error in the page: {error.stack or error.message}"))
         page.on("request", self._request)
-        return page
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning", "assert"):

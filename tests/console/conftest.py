@@ -13,6 +13,7 @@ from registry.domain.log_format.records import Entry
 from registry.ui.console import BUNDLES, STATIC
 
 from .browsing import Watch, launched
+from .kept_pages import KeptPage, KeptPages
 from .places import Place, Serving, alone, clustered
 
 
@@ -26,6 +27,12 @@ def browser() -> Iterator[Browser]:
         browser = launched(playwright)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def kept_pages(browser: Browser) -> KeptPages:
+    """Return the pages that tests use one after another."""
+    return KeptPages(browser)
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +79,28 @@ def watch(served: Place) -> Iterator[Watch]:
 
 
 @pytest.fixture
-def opened(watch: Watch, browser: Browser, served: Place) -> Iterator[Callable[..., Page]]:
-    """Return a function that opens an address of the console in a page of its own; empty: as it starts."""
-    pages: list[Page] = []
+def opened(
+    watch: Watch, browser: Browser, served: Place, kept_pages: KeptPages
+) -> Iterator[Callable[..., Page]]:
+    """Return a function that opens an address of the console in a page of its own; empty: as it starts.
+
+    With options of a context, it is a new one; a ``viewport`` does not need one.
+    """
+    own: list[Page] = []
+    kept: list[KeptPage] = []
 
     def open_page(address: str = "/subjects", **options: Any) -> Page:
-        page = watch.page(browser, **options)
-        pages.append(page)
+        if options.keys() <= {"viewport"}:
+            kept.append(kept_pages.take(watch, **options))
+            page = kept[-1].page
+        else:
+            page = watch.page(browser, **options)
+            own.append(page)
         page.goto(f"{served.url}/ui/" + (f"#{address}" if address else ""))
         return page
 
     yield open_page
-    for page in pages:
+    for page in own:
         page.context.close()
+    for each in kept:
+        kept_pages.give_back(each, served.url)

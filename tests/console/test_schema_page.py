@@ -378,8 +378,7 @@ def test_the_top_level_and_contexts_have_a_page_of_their_own(filled: httpx.Clien
 
 def test_a_refused_change_says_why_in_its_place(filled: httpx.Client, opened: Open, watch: Watch) -> None:
     watch.allow("422")
-    page = opened("/subjects/new-value?view=settings")
-    page.goto(page.url.partition("#")[0] + "#/config?scope=%3A.absent%3A")
+    page = opened("/config?scope=%3A.absent%3A")
     level = page.locator("section").filter(has_text="Compatibility level of")
     level.get_by_label("Compatibility level of the context .absent").select_option("FULL")
     page.route("**/config/*", lambda route: route.continue_(post_data='{"compatibility": "WRONG"}'))
