@@ -19,8 +19,6 @@ from pathlib import Path
 import lmdb
 from lmdb import verify
 
-from .child_process import module_command
-
 DATA = "data.mdb"
 # The structure of every page is verified at the start in files up to this size, at about 60 µs a page.
 STRUCTURE_BYTES_MAX = 8 << 20
@@ -34,7 +32,7 @@ class CannotExamine(Exception):
 
 def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
     """Run ``python -m module path`` and return its findings; none means that no damage was seen."""
-    command, environment = module_command(module, str(path))
+    command, environment = _command(module, str(path))
     try:
         child = subprocess.run(  # noqa: S603 (our own module and a path from the settings)
             command, capture_output=True, timeout=timeout_s, env=environment, check=False
@@ -55,11 +53,17 @@ def examine(module: str, path: Path, timeout_s: float = 120.0) -> list[str]:
 
 def ask(module: str, *arguments: str) -> str | None:
     """Return the output of ``python -m module``; ``None`` if it fails for any reason."""
-    command, environment = module_command(module, *arguments)
+    command, environment = _command(module, *arguments)
     child = subprocess.run(  # noqa: S603 (our own module and a path from the settings)
         command, capture_output=True, env=environment, check=False
     )
     return None if child.returncode else child.stdout.decode().strip()
+
+
+def _command(module: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    from .child_process import module_command  # noqa: PLC0415 (it would take a child half of its life)
+
+    return module_command(module, *arguments)
 
 
 def progress(text: str) -> None:
