@@ -144,6 +144,8 @@ def test_a_primary_whose_disk_is_full_leaves_writing_to_another_and_fails_no_wri
         all_found(nodes, writers)
 
 
+# In make test, tests/faults/test_faults.py fills a secondary's disk under load.
+@pytest.mark.long
 def test_a_secondary_whose_disk_is_full_confirms_nothing_and_fails_no_write(
     kafka: Broker, tmp_path: Path
 ) -> None:

@@ -151,17 +151,21 @@ def subjects_of(node: Node) -> dict[str, int]:
         return {subject: client.get_latest_version(subject).schema_id for subject in client.get_subjects()}
 
 
-def test_nodes_die_one_after_another_and_no_application_notices(cluster: Cluster, haproxy: Front) -> None:
+# The primary alone in make test, which shows what the others do to their own clients.
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_nodes_die_one_after_another_and_no_application_notices(
+    cluster: Cluster, haproxy: Front, count: int
+) -> None:
     stopped = threading.Event()
     urls = {"nginx": cluster.url, "nginxtoo": cluster.url, "haproxy": haproxy.url}
-    applications = [Application(name, url, stopped) for name, url in urls.items()]
+    applications = [Application(f"{name}{count}", url, stopped) for name, url in urls.items()]
     threads = [threading.Thread(target=each.run, name=each.name) for each in applications]
     for thread in threads:
         thread.start()
     try:
         primary = cluster.primary()
         others = [node for node in cluster.nodes if node is not primary]
-        for node in (primary, *others):
+        for node in (primary, *others)[:count]:
             until_all_went_on(applications)
             node.kill()
             until_all_went_on(applications)

@@ -220,6 +220,8 @@ def test_a_data_folder_of_another_log_is_not_served_until_its_own_is_back(
         registry.stop()
 
 
+# In make test, tests/process/test_reseed.py seeds a topic from a store.
+@pytest.mark.long
 def test_a_running_node_takes_a_log_that_was_seeded_from_its_own(own: Broker, tmp_path: Path) -> None:
     topic = make_topic(own.address)
     first = start(own, tmp_path / "first", topic).wait()

@@ -165,6 +165,8 @@ def test_forwarded_writes_survive_a_change_of_the_secret(files: Files, cluster: 
     until(lambda: not secondary.status()["peer_problems"], RENEWED_S, "the secondary to be accepted")
 
 
+# In make test, the test above changes the secret, and tests/process/forwarding/ the certificates.
+@pytest.mark.long
 def test_forwarded_writes_survive_a_change_of_all_certificates(files: Files, cluster: Cluster) -> None:
     primary, secondary = by_role(cluster)
     first, second = files.authority, Authority("second")

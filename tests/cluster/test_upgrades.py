@@ -164,6 +164,8 @@ def test_a_former_store_outlives_its_topic_and_another_of_that_name(
     assert names(data) == {"current", "store-1", "store-7.other-log"}
 
 
+# In make test, tests/contract/store/test_store.py kills a process while one store replaces another.
+@pytest.mark.long
 def test_a_node_killed_during_a_rebuild_serves_the_former_store_without_kafka(
     kafka: Broker, topic: str, tmp_path: Path
 ) -> None:
@@ -200,7 +202,10 @@ def _version(number: int) -> Entry:
     return Entry(records.schema_key(subject, 1), value)
 
 
-@pytest.mark.parametrize("what", ["newer", "damaged", "incomplete"])
+# In make test, tests/contract/store/test_store.py has the other two.
+@pytest.mark.parametrize(
+    "what", ["newer", *(pytest.param(each, marks=pytest.mark.long) for each in ("damaged", "incomplete"))]
+)
 def test_a_store_that_cannot_be_served_waits_for_its_log(
     kafka: Broker, topic: str, tmp_path: Path, what: str
 ) -> None:

@@ -97,7 +97,10 @@ def test_a_primary_cut_off_from_the_broker_is_replaced(rig: Rig, broker: Broker,
         until(lambda: cut.role == "secondary", HEAL_S, "the node to know that it is replaced")
 
 
-@pytest.mark.parametrize("seconds", [12 * DAY_S, -3 * DAY_S], ids=["forward", "back"])
+@pytest.mark.parametrize(
+    "seconds",
+    [pytest.param(12 * DAY_S, id="forward"), pytest.param(-3 * DAY_S, id="back", marks=pytest.mark.long)],
+)
 def test_clocks_that_jump_change_nothing(rig: Rig, partition: Path, seconds: float) -> None:
     with run(rig, 8, partition) as made:
         primary, secondary = rig.primary(), rig.secondary()

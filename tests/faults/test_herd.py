@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 import uvloop
 
 from bench.herd import measure, send_herd, site
@@ -18,6 +19,8 @@ CLIENTS, IDS = 300, 100
 LIMIT_S = 120.0
 
 
+# In make test, tests/process/node/test_read_barrier.py holds that all that wait share a question.
+@pytest.mark.long
 def test_a_herd_of_cold_clients_is_served_by_the_remaining_node_without_asking_kafka_or_its_node_for_each(
     broker: Broker, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import orjson
+import pytest
 
 from registry.domain.log_format.records import Record
 from tests.support.running import children_of, until
@@ -109,6 +110,8 @@ def wait_for_what_is_not_answered(primary: FaultyNode, secondary: FaultyNode) ->
     until(stands_still, HEAL_S, "every script to wait for an answer")
 
 
+# In make test, tests/cluster/test_full_disk.py fills a primary's disk, and the test above kills a primary.
+@pytest.mark.long
 def test_nothing_that_a_primary_with_a_full_disk_appended_fails_or_is_done_twice(
     rig: Rig, partition: Path
 ) -> None:

@@ -42,7 +42,9 @@ def killing(rig: Rig) -> Iterator[str]:
         server.server_close()
 
 
-@pytest.mark.parametrize("seconds", [6, pytest.param(120, marks=pytest.mark.long)])
+# In make test, test_faults.py kills nodes under load, and tests/process/cli/test_torture.py has the verb.
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [6, 120])
 def test_kills_break_no_promise(rig: Rig, seconds: int) -> None:
     addresses = [word for node in rig.nodes for word in ("--url", node.url)]
     with killing(rig) as url:

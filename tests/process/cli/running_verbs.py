@@ -12,6 +12,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from registry.__main__ import main
 from tests.support.running import ROOT
 
@@ -39,6 +41,16 @@ def verb(*words: str) -> Done:
     with redirect_stdout(out), redirect_stderr(err):
         status = main(words)
     return Done(status, out.getvalue(), err.getvalue())
+
+
+def verb_with(*words: str, **environment: str) -> Done:
+    """Run a verb in this process; ``environment`` replaces all variables of the client."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [each for each in os.environ if each.startswith("REGISTRAR_")]:
+            patch.delenv(name)
+        for name, word in environment.items():
+            patch.setenv(name, word)
+        return verb(*words)
 
 
 def verb_process(*words: str, stdin: str = "", folder: Path = ROOT, **environment: str) -> Done:

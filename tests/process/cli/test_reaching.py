@@ -17,7 +17,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.process.cli.running_verbs import verb, verb_process
+from tests.process.cli.running_verbs import verb, verb_process, verb_with
 from tests.support.certificates import Authority
 from tests.support.running import PATIENT, ROOT, Registry, Served, free_port
 from tests.support.token_issuer import AUDIENCE, Issuer
@@ -119,17 +119,17 @@ def test_credentials_come_from_the_url_the_environment_or_netrc(site: Site, tmp_
     assert verb("subjects", "--url", with_user(site.plain, "alice:secret")).out == public
     url = {"REGISTRAR_URL": site.plain}
     assert verb_process("subjects", REGISTRAR_USER="admin:secret", **url).out == both
-    assert verb_process("subjects", REGISTRAR_USER="admin", REGISTRAR_PASSWORD="secret", **url).out == both
-    assert verb_process("subjects", REGISTRAR_TOKEN=site.issuer.token(), **url).out == public
+    assert verb_with("subjects", REGISTRAR_USER="admin", REGISTRAR_PASSWORD="secret", **url).out == both
+    assert verb_with("subjects", REGISTRAR_TOKEN=site.issuer.token(), **url).out == public
     named = tmp_path / "credentials"
     named.write_text("machine elsewhere login x password y\nmachine 127.0.0.1 login admin password secret\n")
     named.chmod(0o600)
-    assert verb_process("subjects", NETRC=str(named), **url).out == both
+    assert verb_with("subjects", NETRC=str(named), **url).out == both
     (tmp_path / ".netrc").write_bytes(named.read_bytes())
     (tmp_path / ".netrc").chmod(0o600)
-    assert verb_process("subjects", HOME=str(tmp_path), **url).out == both
+    assert verb_with("subjects", HOME=str(tmp_path), **url).out == both
     # What is nearer to the command wins.
-    assert verb_process("subjects", REGISTRAR_USER="alice:secret", NETRC=str(named), **url).out == public
+    assert verb_with("subjects", REGISTRAR_USER="alice:secret", NETRC=str(named), **url).out == public
 
 
 def test_registries_have_names_and_credentials_of_their_own(site: Site, tmp_path: Path) -> None:
@@ -144,22 +144,20 @@ def test_registries_have_names_and_credentials_of_their_own(site: Site, tmp_path
         (file.parent / name).chmod(0o600)
     known = {"XDG_CONFIG_HOME": str(tmp_path)}
     both, public = "private-b\npublic-a\n", "public-a\n"
-    assert verb_process("subjects", "--registry", "prod", **known).out == both
-    assert (
-        verb_process("subjects", "--registry", "weak", **known, REGISTRAR_USER="admin:secret").out == public
-    )
-    assert verb_process("subjects", REGISTRAR_URL="@prod", **known).out == both
-    assert verb_process("subjects", "--registry", "bare", **known, REGISTRAR_USER="admin:secret").out == both
-    same = verb_process("snapshot", "diff", "@prod", site.plain, "--data", str(tmp_path / "data"), **known,
+    assert verb_with("subjects", "--registry", "prod", **known).out == both
+    assert verb_with("subjects", "--registry", "weak", **known, REGISTRAR_USER="admin:secret").out == public
+    assert verb_with("subjects", REGISTRAR_URL="@prod", **known).out == both
+    assert verb_with("subjects", "--registry", "bare", **known, REGISTRAR_USER="admin:secret").out == both
+    same = verb_with("snapshot", "diff", "@prod", site.plain, "--data", str(tmp_path / "data"), **known,
                         REGISTRAR_USER_TO="admin:secret")  # fmt: skip
     assert (same.status, same.out) == (0, "no differences\n")
     promoted = ("promote", "--from", "@prod", "--to", "@prod", "--subjects", "*", "--json")
-    assert verb_process(*promoted, **known).json["steps"] == []
-    unknown = verb_process("subjects", "--registry", "prd", "--json", **known)
+    assert verb_with(*promoted, **known).json["steps"] == []
+    unknown = verb_with("subjects", "--registry", "prd", "--json", **known)
     assert (unknown.status, unknown.json["error"]["status"]) == (2, 2)
     assert "there is no registry 'prd'" in unknown.err
     assert "known registries: bare, prod, weak" in unknown.err
-    twice = verb_process("subjects", "--registry", "prod", "--url", site.plain, **known)
+    twice = verb_with("subjects", "--registry", "prod", "--url", site.plain, **known)
     assert (twice.status, "give --url or --registry, not both" in twice.err) == (2, True)
 
 
@@ -177,7 +175,7 @@ def test_registries_have_names_and_credentials_of_their_own(site: Site, tmp_path
 def test_credentials_that_do_not_serve_are_reported_without_their_secret(
     site: Site, environment: dict[str, str], told: str
 ) -> None:
-    done = verb_process("subjects", "--url", site.plain, **environment)
+    done = verb_with("subjects", "--url", site.plain, **environment)
     assert (done.status, done.out) == (2, "")
     assert told in done.err
     assert "wrong" not in done.err
@@ -213,15 +211,15 @@ def test_no_registry_gets_the_credentials_of_the_other_one(site: Site, tmp_path:
     with recording() as (url, sent):
         words = ("promote", "--from", site.plain, "--to", url, "--subjects", "*")
         for variables in (admin, {"REGISTRAR_USER": "admin:secret", "REGISTRAR_URL": site.plain}):
-            assert "nothing" in verb_process(*words, **variables).err
+            assert "nothing" in verb_with(*words, **variables).err
             assert set(sent) == {None}
             sent.clear()
         words = ("snapshot", "diff", site.plain, url, "--data", str(tmp_path))
-        verb_process(*words, **admin, REGISTRAR_TOKEN_TO="t")
+        verb_with(*words, **admin, REGISTRAR_TOKEN_TO="t")
         assert set(sent) == {"Bearer t"}
-    refused = verb_process("promote", "--from", url, "--to", site.plain, "--subjects", "*", **admin)
+    refused = verb_with("promote", "--from", url, "--to", site.plain, "--subjects", "*", **admin)
     assert refused.status == 2
-    refused = verb_process("promote", "--from", site.plain, "--to", url, "--subjects", "*")
+    refused = verb_with("promote", "--from", site.plain, "--to", url, "--subjects", "*")
     assert "wants credentials: set REGISTRAR_USER_FROM=NAME:PASSWORD" in refused.err
 
 
@@ -230,11 +228,11 @@ def test_all_that_a_registry_holds_is_read_with_the_same_credentials(site: Site,
     both = f"http://127.0.0.1:{free_port()},{with_user(site.secure, 'admin:secret')}"
     same = verb("snapshot", "diff", both, with_user(site.plain, "admin:secret"), "--ca", site.ca, *data)
     assert (same.status, same.out, same.err) == (0, "no differences\n", "")
-    none = verb_process("duplicates", site.plain, *data, REGISTRAR_USER="admin:secret")
+    none = verb_with("duplicates", site.plain, *data, REGISTRAR_USER="admin:secret")
     assert (none.status, none.out) == (0, "there are no duplicates\n")
     two = ("snapshot", "diff", both, site.plain, "--ca", site.ca)
     for words, variable in ((two, "REGISTRAR_USER_TO"), (("duplicates", site.plain), "REGISTRAR_USER")):
-        refused = verb_process(*words, *data, **{variable: "alice:wrong"})
+        refused = verb_with(*words, *data, **{variable: "alice:wrong"})
         assert (refused.status, refused.out) == (2, "")
         assert f"refused the password of 'alice' in {variable}" in refused.err
     forbidden = verb("snapshot", "diff", both, with_user(site.plain, "alice:secret"), "--ca", site.ca, *data)

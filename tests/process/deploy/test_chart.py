@@ -508,6 +508,8 @@ def test_what_the_pod_of_a_single_node_runs_serves(rendered: dict[str, Rendered]
         assert get(again.url(), "/subjects") == ["a"]
 
 
+# In make test, tests/process/test_health.py asks a registry over TLS.
+@pytest.mark.long
 def test_a_pod_whose_clients_need_certificates_asks_itself(tmp_path: Path) -> None:
     """The kubelet has none; a port on loopback says when the pod is ready, and serves nothing else."""
     certificate = Authority().issue()

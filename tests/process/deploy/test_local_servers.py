@@ -74,6 +74,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield broker
 
 
+# In make test, tests/faults/ kills and starts a broker.
+@pytest.mark.long
 def test_a_broker_keeps_address_and_records_over_stop_and_kill(own: Broker) -> None:
     address = own.address
     assert sent(address, "kept", b"1")
@@ -141,6 +143,8 @@ def test_a_client_behind_a_proxy_is_cut_off_alone(own: Broker) -> None:
     assert sent(cut_off.address, "apart", b"4")
 
 
+# In make test, tests/contract/election/ restarts a ZooKeeper.
+@pytest.mark.long
 def test_a_zookeeper_keeps_what_it_was_given_over_stop_and_kill(tmp_path: Path) -> None:
     with ZooKeeper(tmp_path / "zookeeper") as server:
         told(server, lambda client: client.create("/kept", b"1"))

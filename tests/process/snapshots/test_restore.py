@@ -182,6 +182,8 @@ def test_a_damaged_snapshot_is_refused_before_anything_is_written(tmp_path: Path
     assert not (tmp_path / "new" / "log").exists()
 
 
+# In make test, tests/process/test_reseed.py kills what writes to Kafka, and a test below interrupts this.
+@pytest.mark.long
 def test_it_goes_on_where_it_was_killed_on_kafka(kafka: Broker, topic: str, tmp_path: Path) -> None:
     count = 15_000
     _, rows = made(tmp_path, many(count))

@@ -209,9 +209,10 @@ def check_law(made: Manifest, at: Task, log: list[Record]) -> None:
     assert dict(fold(tail, DictView(found)).rows()) == rows_of(log)
 
 
-# Based on another snapshot or not, and by the short way for few records or not; make test tries two of four.
-PAIRS = [(True, True), (False, False)]
-OTHERS = [(True, False), (False, True)]
+# Based on another snapshot or not, and by the short way for few records or not, which needs a base. The base
+# itself, which is compared too, is built without either.
+PAIRS = [(True, True)]
+OTHERS = [(True, False), (False, False), (False, True)]
 
 
 @pytest.mark.parametrize("pairs", [PAIRS, pytest.param(OTHERS, marks=pytest.mark.long)])
@@ -328,6 +329,8 @@ def entry(number: int, text: str = '"int"') -> Entry:
     return Entry(records.schema_key(subject, 1), values.schema_value(subject, 1, number + 1, text))
 
 
+# In make test, logs whose beginning is gone and lost chunks after compaction are read.
+@pytest.mark.long
 def test_compaction_before_while_and_after_it_reads_does_no_harm(
     spark: SparkSession, kafka: Broker, opened: Callable[..., Task]
 ) -> None:
@@ -529,6 +532,8 @@ def test_rows_that_change_between_fold_and_write_are_folded_once_more(
     is_sound(made, tmp_path, log)
 
 
+# In make test, rows that change before they are written and a damaged base are noticed.
+@pytest.mark.long
 def test_a_part_that_is_damaged_after_it_was_written_is_noticed_before_anything_is_announced(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -45,6 +45,8 @@ for work in (None, None, fail, None, kill, None):
 """
 
 
+# In make test, tests/process/snapshots/test_spark.py builds several times in one session.
+@pytest.mark.long
 def test_a_kept_session_serves_the_next_build_unless_a_build_failed_or_java_was_killed(
     tmp_path: Path,
 ) -> None:

@@ -453,6 +453,8 @@ def test_a_node_of_a_cluster_starts_from_a_snapshot_and_follows_the_topic(
 
 
 # The topic keeps deletions for 8 s: on a busy machine, a node may not have read for as long.
+# In make test, tests/unit/snapshots/test_candidates.py refuses it, and stores are refused on a real topic.
+@pytest.mark.long
 @pytest.mark.logs_errors(
     "the store must be rebuilt: it was last at the log's end", r"the node ended \(exit code 1\)"
 )

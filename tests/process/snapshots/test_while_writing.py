@@ -162,6 +162,8 @@ def contents(rows: dict[bytes, bytes]) -> set[tuple[int, str]]:
     return found
 
 
+# In make test, test_requests.py asks nodes for snapshots, and test_local.py folds them with what came later.
+@pytest.mark.long
 def test_snapshots_while_32_clients_write(running: Running) -> None:
     asked = []
     with Clients(running.nodes) as clients:
