@@ -133,7 +133,7 @@ def test_answers_are_as_described(path: str, method: str) -> None:
     """Requests and answers match the OpenAPI document."""
     operation = schema()[path][method]
 
-    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(operation.as_strategy())
     def answers(case: Any) -> None:
         values = {name: quote(str(value), safe=":") for name, value in case.path_parameters.items()}

@@ -136,6 +136,8 @@ def records_of(kafka: Broker, topic: str) -> list[tuple[bytes | None, bytes | No
     return found
 
 
+# In make test, a registry alone has a keyset, and tests/unit/encoder/ those of several.
+@pytest.mark.long
 def test_the_nodes_of_a_cluster_share_the_keyset(
     kafka: Broker, topics: tuple[str, str], tmp_path: Path
 ) -> None:

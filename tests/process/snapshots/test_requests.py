@@ -190,6 +190,8 @@ class Cluster:
         return found
 
 
+# In make test, builders are killed above, and tests/contract/snapshots/ shares a catalogue on Kafka.
+@pytest.mark.long
 def test_a_cluster_whose_primary_is_killed(start: Start, kafka: Broker, tmp_path: Path) -> None:
     """Any node may be asked, and all know it; the next primary publishes a marker that has no entry yet."""
     cluster = Cluster(start, kafka, "--snapshots", str(tmp_path / "shared"), "--request-timeout-s", "10")

@@ -301,6 +301,8 @@ def test_the_position_survives_a_kill_and_only_the_last_event_is_repeated(
     assert signed_by(secret, last) in last.headers["webhook-signature"].split()
 
 
+# In make test, tests/unit/webhooks/test_signing.py signs with both secrets, and one is rotated above.
+@pytest.mark.long
 def test_a_change_of_the_secret_of_the_cluster_stops_no_delivery(tmp_path: Path, receiver: Receiver) -> None:
     """Restarted with both secrets, rotated, restarted with the new one: a receiver verifies every event."""
     data, new = tmp_path / "data", "another secret of this test, long enough"
