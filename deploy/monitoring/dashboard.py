@@ -149,6 +149,9 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "short",
         ),
     ),
+    "Usage": (
+        Panel("Requests not counted by who asks", ((_rate("registrar_asks_other_total"), _NODE),), "reqps"),
+    ),
     "Webhooks": (
         Panel(
             "Attempts",

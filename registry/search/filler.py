@@ -103,9 +103,10 @@ class IndexFiller:
     def _fill(self) -> None:
         """Fill until nothing is left, with a pause after each slice that is as long."""
         try:
-            if not self._index.is_open:
+            # On a full disk, the first write to the map of a new lock file ends the process (SIGBUS).
+            if not self._index.is_open and not self._lacks_room():
                 self._index.open()
-            while not self._stopping.is_set():
+            while self._index.is_open and not self._stopping.is_set():
                 began, before = self._clock(), self._store.applied
                 if self._lacks_room() or self.step():
                     return

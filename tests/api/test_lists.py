@@ -314,6 +314,8 @@ def test_a_forged_mark_of_every_list_is_tried(filled: Api) -> None:
         for path, found in described.items()
         if any(each.get("name") == CURSOR.name for each in found.get("get", {}).get("parameters", ()))
     }
+    # tests/api/test_search.py tries those of the search, which needs an index.
+    with_cursor.remove("/search")
     tried = [re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)) for path in with_cursor]
     paths = [target.partition("?")[0] for target in PAGED]
     assert [each.pattern for each in tried if not any(map(each.fullmatch, paths))] == []

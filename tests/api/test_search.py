@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
+from registry.api.listing import Cursor
 from tests.api.driver import Api
 from tests.api.permitting import RulesGate, rule
 from tests.api.searching import Searching
+from tests.api.test_lists import FORGED
 
 
 def schema(name: str, *fields: str, **more: Any) -> str:
@@ -90,6 +93,22 @@ def test_names_come_first_and_pages_lead_to_all(searching: Searching) -> None:
     assert sorted(listed[4:]) == [f"plain-{at}" for at in range(7)]
     other = api.get(f"/search?query=payment&limit=3&cursor={api.get(target).json['next']}")
     assert other.error == (422, 422, "cursor belongs to another list or to another filter")
+
+
+def test_a_cursor_with_a_forged_mark_leads_to_a_page_or_to_422(searching: Searching) -> None:
+    for at in range(3):
+        register(searching.api, f"own-{at}", schema("R", "salary"))
+    searching.fill()
+    target = "/search?query=salary&limit=1"
+    given = Cursor.parse(searching.api.get(target).json["next"])
+    assert given is not None
+    assert given.mark is not None
+    forged_marks = [(part, given.mark[1]) for part in FORGED[int]] + [(0, text) for text in FORGED[str]]
+    for mark in forged_marks:
+        # By hand: an encoder of integers would refuse the largest.
+        text = urlsafe_b64encode(json.dumps(given._replace(mark=mark)).encode()).rstrip(b"=").decode()
+        reply = searching.api.get(f"{target}&cursor={text}")
+        assert reply.status in (200, 422), (mark, reply.body)
 
 
 def test_what_one_may_not_read_is_neither_named_nor_counted(searching: Searching) -> None:
