@@ -250,7 +250,7 @@ def main() -> int:
                 shutil.rmtree(place)
         counts = [int(each) for each in given.versions.split(",") if each]
         if counts:
-            measured["versions"] = of_versions(counts, folder / "versions", given.requests // 5)
+            measured["versions"] = of_versions(counts, folder / "versions", max(1, given.requests // 5))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     grown = {axis: points for axis, points in measured.items() if len(points) > 1}

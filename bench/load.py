@@ -148,8 +148,10 @@ def nginx(folder: Path, body: bytes, tls: tuple[Path, Path] | None = None) -> It
         f'    default_type application/json; return 200 "{text}"; }} }} }}\n'
     )
     with subprocess.Popen(["nginx", "-c", str(config)]) as process:
-        yield up(f"http{'s' * bool(tls)}://127.0.0.1:{port}")
-        process.send_signal(signal.SIGTERM)
+        try:
+            yield up(f"http{'s' * bool(tls)}://127.0.0.1:{port}")
+        finally:
+            process.send_signal(signal.SIGTERM)
 
 
 @contextmanager
@@ -159,10 +161,12 @@ def constant(folder: Path, body: bytes, processes: int, way: str) -> Iterator[st
     (folder / "body").write_bytes(body)
     words = [sys.executable, str(ROOT / "bench" / "constant.py"), str(port), str(folder / "body"), way]
     running = [subprocess.Popen(words) for _ in range(max(1, processes))]
-    yield up(f"http://127.0.0.1:{port}")
-    for process in running:
-        process.terminate()
-        process.wait()
+    try:
+        yield up(f"http://127.0.0.1:{port}")
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait()
 
 
 def up(url: str) -> str:

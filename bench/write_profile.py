@@ -75,9 +75,14 @@ class Cost(NamedTuple):
     cpu: dict[str, float]
 
 
+def _pids(registry: Registry) -> dict[str, int]:
+    """Return its processes as "node" and "reader"."""
+    return {name.removeprefix("registry-"): pid for pid, name in children(registry).items()}
+
+
 def measure(registry: Registry, folder: Path, seconds: int, seed: str) -> Cost:
     """Register new schemas over one connection."""
-    pids = {module.split(".")[1]: pid for pid, module in children(registry).items()}
+    pids = _pids(registry)
     processes = {name: Processes(pid) for name, pid in pids.items()}
     script = write_script(folder / "load.lua", NEW, seed=seed, count=0, template=new_body())
     before = {name: each.cpu_s() for name, each in processes.items()}
@@ -90,7 +95,7 @@ def measure(registry: Registry, folder: Path, seconds: int, seed: str) -> Cost:
 
 def measure_parts(registry: Registry, folder: Path, seconds: int) -> dict[str, Counter[str]]:
     """Return seconds by process and part, while it registers schemas."""
-    pids = {module.split(".")[1]: pid for pid, module in children(registry).items()}
+    pids = _pids(registry)
 
     def toggle(suffix: str) -> None:
         for pid in pids.values():
