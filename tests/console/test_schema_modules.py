@@ -7,6 +7,7 @@ from pathlib import Path
 
 NAMES = (
     "lint/names_rule.mjs",
+    "lint/spaces_rule.mjs",
     "schema_modules.mjs",
     "cluster_modules.mjs",
     "store_modules.mjs",

@@ -2,6 +2,7 @@
 import js from "@eslint/js";
 import globals from "globals";
 import names from "./names.mjs";
+import spaces from "./spaces.mjs";
 
 export default [
   { ignores: ["**/vendor*.js", "**/node_modules/**"] },
@@ -33,6 +34,11 @@ export default [
     ignores: ["**/components/name.js"],
     plugins: { registrar: { rules: { names } } },
     rules: { "registrar/names": "error" },
+  },
+  {
+    files: ["**/ui/static/**"],
+    plugins: { words: { rules: { spaces } } },
+    rules: { "words/spaces": "error" },
   },
   { files: ["**/*.mjs"], languageOptions: { globals: globals.node } },
 ];

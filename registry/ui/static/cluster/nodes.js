@@ -45,7 +45,7 @@ function Primary({ cluster }) {
       <p>Writes wait until one is elected; reads continue.</p>
         ${cluster.problem && html`<p>${cluster.problem}</p>`}<//>`;
   }
-  return html`<p class="primary-line" role="status">The primary is
+  return html`<p class="primary-line" role="status">The primary is${" "}
     <strong><${Name} plain text=${cluster.primary} /></strong>
     ${primary && primary.epoch >= 0 ? `, epoch ${count(primary.epoch)}` : ""}.</p>`;
 }

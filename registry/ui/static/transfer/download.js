@@ -45,8 +45,8 @@ export function Download({ query, onChange }) {
   const { progress, done, error } = state;
   const command = `registrar download schemas --versions all --url ${REGISTRY}`;
   return html`
-    <p>An archive with a folder for each version: its text, and what the registry says of it. The page <em>Upload</em>
-      and <code>registrar upload</code> read it.</p>
+    <p>An archive with a folder for each version: its text, and what the registry says of it. The page
+      ${" "}<em>Upload</em> and <code>registrar upload</code> read it.</p>
     <form class="actions" onSubmit=${begin}>
       <label>Subjects with the prefix <input type="search" value=${prefix} placeholder="all" spellcheck=${false}
         onInput=${(event) => onChange({ prefix: event.currentTarget.value })} /></label>
