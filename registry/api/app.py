@@ -94,10 +94,15 @@ def create_app(
     )
 
 
-def details_of(scope: Mapping[str, Any]) -> tuple[str, bytes, str]:
-    """Return the path's template, the request id and the principal of a request that was served."""
+def details_of(scope: Mapping[str, Any]) -> tuple[str, bytes, str, str]:
+    """Return what is known of a request that was served.
+
+    That is the path's template, the request id, the principal and its kind.
+    """
     context: RequestContext | None = scope.get(STATE)
-    return ("", b"", "") if context is None else (context.route, context.request_id, context.principal)
+    if context is None:
+        return "", b"", "", ""
+    return context.route, context.request_id, context.principal, context.kind
 
 
 class Gateway:

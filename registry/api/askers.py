@@ -77,10 +77,10 @@ def _in_order(asks: Iterable[Ask]) -> list[Ask]:
 
 
 def _members(asks: list[Ask]) -> dict[str, Any]:
-    """Return what clients see of one asker; a version of null is the latest, or one sent as a text."""
+    """Return what clients see of one asker; a version is null where a request named none."""
     asker: Asker = asks[0].asker
     return {
-        "principal": asker.principal, "address": asker.address, "agent": asker.agent,
+        "principal": asker.principal, "kind": asker.kind, "address": asker.address, "agent": asker.agent,
         **_summary(asks),
         "versions": [
             {"version": None if each.thing.version == NO_VERSION else each.thing.version, **_summary([each])}

@@ -1,8 +1,8 @@
 """The requests that count as asking for a schema, and the messages in which counts of askers travel.
 
-A request *asks* for a schema if it fetches it by id, guid, or subject and version, looks it up, or registers
-it. Clients remember what they have fetched, mostly for as long as they run, so the count says who has asked
-and when, not how many messages were read.
+A request *asks* for a schema if it fetches it by id, guid, or subject and version or metadata, looks it up,
+or registers it. Clients remember what they have fetched, mostly for as long as they run, so the count says
+who has asked and when, not how many messages were read.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ _VERSION = "/subjects/{subject}/versions/{version}"
 ASKING: Final = frozenset(
     {
         *(("GET", route) for route in (_BY_ID, f"{_BY_ID}/schema", _BY_GUID, _VERSION, f"{_VERSION}/schema")),
+        # The version that has some metadata, which serializers can be configured to use.
+        ("GET", "/subjects/{subject}/metadata"),
         ("POST", "/subjects/{subject}"),
         ("POST", "/subjects/{subject}/versions"),
     }
 )
-# The latest version, or the one whose text was sent.
+# The latest version, the one with some metadata, or the one whose text was sent.
 NO_VERSION: Final = 0
 AGENT_CHARACTERS_MAX: Final = 80
+_OF_SUBJECT: Final = "subject "
 _DIGITS = re.compile(r"[0-9]{1,10}", re.ASCII)
 # Most paths, which need no decoding.
 _PLAIN = re.compile(
@@ -47,6 +50,8 @@ class Asker(NamedTuple):
     principal: str
     address: str
     agent: str
+    # Of the principal: a user and a token with the same name are two.
+    kind: str = ""
 
 
 class Thing(NamedTuple):
@@ -132,7 +137,12 @@ def of_guid(guid: UUID) -> str:
 
 def of_subject(subject: Subject) -> str:
     """Return the name of a subject."""
-    return f"subject {subject.qualified}"
+    return f"{_OF_SUBJECT}{subject.qualified}"
+
+
+def subject_of(name: str) -> Subject | None:
+    """Return the subject that has this name; ``None`` if it is that of an id or guid."""
+    return Subject.parse(name.removeprefix(_OF_SUBJECT)) if name.startswith(_OF_SUBJECT) else None
 
 
 def thing_asked(method: str, target: bytes) -> Thing | None:
@@ -143,7 +153,9 @@ def thing_asked(method: str, target: bytes) -> Thing | None:
         number, subject, version = plain.groups()
         if number is not None:
             return Thing(of_id(DEFAULT_CONTEXT, int(number)))
-        return Thing(f"subject {subject.decode()}", _version(version.decode()) if version else NO_VERSION)
+        return Thing(
+            f"{_OF_SUBJECT}{subject.decode()}", _version(version.decode()) if version else NO_VERSION
+        )
     try:
         segments, pairs = in_context(method, parse(path, query))
         match segments:

@@ -171,3 +171,8 @@ class RequestContext:
     def principal(self) -> str:
         """The name of the principal that sent the request; empty if it is unknown."""
         return "" if self.admission is None else self.admission.principal.name
+
+    @property
+    def kind(self) -> str:
+        """The kind of that principal; empty without authentication."""
+        return "" if self.admission is None else self.admission.kind

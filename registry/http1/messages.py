@@ -115,12 +115,13 @@ class Answer(NamedTuple):
     route: str = ""
     request_id: bytes = b""
     principal: str = ""
+    kind: str = ""  # of the principal
 
 
 def observe_answer(request: Request | None, client: str, answer: Answer, seconds: float) -> Served:
     """Return what is observed of an answer that did not come from the application."""
-    status, _, body, route, request_id, principal = answer
-    return _new(Served, (request, client, status, seconds, len(body), route, request_id, principal))
+    status, _, body, route, request_id, principal, kind = answer
+    return _new(Served, (request, client, status, seconds, len(body), route, request_id, principal, kind))
 
 
 class LargeAnswers:

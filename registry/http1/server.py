@@ -43,7 +43,7 @@ class Server:
         limits: Limits | None = None,
         fast_path: FastPath = lambda *_: None,
         observe: Observe = lambda *_: None,
-        details_of: Callable[[Mapping[str, Any]], Details] = lambda _: ("", b"", ""),
+        details_of: Callable[[Mapping[str, Any]], Details] = lambda _: ("", b"", "", ""),
         common_headers: CommonHeaders = lambda _: (),
     ) -> None:
         self.service = Service(app, limits or Limits(), fast_path, observe, details_of, common_headers)

@@ -23,8 +23,9 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 FastPath = Callable[[Request, Client], Found]
 # Called with every answer.
 Observe = Callable[[Served], None]
-# What the application knows of a request that it has served: the path's template, request id, principal.
-Details = tuple[str, bytes, str]
+# What the application knows of a request that it has served: the path's template, request id, principal and
+# its kind.
+Details = tuple[str, bytes, str, str]
 # Maps a request's headers to the headers of every answer to it.
 CommonHeaders = Callable[[Iterable[Header]], Iterable[Header]]
 

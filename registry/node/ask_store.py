@@ -7,9 +7,10 @@ about them depends on the file.
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,10 +23,12 @@ from registry.domain.errors import UNAVAILABLE
 ROWS_A_DAY_MAX: Final = 20_000
 # Askers with what they asked for in one answer; those that asked last.
 ROWS_SHOWN_MAX: Final = 5_000
+# The number of the tables below: a file with others, of another release, is replaced.
+_FORMAT: Final = 1
 _TABLES = """
 create table if not exists asks (
-    name text, version int, principal text, address text, agent text, day int, requests int,
-    primary key (name, version, principal, address, agent, day)
+    name text, version int, principal text, address text, agent text, kind text, day int, requests int,
+    primary key (name, version, principal, address, agent, kind, day)
 ) without rowid;
 create index if not exists asks_of_day on asks (day);
 create table if not exists other (day integer primary key, requests int);
@@ -33,22 +36,22 @@ create table if not exists began (day int);
 """
 _ADD = """
 update asks set requests = requests + ?
-where name = ? and version = ? and principal = ? and address = ? and agent = ? and day = ?
+where name = ? and version = ? and principal = ? and address = ? and agent = ? and kind = ? and day = ?
 """
 _ADD_OTHER = """
 insert into other values (?, ?) on conflict do update set requests = requests + excluded.requests
 """
 # Twice as many as are shown, to say how many are not.
 _FIND = """
-select name, version, principal, address, agent, min(day), max(day), sum(requests) from asks
+select name, version, principal, address, agent, kind, min(day), max(day), sum(requests) from asks
 where name in (select value from json_each(?)) and day >= ?
-group by name, version, principal, address, agent order by max(day) desc limit 10000
+group by name, version, principal, address, agent, kind order by max(day) desc limit 10000
 """
 _log = logging.getLogger(__name__)
 
 
 class AskStore:
-    """The counts of the last ``keep_days`` days in the file ``path``; any thread may use it."""
+    """The counts of the last ``keep_days`` days in the file ``path``; one thread uses it."""
 
     def __init__(self, path: Path, keep_days: int, day: Callable[[], int] = today) -> None:
         self._keep_days = keep_days
@@ -56,7 +59,6 @@ class AskStore:
         self.other = 0
         self._path = path
         self._day = day
-        self._lock = threading.Lock()
         self._file: sqlite3.Connection | None = None
         self._error = ""
         # The newest day that was written, and how many rows it has.
@@ -64,40 +66,39 @@ class AskStore:
 
     def add(self, asks: Asks) -> None:
         """Add what a reader has counted. Raises 503 if it cannot be written."""
-        with self._lock:
-            try:
-                with self._connect() as file:
-                    self._begin_day(file, asks.day)
-                    left = asks.other + sum(each.requests for each in asks.asks if not self._put(file, each))
-                    if left:
-                        file.execute(_ADD_OTHER, (asks.day, left))
-            except (sqlite3.Error, OSError) as error:
-                self._fail(error)
-                raise UNAVAILABLE(f"Cannot write {self._path.name}: {error}") from None
-            self.other += left
-            self._error = ""
+        try:
+            with self._connect() as file:
+                self._begin_day(file, asks.day)
+                left = asks.other + sum(each.requests for each in asks.asks if not self._put(file, each))
+                if left:
+                    file.execute(_ADD_OTHER, (asks.day, left))
+        except (sqlite3.Error, OSError) as error:
+            self._fail(error)
+            raise UNAVAILABLE(f"Cannot write {self._path.name}: {error}") from None
+        self.other += left
+        self._error = ""
 
     def find(self, names: Sequence[str]) -> LocalAsks:
         """Return who has asked for things with these names. Raises 503 if it cannot be read."""
-        with self._lock:
-            try:
-                file = self._connect()
-                first = self._day() - self._keep_days + 1
-                found = list(_rows(file, names, first))
-                (began,) = file.execute("select day from began").fetchone()
-                (other,) = file.execute(
-                    "select coalesce(sum(requests), 0) from other where day >= ?", (first,)
-                ).fetchone()
-            except (sqlite3.Error, OSError) as error:
-                self._fail(error)
-                raise UNAVAILABLE(f"Cannot read {self._path.name}: {error}") from None
+        first = self._day() - self._keep_days + 1
+        try:
+            file = self._connect()
+            found = list(_rows(file, names, first))
+            (began,) = file.execute("select min(day) from began").fetchone()
+            (other,) = file.execute(
+                "select coalesce(sum(requests), 0) from other where day >= ?", (first,)
+            ).fetchone()
+        except (sqlite3.Error, OSError) as error:
+            self._fail(error)
+            raise UNAVAILABLE(f"Cannot read {self._path.name}: {error}") from None
         shown, more = _newest(found)
         return LocalAsks(shown, max(began, first), other, more)
 
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._close()
+        """Close the file; the next call opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file, self._newest = None, -1
 
     def _put(self, file: sqlite3.Connection, ask: Ask) -> bool:
         """Add an ask to its row; return false if there is no room for one."""
@@ -106,7 +107,7 @@ class AskStore:
             return True
         if self._rows >= ROWS_A_DAY_MAX:
             return False
-        file.execute("insert into asks values (?, ?, ?, ?, ?, ?, ?)", (*row, ask.requests))
+        file.execute("insert into asks values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, ask.requests))
         self._rows += 1
         return True
 
@@ -116,6 +117,8 @@ class AskStore:
         oldest = day - self._keep_days
         file.execute("delete from asks where day <= ?", (oldest,))
         file.execute("delete from other where day <= ?", (oldest,))
+        # Later only if the clock was ahead when the file was made.
+        file.execute("update began set day = min(day, ?)", (day,))
         (self._rows,) = file.execute("select count(*) from asks where day = ?", (day,)).fetchone()
         self._newest = day
 
@@ -132,10 +135,14 @@ class AskStore:
         return self._file
 
     def _open(self) -> sqlite3.Connection:
+        # Before SQLite does, which would let other users of the host read it.
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         file = sqlite3.connect(self._path, timeout=1.0, check_same_thread=False)
         try:
+            file.text_factory = _text
             file.execute("pragma journal_mode = wal")
             file.execute("pragma synchronous = normal")
+            self._check_format(file)
             file.executescript(_TABLES)
             with file:
                 file.execute(
@@ -146,18 +153,31 @@ class AskStore:
             raise
         return file
 
+    def _check_format(self, file: sqlite3.Connection) -> None:
+        (format_,) = file.execute("pragma user_version").fetchone()
+        (tables,) = file.execute("select count(*) from sqlite_master").fetchone()
+        if tables and format_ != _FORMAT:
+            raise sqlite3.DatabaseError(f"it has the format {format_}, and this release {_FORMAT}")
+        file.execute(f"pragma user_version = {_FORMAT}")
+
     def _fail(self, error: Exception) -> None:
         if str(error) != self._error:
             _log.warning("who asks for schemas cannot be counted: %s: %s", self._path, error)
         self._error = str(error)
-        self._close()
-        if type(error) is sqlite3.DatabaseError:  # the file is damaged, and would fail forever
-            remove(self._path)
+        with suppress(sqlite3.Error):
+            self.close()
+        if _is_damage(error):  # it would fail forever
+            with suppress(OSError):
+                remove(self._path)
 
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file, self._newest = None, -1
+
+def _is_damage(error: Exception) -> bool:
+    """Return true for an error that says that the file is damaged, not that it cannot be written now."""
+    return type(error) is sqlite3.DatabaseError or isinstance(error, sqlite3.IntegrityError)
+
+
+def _text(stored: bytes) -> str:
+    return stored.decode("utf-8", "replace")  # an error would be one for ever
 
 
 def remove(path: Path) -> None:
@@ -168,8 +188,8 @@ def remove(path: Path) -> None:
 
 def _rows(file: sqlite3.Connection, names: Sequence[str], first: int) -> Iterator[Ask]:
     found = file.execute(_FIND, (msgspec.json.encode(names).decode(), first))
-    for name, version, principal, address, agent, *rest in found:
-        yield Ask(Asker(principal, address, agent), Thing(name, version), *rest)
+    for name, version, principal, address, agent, kind, *rest in found:
+        yield Ask(Asker(principal, address, agent, kind), Thing(name, version), *rest)
 
 
 def _newest(asks: list[Ask]) -> tuple[list[Ask], int]:

@@ -7,12 +7,13 @@ snapshots or backups, and nothing but the answers about them depends on the file
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -29,10 +30,14 @@ from registry.api.asks import (
     of_guid,
     of_id,
     of_subject,
+    subject_of,
 )
+from registry.domain.errors import UNAVAILABLE
 from registry.domain.model import Subject
 from registry.domain.queries import versions
+from registry.domain.queries.scope import resolve_alias
 from registry.domain.rows.view import View
+from registry.host import stop_budget
 
 if TYPE_CHECKING:
     from .ask_store import AskStore
@@ -40,13 +45,20 @@ if TYPE_CHECKING:
 FILE: Final = "asks.db"
 # Versions of a subject that are looked for, the newest.
 VERSIONS_MAX: Final = 10_000
+# Calls that wait for the thread: more than readers and other nodes make while the disk is well.
+_WAITING_MAX: Final = 100
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
 _encode = msgspec.msgpack.Encoder().encode
 _decode_names = msgspec.msgpack.Decoder(list[str]).decode
 _decode_local = msgspec.msgpack.Decoder(LocalAsks | None).decode
 
 
 class Asking:
-    """Keeps and finds who asks, for a node; used on its event loop. SQLite is called in other threads."""
+    """Keeps and finds who asks, for a node; used on its event loop.
+
+    SQLite has a thread of its own, so that a disk that hangs holds up nothing else.
+    """
 
     def __init__(
         self, folder: Path, keep_days: int, view: Callable[[], AbstractContextManager[View]]
@@ -55,7 +67,8 @@ class Asking:
         self._path = folder / FILE
         self._keep_days = keep_days
         self._view = view
-        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "asks")
+        self._waiting, self._closed = 0, False
         self._opened: AskStore | None = None
         # Asks the other nodes, by id, and returns the URL of one; set where peers are served.
         self.ask_others: Callable[[bytes], Awaitable[dict[str, bytes | None]]] = _no_others
@@ -71,17 +84,41 @@ class Asking:
         if not self._keep_days and self._path.exists():
             from .ask_store import remove  # noqa: PLC0415 (as below)
 
-            remove(self._path)
+            try:
+                remove(self._path)
+            except OSError as error:
+                _log.warning("%s, which is not needed any more, cannot be removed: %s", self._path, error)
 
     def close(self) -> None:
-        """Close the file."""
+        """Take nothing more, and close the file; blocks for a moment if the thread is not done."""
+        if not self._closed:
+            self._closed = True
+            closing = self._thread.submit(self._close)
+            self._thread.shutdown(wait=False)
+            with suppress(TimeoutError):
+                closing.result(stop_budget.END_S)
+
+    def _close(self) -> None:
         if self._opened is not None:
             self._opened.close()
 
     async def add(self, asks: Asks) -> None:
-        """Add what a reader has counted. Raises 503."""
+        """Add what a reader has counted; a request for an alias counts for its subject. Raises 503."""
         if self._keep_days:
-            await asyncio.to_thread(lambda: self._store().add(asks))
+            await self._in_thread(lambda: self._store().add(self._without_aliases(asks)))
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        if self._closed or self._waiting >= _WAITING_MAX:
+            raise UNAVAILABLE(f"{FILE} is not written or read")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        finally:
+            self._waiting -= 1
+
+    def _without_aliases(self, asks: Asks) -> Asks:
+        with self._view() as view:
+            return msgspec.structs.replace(asks, asks=list(_without_aliases(view, asks.asks)))
 
     async def answer_peer(self, body: bytes) -> bytes:
         """Return what this node has counted, for another one. Raises ``msgspec.DecodeError``, 503."""
@@ -92,7 +129,7 @@ class Asking:
         """Return who has asked, on all nodes. Raises 503 if this node cannot read its own counts."""
         if not self._keep_days:
             return Askers(asks=[], since=None)
-        wanted = await asyncio.to_thread(self._names_of, request)
+        wanted = await self._in_thread(lambda: self._names_of(request))
         names = list(wanted)
         own, others = await asyncio.gather(self._find(names), self.ask_others(_encode(names)))
         found = {node: _decode_part(body) for node, body in others.items()}
@@ -106,19 +143,29 @@ class Asking:
         )
 
     async def _find(self, names: list[str]) -> LocalAsks:
-        return await asyncio.to_thread(lambda: self._store().find(names))
+        return await self._in_thread(lambda: self._store().find(names))
 
     def _store(self) -> AskStore:
-        with self._lock:
-            if self._opened is None:
-                from .ask_store import AskStore  # noqa: PLC0415 (SQLite would slow down the start)
+        if self._opened is None:
+            from .ask_store import AskStore  # noqa: PLC0415 (SQLite would slow down the start)
 
-                self._opened = AskStore(self._path, self._keep_days)
-            return self._opened
+            self._opened = AskStore(self._path, self._keep_days)
+        return self._opened
 
     def _names_of(self, request: AskersOf) -> Wanted:
         with self._view() as view:
             return wanted_names(view, request)
+
+
+def _without_aliases(view: View, asks: Iterable[Ask]) -> Iterator[Ask]:
+    """Yield asks with the subjects that their names stand for; the readers, which count, see no rows."""
+    known: dict[str, str] = {}
+    for ask in asks:
+        name = ask.thing.name
+        if name not in known:
+            subject = subject_of(name)
+            known[name] = name if subject is None else of_subject(resolve_alias(view, subject))
+        yield msgspec.structs.replace(ask, thing=ask.thing._replace(name=known[name]))
 
 
 async def _no_others(_: bytes) -> dict[str, bytes | None]:

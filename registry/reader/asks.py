@@ -70,7 +70,7 @@ class AskCounter:
             if name == _AGENT:
                 agent = value
         address = "" if served.principal else client_network(self._address_of(served.client, headers))
-        return Asker(served.principal[:_PRINCIPAL_CHARACTERS_MAX], address, _readable(agent)), size
+        return Asker(_sendable(served.principal), address, _readable(agent), served.kind), size
 
     def add(self, counts: _Counts | None, target: bytes) -> None:
         """Count a request for a target, if there is room."""
@@ -116,7 +116,9 @@ class AskCounter:
         for (asker, method), counts in by_asker.items():
             for target, requests in counts.items():
                 thing = thing_asked(method, target)
-                if thing is not None:
+                if thing is None:
+                    other += requests
+                else:
                     found[asker, thing] = found.get((asker, thing), 0) + requests
                 read += 1
                 if read % _SLICE == 0:
@@ -156,6 +158,11 @@ class _Requests:
         """Forget all headers."""
         self.by_headers.clear()
         self._lists.clear()
+
+
+def _sendable(principal: str) -> str:
+    """Return the beginning of a name, without halves of characters, which a token may have."""
+    return principal[:_PRINCIPAL_CHARACTERS_MAX].encode("utf-8", "replace").decode()
 
 
 def _readable(agent: bytes) -> str:

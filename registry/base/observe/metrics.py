@@ -181,6 +181,7 @@ class Served(NamedTuple):
     route: str = ""  # the template of the path; empty if there is none
     request_id: bytes = b""
     principal: str = ""
+    kind: str = ""  # of the principal: how it authenticated
 
 
 # Maps a connection's address and a request's headers to the client's address behind trusted proxies.
@@ -220,7 +221,7 @@ class Observed:
 
     def __call__(self, served: Served) -> None:
         """Count one answer."""
-        request, _, status, seconds, _, route, _, _ = served
+        request, _, status, seconds, _, route, _, _, _ = served
         method = "none" if request is None else _METHODS.get(request.method, "other")
         try:
             series, counts = self._series[method, route, status]

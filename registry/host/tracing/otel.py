@@ -67,7 +67,7 @@ class TracedApp:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 await self._app(scope, receive, note_status)
         finally:
-            route, request_id, _ = details_of(scope)
+            route, request_id, _, _ = details_of(scope)
             span.update_name(_name(method, route))
             end(span, _attributes(method, route, status, request_id), _failure(status))
 

@@ -154,7 +154,8 @@ class FastPaths:
         head = self._answers.head(preferences.media_type, lasting=True)
         headers = b"%s%sx-request-id: %s\r\n" % (head, known, request_id)
         # The named tuple's own constructor takes three times as long.
-        return _new(Answer, (200, headers, body, "/schemas/ids/{id}", request_id, preferences.principal))
+        principal, kind = preferences.principal, preferences.kind
+        return _new(Answer, (200, headers, body, "/schemas/ids/{id}", request_id, principal, kind))
 
     def _find(self, moment: int | None, target: bytes) -> Schema | None:
         path, _, query = target.partition(b"?")
@@ -274,7 +275,8 @@ class FastPaths:
             printed = b"%sx-request-id: %s\r\nx-registry-offset: %d\r\n" % (
                 self._answers.head(media_type, lasting=False), context.request_id, applied,
             )  # fmt: skip
-        return Answer(answer.status, printed, body, context.route, context.request_id, context.principal)
+        who = context.principal, context.kind
+        return Answer(answer.status, printed, body, context.route, context.request_id, *who)
 
 
 @cache_by_bytes(bytes_max=1024 * 1024, key_bytes_max=128, value_bytes=8192)

@@ -35,6 +35,7 @@ class Preferences(NamedTuple):
     gzip: bool
     authorization: bytes = b""
     principal: str = ""
+    kind: str = ""  # of the principal
     access: Access = FULL_ACCESS  # of the principal
     admission: Admission = EVERYONE
 
@@ -84,8 +85,10 @@ class RequestHeaders:
         if admission is None:
             return None
         if admission is not known:
-            principal, access = admission.principal.name, admission.access
-            admitted = preferences._replace(principal=principal, access=access, admission=admission)
+            admitted = preferences._replace(
+                principal=admission.principal.name, kind=admission.kind,
+                access=admission.access, admission=admission,
+            )  # fmt: skip
             self._admitted = _Admitted(preferences, certificate, credentials, admission, admitted)
         return admitted
 
@@ -167,4 +170,5 @@ class AnswerHeaders:
             self.head(preferences.media_type, lasting=False), request_id, applied, more,
         )  # fmt: skip
         # The named tuple's own constructor takes three times as long.
-        return _new(Answer, (200, headers, body, route, request_id, preferences.principal))
+        principal, kind = preferences.principal, preferences.kind
+        return _new(Answer, (200, headers, body, route, request_id, principal, kind))

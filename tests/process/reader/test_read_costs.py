@@ -86,6 +86,40 @@ def test_counting_who_asks_takes_no_call_of_a_read(
     assert sum(count for name, count in calls.items() if name.startswith("reader/asks.py")) < SCHEMAS
 
 
+def test_a_read_calls_the_same_functions_whether_or_not_who_asks_is_counted(
+    client: httpx.Client, profiled: Registry, folder: Path
+) -> None:
+    hooked = hooked_environment(folder, ROOT)
+    silent = Registry(folder / "silent", "--asks-keep-days", "0", environment=hooked).wait()
+    try:
+        with httpx.Client(base_url=silent.url, timeout=PATIENT) as other:
+            schema = {"schema": '{"type":"enum","name":"E1","symbols":["A"]}'}
+            other.post("/subjects/s1/versions", json=schema).raise_for_status()
+            uncounted, counted = (
+                calls_of_a_read(other, silent, folder),
+                calls_of_a_read(client, profiled, folder),
+            )
+    finally:
+        assert silent.stop() == 0, silent.output
+    assert counted == uncounted
+    assert sum(counted.values()) > 10
+
+
+def calls_of_a_read(client: httpx.Client, registry: Registry, folder: Path) -> dict[str, int]:
+    """Return how often each function is called for a read, by file, function and caller."""
+    reads = 10 * SCHEMAS
+
+    def read() -> None:
+        for _ in range(reads):
+            client.get("/schemas/ids/1").raise_for_status()
+
+    read()
+    calls = Processes(registry.process.pid).calls(folder, read).by_name
+    # What is called now and then, such as a hand-over of counts, is not called for a read.
+    each = {name: round(count / reads) for name, count in calls.items() if name.startswith(PATH)}
+    return {name: count for name, count in each.items() if count}
+
+
 def test_who_has_read_is_kept_by_the_node_over_its_end(folder: Path) -> None:
     """The counts of the last seconds too, which a reader hands over when it stops."""
     schema = {"schema": '"string"'}

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
+from types import FrameType
+from typing import Any
 
+import msgspec
 import pytest
 
 from registry.api.asks import NO_VERSION, Ask, Asker, Asks, Thing, thing_asked
@@ -22,11 +27,11 @@ DAY = 20_000
 
 def served(
     target: str, route: str = BY_ID, *, status: int = 200, method: bytes = b"GET", agent: bytes = b"java",
-    host: str = "10.0.0.1", principal: str = "", headers: tuple[Header, ...] = (),
+    host: str = "10.0.0.1", principal: str = "", kind: str = "", headers: tuple[Header, ...] = (),
 ) -> Served:  # fmt: skip
     sent = [(b"accept", b"*/*"), (b"user-agent", agent), *headers]
     request = Request(method, target.encode(), sent, b"", "1.1", True)
-    return Served(request, host, status, 0.001, 10, route, b"", principal)
+    return Served(request, host, status, 0.001, 10, route, b"", principal, kind)
 
 
 class Counting:
@@ -73,6 +78,7 @@ def taken(counter: Counting, error: RegistryError | None = None) -> list[Asks]:
         ("POST", "/subjects/s/versions?normalize=true", Thing("subject s", NO_VERSION)),
         ("POST", "/subjects/:.:s", Thing("subject s", NO_VERSION)),
         ("GET", "/subjects/a.b-value/versions/12/schema", Thing("subject a.b-value", 12)),
+        ("GET", "/subjects/a.b-value/metadata?key=app&value=1", Thing("subject a.b-value", NO_VERSION)),
         ("GET", "/schemas/ids/007/schema", Thing("id 7 .")),
         ("GET", "/schemas/ids/4294967296", None),
         ("GET", "/schemas/ids/99999999999", None),
@@ -127,6 +133,59 @@ def test_an_address_is_the_client_behind_trusted_proxies_and_an_agent_is_printab
     assert {each.asker for each in asks.asks} == {
         Asker("", "192.0.2.7", agent), Asker("", "2001:db8::", agent),
     }  # fmt: skip
+
+
+def steps(observe: Observed, request: Served) -> int:
+    """Return how many instructions of Python it takes to observe a request."""
+    taken = 0
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal taken
+        frame.f_trace_opcodes = True
+        taken += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        observe(request)
+    finally:
+        sys.settrace(before)
+    return taken
+
+
+def test_counting_who_asks_takes_few_instructions_and_no_memory_of_a_request(counter: Counting) -> None:
+    request, without = served("/schemas/ids/1"), Observed(access_log=False)
+    for observe in (without, counter.observe):
+        observe(request)  # From here on everything is known.
+    uncounted, counted = steps(without, request), steps(counter.observe, request)
+    print(uncounted, counted)
+    assert 0 < counted - uncounted <= 24
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(1_000):
+        counter(request)
+    assert sys.getallocatedblocks() - before < 100
+    [asks] = taken(counter)
+    assert asks.asks[0].requests == 1_002
+
+
+def test_principals_of_two_kinds_with_one_name_are_two_and_all_names_can_be_sent(counter: Counting) -> None:
+    names = ("billing", "user"), ("billing", "token"), ("\ud800" + "x" * 300, "token")
+    for principal, kind in names:
+        counter(served("/schemas/ids/1", principal=principal, kind=kind))
+    [asks] = taken(counter)
+    assert {each.asker for each in asks.asks} == {
+        Asker("billing", "", "java", "user"), Asker("billing", "", "java", "token"),
+        Asker("?" + "x" * 255, "", "java", "token"),
+    }  # fmt: skip
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(asks), type=Asks) == asks
+
+
+def test_a_request_whose_target_says_nothing_is_counted_as_other(counter: Counting) -> None:
+    counter(served("/schemas/ids/99999999999"))
+    [asks] = taken(counter)
+    assert (asks.asks, asks.other) == ([], 1)
 
 
 def test_what_finds_no_room_is_counted_as_other(counter: Counting, monkeypatch: pytest.MonkeyPatch) -> None:
