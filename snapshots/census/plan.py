@@ -149,7 +149,8 @@ def stale_sources(
     These are topics that it covers and has not found, so they were deleted; and files that are not counted
     any more: the one before named them, and both cover all topics, so that it takes the other's place.
     """
-    files = {each.partition(":")[2] for each in former} if "*" in patterns and "*" in former else set()
+    replaces = _covers_all_topics(patterns) and _covers_all_topics(former)
+    files = {each.partition(":")[2] for each in former} if replaces else set()
     for each in stored:
         # Names of topics have no number sign, which those of files have.
         if each not in found and (each in files if "#" in each else matches(patterns, each)):
@@ -300,5 +301,9 @@ def _most(one: int | None, other: int | None) -> int | None:
 
 def is_complete(patterns: Collection[str], rows: Iterable[PartitionRow], *, knows_all_topics: bool) -> bool:
     """Return whether a census covers every message, so that what it does not hold is unused."""
-    all_topics = "*" in patterns and not any(each.startswith(OUT) for each in patterns)
-    return all_topics and knows_all_topics and all(row.state == READ for row in rows)
+    read = all(row.state == READ for row in rows)
+    return read and knows_all_topics and _covers_all_topics(patterns)
+
+
+def _covers_all_topics(patterns: Collection[str]) -> bool:
+    return "*" in patterns and not any(each.startswith(OUT) for each in patterns)

@@ -227,3 +227,5 @@ def test_files_that_are_not_counted_any_more_are_withdrawn_by_a_census_of_the_sa
     assert stale({"t"}, ["t"], before) == []
     assert stale({"t"}, ["*"], before[1:]) == []
     assert stale({"t"}, ["*"], []) == []
+    assert stale({"t"}, ["*", "!x"], before) == []
+    assert stale({"t"}, ["*"], [*before, "!x"]) == []
