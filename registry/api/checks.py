@@ -58,7 +58,8 @@ def _check(call: Call, view: View, number: int | None) -> Querying[Answer] | Pen
         return _compare(call, view, number, None, usage.describe_basis(basis, ()) if basis else "")
 
     def search(view: View) -> Search[list[Registered]]:
-        return (yield from usage.find_needed(view, call.subject, census))
+        group = effective_config(view, call.place, call.settings.defaults).compatibility_group
+        return (yield from usage.find_needed(view, call.subject, census, group))
 
     def finish(view: View, compared: list[Registered]) -> Querying[Answer]:
         about = usage.describe_basis(usage.Basis(census), compared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from registry.domain.commands import Register
 from registry.domain.compatibility import checks, verdicts
 from registry.domain.compatibility.results import Incompatible, Reason
 from registry.domain.errors import RegistryError
+from registry.domain.log_format.usage import Census
 from registry.domain.lookup import find, registration, usage
 from registry.domain.lookup.equivalents import candidates
 from registry.domain.lookup.metadata import (
@@ -266,7 +267,7 @@ class _Registration(NamedTuple):
         if self.newest is not None:
             passes = verdicts.known_to_pass(self.memory, content, self.config, self.defaults, targets)
             if basis is not None and basis.census is not None:
-                earlier = usage.needed_versions(self.view, self.subject, basis.census, passes)
+                earlier = self._versions_in_use(basis.census, passes)
             else:
                 earlier = versions.versions(self.view, self.subject, newest_first=True, leave_out=passes)
         reasons = yield from checks.check(
@@ -275,9 +276,15 @@ class _Registration(NamedTuple):
         if reasons:
             if basis is not None:
                 census = basis.census
-                compared = usage.needed_versions(self.view, self.subject, census) if census else ()
+                compared = self._versions_in_use(census) if census else ()
                 reasons.append(Reason(usage.describe_basis(basis, compared)))
             raise Incompatible(errors.INCOMPATIBLE, reasons, self.subject.qualified)
+
+    def _versions_in_use(
+        self, census: Census, leave_out: Callable[[bytes], bool] | None = None
+    ) -> Iterator[Registered]:
+        group = self.config.compatibility_group
+        return usage.needed_versions(self.view, self.subject, census, group, leave_out)
 
     def _version(self) -> int:
         following, wanted = self.next_version(), self.command.version

@@ -17,16 +17,20 @@ from registry.domain.log_format import usage
 from registry.domain.log_format.usage import Census, SourceUse, Usage, Use
 from registry.domain.model import Subject
 from registry.domain.parsing.stored import referrers
-from registry.domain.queries import versions
+from registry.domain.queries import entities, versions
 from registry.domain.queries.associations import ASSOCIATION_TYPES
 from registry.domain.queries.scope import Config, Defaults
 from registry.domain.queries.versions import Registered
-from registry.domain.queries.walks import Search, first, run_search
+from registry.domain.queries.walks import Search, first
 from registry.domain.rows import layout
 from registry.domain.rows.view import View, scan
 
+from .metadata import property_of
+
 # Referrers that are examined for one version. Beyond, it counts as used: nobody may find out by deleting it.
 REFERRERS_MAX = 10_000
+# The same for all versions of a subject that a schema is compared with.
+EXAMINED_MAX = 50_000
 # Versions that a text names.
 _SHOWN = 50
 _DAY_MS = 86_400_000
@@ -70,8 +74,8 @@ def direct_uses(view: View, found: Registered) -> list[SourceUse]:
     return list(usage.uses_of(view, found.subject.context, (row.schema_id, row.md5)))
 
 
-def find_usage(view: View, found: Registered) -> Search[VersionUsage]:
-    """Search for what the data needs a version for; soft-deleted referrers count."""
+def find_usage(view: View, found: Registered, most: int = REFERRERS_MAX) -> Search[VersionUsage]:
+    """Search for what the data needs a version for; soft-deleted referrers count, ``most`` of them."""
     through: list[Registered] = []
     seen, waiting = {(found.subject, found.version)}, deque([found])
     while waiting:
@@ -81,7 +85,7 @@ def find_usage(view: View, found: Registered) -> Search[VersionUsage]:
             place = each.subject, each.version
             if place in seen:
                 continue
-            if len(seen) > REFERRERS_MAX:
+            if len(seen) > most:
                 return VersionUsage(found, direct_uses(view, found), through, False, len(seen))
             seen.add(place)
             waiting.append(each)
@@ -90,44 +94,63 @@ def find_usage(view: View, found: Registered) -> Search[VersionUsage]:
     return VersionUsage(found, direct_uses(view, found), through, examined=len(seen) - 1)
 
 
-def find_needed(view: View, subject: Subject, census: Census) -> Search[list[Registered]]:
-    """Search for the latest version of a subject and those that ``census`` does not find unused, in order.
-
-    The newest comes first. Soft-deleted ones only if they are used: their messages must still be read.
-    """
+def find_needed(
+    view: View, subject: Subject, census: Census, group: str | None = None
+) -> Search[list[Registered]]:
+    """Search for what :func:`needed_versions` yields."""
     found = []
-    latest = yield from first(versions.walk(view, subject, newest_first=True))
-    for each in versions.walk(view, subject, deleted=True, newest_first=True):
+    for each in _walk_needed(view, subject, census, group):
         yield
-        if each is None:
-            continue
-        if (latest is not None and each.version == latest.version) or (
-            yield from _find_need(view, each, census)
-        ):
+        if each is not None:
             found.append(each)
     return found
 
 
-def _find_need(view: View, found: Registered, census: Census) -> Search[bool]:
-    """Search for a need of a version: messages, or versions in use that refer to it."""
-    # Most versions in use are named by messages; only for others are referrers searched.
-    if direct_uses(view, found):
-        return True
-    state = (yield from find_usage(view, found)).state(census)
-    return state is State.USED or (state is State.UNKNOWN and not found.row.deleted)
-
-
 def needed_versions(
-    view: View, subject: Subject, census: Census, leave_out: Callable[[bytes], bool] | None = None
+    view: View,
+    subject: Subject,
+    census: Census,
+    group: str | None = None,
+    leave_out: Callable[[bytes], bool] | None = None,
 ) -> Iterator[Registered]:
-    """Yield what :func:`find_needed` finds, one after another, for a writer that rarely needs all.
+    """Yield the latest version of a subject and those that ``census`` does not find unused, newest first.
 
-    ``leave_out``: for packed version rows, as for :func:`.versions.versions`.
+    Soft-deleted ones only if they are used: their messages must still be read. ``group``: the property by
+    whose values versions are compared, each with a latest version of its own. ``leave_out``: for packed
+    version rows, as for :func:`.versions.versions`.
     """
-    latest = versions.latest(view, subject)
-    for each in versions.versions(view, subject, deleted=True, newest_first=True, leave_out=leave_out):
-        is_latest = latest is not None and each.version == latest.version
-        if is_latest or run_search(_find_need(view, each, census)):
+    return (each for each in _walk_needed(view, subject, census, group, leave_out) if each is not None)
+
+
+def _walk_needed(
+    view: View,
+    subject: Subject,
+    census: Census,
+    group: str | None,
+    leave_out: Callable[[bytes], bool] | None = None,
+) -> Iterator[Registered | None]:
+    latest = yield from first(versions.walk(view, subject, newest_first=True))
+    latest_of, left = set[str | None](), EXAMINED_MAX
+    if group is not None:
+        leave_out = None  # a version that is left out may be the latest of its group
+    for each in versions.walk(view, subject, deleted=True, newest_first=True, leave_out=leave_out):
+        yield None
+        if each is None:
+            continue
+        if group is None:
+            is_latest = latest is not None and each.version == latest.version
+        else:
+            value = property_of(entities.metadata(each.row), group)
+            is_latest = not each.row.deleted and value not in latest_of
+            latest_of |= {value} if is_latest else set()
+        # Most versions in use are named by messages; only for others are referrers searched.
+        if is_latest or direct_uses(view, each):
+            yield each
+            continue
+        found = yield from find_usage(view, each, min(left, REFERRERS_MAX))
+        left -= min(left, found.examined)
+        state = found.state(census)
+        if state is State.USED or (state is State.UNKNOWN and not each.row.deleted):
             yield each
 
 
@@ -145,7 +168,8 @@ def basis_of(view: View, config: Config, defaults: Defaults) -> Basis | None:
 
     Without a complete census that is young enough, all versions count.
     """
-    if not config.compatibility_used:
+    level = config.compatibility_level or defaults.compatibility
+    if not (config.compatibility_used and level.endswith("_TRANSITIVE")):
         return None
     census = usage.census(view)
     if census is None:

@@ -18,6 +18,7 @@ from registry.domain.commands import (
     Refused,
     Register,
     Submitted,
+    TagVersion,
     refusal,
 )
 from registry.domain.decide import Decision, decide, repeat_reply
@@ -53,6 +54,8 @@ BATCH_BYTES_MAX = 8 << 20
 BRIEF_BYTES_MAX = 64 << 10
 # Upper bound on the bytes that a record takes in the log in addition to its key, value and principal.
 RECORD_BYTES = 96
+# Commands that may register schemas, which a census of some age may decide about.
+_REGISTERING = (Register, TagVersion, Associate, ChangeAssociations)
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
@@ -272,7 +275,7 @@ class Decider:
             defaults = replace(defaults, checked=request.checked)
         if request.condition is not None:
             defaults = replace(defaults, condition=request.condition)
-        if defaults.deletion_guard != "off" or (isinstance(command, Register) and has_census(view)):
+        if defaults.deletion_guard != "off" or (isinstance(command, _REGISTERING) and has_census(view)):
             defaults = replace(defaults, now=time.time_ns() // 1_000_000)
         try:
             seen = plain_view(view, self._cipher)
