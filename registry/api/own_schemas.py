@@ -80,7 +80,10 @@ _USAGE: Json = object_of(
     },
 )  # fmt: skip
 _AS_OF: Json = nullable({
-    **object_of("id started ended complete", id=TEXT, started=LONG, ended=LONG, complete=BOOL, unread=LONG),
+    **object_of(
+        "id started ended complete", id=TEXT, started=LONG, ended=LONG, complete=BOOL, unread=LONG,
+        usableUntil={**LONG, "description": "Later, registrations and deletions do not rely on it"},
+    ),
     "description": "The census that the counts are from; null: there is none",
 })  # fmt: skip
 _USE: Json = object_of(
@@ -96,15 +99,16 @@ _ASKERS: dict[str, Json] = {
     "askers": {
         **list_of(
             object_of(
-                "principal address agent requests first last versions",
+                "principal kind address agent requests first last versions",
                 principal={**TEXT, "description": "Empty without authentication"},
+                kind={"enum": ["", *KINDS], "description": "How the principal authenticated"},
                 address={**TEXT, "description": "Empty if there is a principal"},
                 agent={**TEXT, "description": "The beginning of the user agent"},
                 **_ASKED,
                 versions=list_of(
                     object_of(
                         "version requests first last",
-                        version={**nullable(INT), "description": "null: the latest, or one sent as a text"},
+                        version={**nullable(INT), "description": "null: the request named none"},
                         **_ASKED,
                     )
                 ),

@@ -42,7 +42,7 @@ def get_subject(call: Call, view: View) -> PendingSearch[None]:
     def print_item(each: VersionUsage) -> bytes:
         return orjson.dumps({"version": each.found.version, **_version_members(call, each, census)})
 
-    head = {"subject": call.subject.qualified, "census": _as_of(census), "versions": 0}
+    head = {"subject": call.subject.qualified, "census": _as_of(call, census), "versions": 0}
     listing = whole(walk, print_item, head=orjson.dumps(head)[:-2] + b"[", tail=b"]}")
     return PendingSearch(
         lambda view: by_subject.require(view, call.subject, deleted=True), lambda _, __: listing
@@ -78,10 +78,11 @@ def _summary(uses: list[SourceUse]) -> dict[str, Any]:
     }
 
 
-def _as_of(census: Census | None) -> dict[str, Any] | None:
+def _as_of(call: Call, census: Census | None) -> dict[str, Any] | None:
     if census is None:
         return None
-    return {name: getattr(census, name) for name in ("id", "started", "ended", "complete", "unread")}
+    members = {name: getattr(census, name) for name in ("id", "started", "ended", "complete", "unread")}
+    return members | {"usableUntil": census.ended + call.settings.defaults.census_age_max_ms}
 
 
 def get_schema(call: Call, view: View) -> PendingSearch[VersionUsage | None]:
@@ -96,7 +97,8 @@ def get_schema(call: Call, view: View) -> PendingSearch[VersionUsage | None]:
 
     def answer(view: View, each: VersionUsage | None) -> Answer:
         census, context = stored.census(view), asked.context if each is None else each.found.subject.context
-        known = {"id": schema_id, "context": context, "known": each is not None, "census": _as_of(census)}
+        as_of = _as_of(call, census)
+        known = {"id": schema_id, "context": context, "known": each is not None, "census": as_of}
         if each is not None:
             return Answer(orjson.dumps({**known, **_version_members(call, each, census)}))
         uses = list(stored.uses_of(view, context, [schema_id]))

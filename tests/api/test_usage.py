@@ -98,7 +98,7 @@ def test_places_in_the_census_are_only_for_administrators() -> None:
         assert api.request("GET", "/usage/sources", user="reader").status == 403
 
 
-JAVA, SHOP = Asker("billing", "", "java"), Asker("", "192.0.2.1", "shop/1.2")
+JAVA, SHOP = Asker("billing", "", "java", "token"), Asker("", "192.0.2.1", "shop/1.2")
 ASKERS_FOUND = Askers(
     asks=[
         Ask(JAVA, Thing("", 1), 20_000, 20_002, 3), Ask(SHOP, Thing("", 0), 20_001, 20_001, 1),
@@ -118,7 +118,7 @@ def test_who_asks_is_named_to_administrators_and_counted_for_others() -> None:
         numbers = {"askerCount": 3, "other": 7, "missingCount": 1}
         named = [
             {
-                "principal": "billing", "address": "", "agent": "java",
+                "principal": "billing", "kind": "token", "address": "", "agent": "java",
                 "requests": 8, "first": "2024-10-04", "last": "2024-10-07",
                 "versions": [
                     {"version": 1, "requests": 3, "first": "2024-10-04", "last": "2024-10-06"},
@@ -126,7 +126,7 @@ def test_who_asks_is_named_to_administrators_and_counted_for_others() -> None:
                 ],
             },
             {
-                "principal": "", "address": "192.0.2.1", "agent": "shop/1.2",
+                "principal": "", "kind": "", "address": "192.0.2.1", "agent": "shop/1.2",
                 "requests": 1, "first": "2024-10-05", "last": "2024-10-05",
                 "versions": [{"version": None, "requests": 1, "first": "2024-10-05", "last": "2024-10-05"}],
             },
@@ -172,6 +172,7 @@ def test_a_version_is_shown_with_its_sources_and_its_uses_by_reference(used: Api
     shown = used.get("/usage/subjects/orders-value").json
     assert shown["census"] == {
         "id": "c1", "started": LATER, "ended": LATER + 1, "complete": True, "unread": 0,
+        "usableUntil": LATER + 1 + 7 * 86_400_000,
     }  # fmt: skip
     [version] = shown["versions"]
     assert (version["version"], version["state"], version["messages"]) == (1, "used", 4)

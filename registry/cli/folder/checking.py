@@ -19,6 +19,8 @@ from .memory_registry import MemoryRegistry
 from .plan import plan_for, subjects_to_prune
 from .steps import REFUSED, Outcome, Plan, order_versions
 
+# Members of a config that say the level.
+_LEVEL: Final = ("compatibilityLevel", "compatibilityUsed")
 # Rules that a folder is warned about unless it names others.
 WARNINGS: Final = ("pascal_case_types", "upper_case_symbols", "docs", "namespace")
 
@@ -91,7 +93,7 @@ def check(
     for subject in wanted.versions:
         registry.submit(PutConfig(subject, {"compatibilityLevel": level}))
     configs = {
-        scope: {name: value for name, value in config.items() if name != "compatibilityLevel"}
+        scope: {name: value for name, value in config.items() if name not in _LEVEL}
         for scope, config in wanted.configs.items()
     }
     return plan_for(Contents(wanted.versions, configs), registry, prune=prune)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
@@ -65,6 +65,18 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """The versions in use by the newest census of a registry, for levels such as ``BACKWARD_USED``."""
+
+    # As ``GET /usage/subjects/{subject}`` shows it.
+    census: Mapping[str, Any]
+    # By subject and number: used, unused or unknown.
+    states: Mapping[tuple[str, int], str]
+    # When it was said, in ms since the epoch.
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
     """Versions, configs and modes; the keys are qualified names, an empty one is the top level."""
 
@@ -73,6 +85,8 @@ class Contents:
     # Members have the names of ``GET /config`` (``compatibilityLevel``). A missing config is not managed.
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     modes: Mapping[str, str] = field(default_factory=dict)
+    # ``None``: no census, or nothing that depends on one.
+    usage: Usage | None = None
 
     def target(self, reference: Reference, user: str) -> tuple[str, int | None]:
         """Return the subject that a reference of ``user`` names, and its version's place, if there is one."""
@@ -85,7 +99,7 @@ class Contents:
     def with_modes(self, modes: Mapping[str, str | None]) -> Contents:
         """Return these contents with other modes for some scopes; ``None``: no mode."""
         found = {scope: mode for scope, mode in {**self.modes, **modes}.items() if mode is not None}
-        return Contents(self.versions, self.configs, found)
+        return replace(self, modes=found)
 
     def with_referenced(self, subjects: Iterable[str]) -> Contents:
         """Return a part of these contents: subjects, all that they refer to, and the configs of both."""
@@ -105,7 +119,7 @@ class Contents:
         """Return these contents with another name for a subject that no other one refers to."""
         versions = {subject if name == former else name: each for name, each in self.versions.items()}
         configs = {subject if name == former else name: each for name, each in self.configs.items()}
-        return Contents(versions, configs, self.modes)
+        return replace(self, versions=versions, configs=configs)
 
     def names(self, subject: str) -> bool:
         """Return true if anything is said of a subject."""

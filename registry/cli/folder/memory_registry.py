@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any, Final
 
 import orjson
 
-from registry.domain.commands import Command, DeleteMode, DeleteSubject, PutConfig, PutMode, Register
+from registry.domain.commands import (
+    Command,
+    DeleteMode,
+    DeleteSubject,
+    PutCensus,
+    PutConfig,
+    PutMode,
+    PutUsage,
+    Register,
+)
 from registry.domain.compatibility import subject_check
 from registry.domain.compatibility.results import CompatibilityResult
 from registry.domain.decide import Decision, decide
@@ -17,7 +27,8 @@ from registry.domain.errors import RegistryError
 from registry.domain.fold.fold import apply
 from registry.domain.log_format import records, values
 from registry.domain.log_format.records import Entry, Record
-from registry.domain.lookup import registration
+from registry.domain.log_format.usage import USES_MAX
+from registry.domain.lookup import registration, usage
 from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.parsing import querying
 from registry.domain.parsing.parser import Parser
@@ -31,7 +42,7 @@ from registry.domain.rows.memory_views import DictView
 from registry.domain.schemas.lint import Finding
 from registry.domain.subject_patterns import parse_pattern
 
-from .contents import Contents, FolderError, Version
+from .contents import Contents, FolderError, Usage, Version
 from .steps import Place, State, order_versions
 
 # What is compared before it is done, because somebody else may have changed it.
@@ -51,6 +62,8 @@ class MemoryRegistry:
         self._defaults = Defaults(compatibility)
         self._targets: tuple[str, ...] = ()
         self._offset = 0
+        # Of the records from now on, in ms since the epoch.
+        self._now = 0
         # Records below this offset are those of a registry.
         self._loaded = 0
 
@@ -72,12 +85,35 @@ class MemoryRegistry:
                 schema_type=version.schema_type, references=version.references,
                 metadata=version.metadata, rule_set=version.rule_set, deleted=version.deleted,
             )  # fmt: skip
+            self._now = _registered_at(contents.usage, subject, version)
             self._append(Entry(records.schema_key(place, version.number), value))
+        if contents.usage is not None:
+            self._load_usage(contents, contents.usage)
         for subject, config in contents.configs.items():
             self._load(subject, PutConfig(subject or None, dict(config)))
         for subject, mode in contents.modes.items():
             self._load(subject, PutMode(subject or None, mode, mode, force=True))
         self._loaded = self._offset
+
+    def _load_usage(self, contents: Contents, found: Usage) -> None:
+        """Add a census that finds of each version what the registry's census has found."""
+        used: dict[str, set[int]] = {}
+        for subject, version in contents:
+            if found.states.get((subject, version.number)) == usage.State.USED:
+                used.setdefault(Subject.parse(subject).context, set()).add(version.schema_id)
+        sources = count()
+        for context, ids in used.items():
+            uses = [["value", "id", each, 1, 0, -1, -1, True] for each in sorted(ids)]
+            for begin in range(0, len(uses), USES_MAX):
+                part = {"context": context, "uses": uses[begin : begin + USES_MAX]}
+                about = {"census": found.census["id"], "state": "read", **part}
+                self.submit(PutUsage(str(next(sources)), orjson.dumps(about)))
+        members = {name: found.census[name] for name in ("id", "started", "ended", "complete")}
+        self.submit(PutCensus(orjson.dumps({**members, "location": "", "sha256": ""})))
+        self._now = _after_census(found)
+        usable = found.census.get("usableUntil", found.census["ended"] + self._defaults.census_age_max_ms)
+        age_max = usable - found.census["ended"]
+        self._defaults = replace(self._defaults, now=found.now, census_age_max_ms=age_max)
 
     def _load(self, subject: str, command: Command) -> None:
         try:
@@ -141,18 +177,39 @@ class MemoryRegistry:
         return orjson.loads(decision.reply) if decision.reply else None
 
     def _append(self, entry: Entry) -> None:
-        record = Record(self._offset, self._offset, entry.key, entry.value)
+        record = Record(self._offset, self._now, entry.key, entry.value)
         self._view.commit(apply(self._view, record))
         self._offset += 1
 
     def explain(self, command: Register) -> CompatibilityResult:
         """Return why a schema may not follow the subject's versions. Raises ``RegistryError``."""
-        how: dict[str, Any] = {"lines": True, "targets": self._targets}
+        how: dict[str, Any] = {
+            "lines": True,
+            "targets": self._targets,
+            "compared": self._versions_in_use(command),
+        }
         view, memory = self._view, self._parser.memory
         place = scope.with_own_config(view, Subject.parse(command.subject))
         return self._parser.run(
             subject_check.explain(view, memory, place, command, None, self._defaults, **how)
         )
+
+    def describe_basis(self, command: Register) -> str:
+        """Return in words with which versions a schema is compared, if its level is for those in use."""
+        basis = self._basis(command)
+        return "" if basis is None else usage.describe_basis(basis, self._versions_in_use(command) or ())
+
+    def _basis(self, command: Register) -> usage.Basis | None:
+        config = scope.config_in_scope(self._view, Subject.parse(command.subject), self._defaults)
+        return usage.basis_of(self._view, config, self._defaults)
+
+    def _versions_in_use(self, command: Register) -> list[Registered] | None:
+        """Return the versions in use if they are compared, instead of all."""
+        basis, subject = self._basis(command), Subject.parse(command.subject)
+        if basis is None or basis.census is None:
+            return None
+        group = scope.config_in_scope(self._view, subject, self._defaults).compatibility_group
+        return list(usage.needed_versions(self._view, subject, basis.census, group))
 
     def lint(self, command: Register, rules: tuple[str, ...]) -> Sequence[Finding]:
         """Return what breaks rules. Raises ``RegistryError`` for an invalid schema."""
@@ -210,11 +267,6 @@ class MemoryRegistry:
         """Return the config of exactly this scope."""
         return scope.stored_config(self._view, Subject.parse(subject))
 
-    def asks_census(self, subject: str) -> bool:
-        """Return true if the level of a subject is for versions in use, which a census decides."""
-        config = scope.config_in_scope(self._view, Subject.parse(subject), self._defaults)
-        return bool(config.compatibility_used)
-
     def mode(self, subject: str) -> str | None:
         """Return the mode of exactly this scope."""
         return scope.stored_mode(self._view, Subject.parse(subject))
@@ -246,3 +298,14 @@ class MemoryRegistry:
     def rows(self) -> dict[bytes, bytes]:
         """Return all rows."""
         return dict(self._view.rows())
+
+
+def _registered_at(found: Usage | None, subject: str, version: Version) -> int:
+    """Return a time for the record of a version, because a census says nothing of later versions."""
+    if found is None or found.states.get((subject, version.number)) != usage.State.UNKNOWN:
+        return 0
+    return _after_census(found)
+
+
+def _after_census(found: Usage) -> int:
+    return max(found.now, int(found.census["started"]))

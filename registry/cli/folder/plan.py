@@ -148,6 +148,8 @@ def _plan_registration(planning: Planning, place: Place, version: Version) -> Ou
     first, planned_on = registry.latest(subject) is None, registry.state(command)
     try:
         decision = registry.decide(command)
+        if decision.entries:
+            _note_basis(planning, command)
         result = registry.explain(command) if decision.entries and not first else None
         number: int = registry.submit(command)["version"]
     except RegistryError as error:
@@ -161,8 +163,15 @@ def _plan_registration(planning: Planning, place: Place, version: Version) -> Ou
 def _refusal(planning: Planning, version: Version, command: Register, error: RegistryError) -> Outcome:
     if error.code != INCOMPATIBLE.code:
         return planning.reject(command.subject, version, error.message)
+    _note_basis(planning, command)
     result = planning.registry.explain(command)
     return Outcome(command.subject, version, "incompatible", message=error.message, result=result)
+
+
+def _note_basis(planning: Planning, command: Register) -> None:
+    """Say with which versions a schema is compared, if its level is for those in use."""
+    if compared := planning.registry.describe_basis(command):
+        planning.plan.notes.append(f"{command.subject}: {compared}")
 
 
 def _prune(planning: Planning, subjects: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -19,7 +20,7 @@ from registry.cli.client.resources import (
     subject_path,
     version_path,
 )
-from registry.cli.folder.contents import Contents, Version, version_of
+from registry.cli.folder.contents import Contents, Usage, Version, version_of
 from registry.domain.model import LATEST, Reference, Subject
 from registry.domain.subject_patterns import Pattern
 
@@ -224,6 +225,26 @@ class RegistryReader:
             return {scope: everything[scope] for scope in scopes if scope in everything}
         asked = {scope: self._read_permitted(kind, scope) for scope in scopes}
         return {scope: stored for scope, stored in asked.items() if stored}
+
+    def usage(self, subjects: Sequence[str]) -> Usage | None:
+        """Return what the newest census found of subjects; ``None`` if there is none, or it is not shown."""
+        census: dict[str, Any] | None = None
+        states: dict[tuple[str, int], str] = {}
+        for subject in subjects:
+            try:
+                found = self._optional(f"/usage{subject_path(subject)}", dict[str, Any])
+            except ErrorAnswer as error:
+                if error.status != _FORBIDDEN and not error.is_unknown_resource:
+                    raise
+                self._warn("usage", error)
+                return None
+            if found is None or found["subject"] != subject:  # that of an alias
+                continue
+            if census is not None and (found["census"] or {}).get("id") != census["id"]:
+                return self.usage(subjects)  # a new one was published meanwhile
+            census = found["census"]
+            states |= {(subject, each["version"]): each["state"] for each in found["versions"]}
+        return None if census is None else Usage(census, states, time.time_ns() // 1_000_000)
 
     def holders(self, context: str, schema_id: int) -> list[tuple[str, int]]:
         """Return the places of the versions that have an id in a context."""

@@ -28,12 +28,8 @@ from registry.cli.verb import SectionOption, Verb
 from registry.domain.target_names import TARGET_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from registry.cli.client.client import RegistryClient
     from registry.cli.client.connect import Connection
     from registry.cli.folder.checking import LintRules
-    from registry.cli.folder.contents import Contents
     from registry.cli.folder.manifest import Manifest
     from registry.cli.folder.steps import Plan
 
@@ -239,22 +235,8 @@ def _run_check(
             present = only_used(client, present, wanted.versions)
             level = _transitive(level)
         registry.load(present)
-        if level is None and (in_use := [each for each in wanted.versions if registry.asks_census(each)]):
-            registry = MemoryRegistry()
-            registry.load(_as_census_says(client, present, in_use))
     gone = subjects_to_prune(wanted, present.versions, owned)
     return found.about(checking.check(wanted, registry, level, gone, targets))
-
-
-def _as_census_says(client: RegistryClient, present: Contents, subjects: Sequence[str]) -> Contents:
-    """Return the contents as registrations compare them whose level is for versions in use."""
-    from .unused import only_used  # noqa: PLC0415 - few checks need it
-
-    try:
-        return only_used(client, present, subjects)
-    except EndedVerb as error:
-        note(f"{', '.join(subjects)}: compared with all versions: {error.message}")
-        return present
 
 
 def _transitive(level: str | None) -> str:

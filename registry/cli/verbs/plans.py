@@ -6,9 +6,9 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -21,8 +21,11 @@ from registry.cli.folder.steps import Plan
 from registry.cli.output import DRIFT, FAILED, OK, REFUSED, Failure, note, print_json, print_lines, progress
 from registry.cli.promotion.performing import ImportJournal, JournalError, PlanOutdated, open_journal, perform
 from registry.cli.promotion.reading import RegistryReader
+from registry.domain.log_format.subject_values import USED_LEVELS
 from registry.domain.model import ALL_CONTEXTS, Subject
 from registry.domain.subject_patterns import Pattern
+
+_LEVEL: Final = "compatibilityLevel"
 
 
 def present_for(
@@ -53,7 +56,14 @@ def present_for(
         places += _holders(reader, wanted, set(places))
     found = reader.contents(places)
     configured = reader.read_scopes(_scopes(subjects, wanted))
-    return Contents(found.versions, configured.configs, configured.modes)
+    asked = any(map(_asks_census, (*configured.configs.values(), *wanted.configs.values())))
+    usage = reader.usage([each for each in wanted.versions if each in found.versions]) if asked else None
+    return Contents(found.versions, configured.configs, configured.modes, usage)
+
+
+def _asks_census(config: Mapping[str, Any]) -> bool:
+    """Return true if a config has a level for versions in use."""
+    return bool(config.get("compatibilityUsed")) or str(config.get(_LEVEL, "")).upper() in USED_LEVELS
 
 
 def _holders(

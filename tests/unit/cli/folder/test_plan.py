@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import random
+from contextlib import suppress
 from dataclasses import replace
-from itertools import count
+from itertools import combinations, count
 from typing import Any
 
 import pytest
 
-from registry.cli.folder.contents import Contents, FolderError, Version
+from registry.cli.folder.contents import Contents, FolderError, Usage, Version
 from registry.cli.folder.memory_registry import MemoryRegistry
 from registry.cli.folder.plan import plan, plan_for
 from registry.cli.folder.steps import Plan, Step
-from registry.domain.commands import DeleteMode, PutMode, Register
-from registry.domain.model import LATEST, Reference
+from registry.domain.commands import DeleteMode, PutCensus, PutMode, PutUsage, Register
+from registry.domain.decide import decide
+from registry.domain.errors import RegistryError
+from registry.domain.log_format.usage import census as stored_census
+from registry.domain.lookup.usage import find_usage
+from registry.domain.model import LATEST, Reference, Subject
+from registry.domain.queries import entities, versions
+from registry.domain.queries.scope import Defaults
+from registry.domain.queries.walks import run_search
 from registry.domain.subject_patterns import parse_pattern
-from tests.unit.small_registry import INT, LONG, STRING, record
+from tests.unit.small_registry import INT, LONG, STRING, SmallRegistry, record, reference
 
 EMPTY = Contents()
 ALL = (parse_pattern("*"),)
@@ -328,3 +337,107 @@ def test_contexts_are_kept_apart() -> None:
     found = plan(wanted, EMPTY)
     assert found.possible
     assert lines(found) == ["+ :.c:money version 1", "+ money version 1", "+ :.c:order version 1"]
+
+
+IN_USE = {"s": {"compatibilityLevel": "FORWARD_USED"}}
+
+
+def used(states: str, **census: Any) -> Usage:
+    """Return the usage of the versions of ``s``, by the first letters: used, no longer, or not known."""
+    names = {"u": "used", "n": "unused", "?": "unknown"}
+    found = {"id": "c1", "started": 5_000, "ended": 6_000, "complete": True, "usableUntil": 7_000, **census}
+    return Usage(found, {("s", each): names[state] for each, state in enumerate(states, 1)}, 6_500)
+
+
+@pytest.mark.parametrize(
+    ("usage", "verdict", "compared"),
+    [
+        (used("nnnu"), "compatible", "with the versions in use or the latest: 4"),
+        (used("unnn"), "incompatible", "with the versions in use or the latest: 4, 1"),
+        (used("n?nn"), "incompatible", "with the versions in use or the latest: 4, 2"),
+        (used("nn?n"), "compatible", "with the versions in use or the latest: 4;"),  # it is soft-deleted
+        (used("nnun"), "incompatible", "with the versions in use or the latest: 4, 3"),
+        (used("nnnn", complete=False), "incompatible", "with all versions: the newest census, c1, is not"),
+        (used("nnnn", usableUntil=6_499), "incompatible", "with all versions: the newest census, c1, ended"),
+        (None, "incompatible", "with all versions: no census has been published"),
+    ],
+)  # fmt: skip
+def test_a_level_for_versions_in_use_compares_with_what_the_registry_says_of_them(
+    usage: Usage | None, verdict: str, compared: str
+) -> None:
+    old = [record("R", field) for field in ("a", "b", "d")]
+    versions = (
+        *(stored(text, number, number, deleted=number == 3) for number, text in enumerate(old, 1)),
+        stored(record("R", "c"), 4, 4),
+    )
+    found = plan(folder(s=record("R", "c", "e")), Contents({"s": versions}, IN_USE, usage=usage))
+    assert verdicts(found) == {"s": verdict}
+    [outcome] = found.outcomes
+    assert outcome.result is not None
+    assert bool(outcome.result.messages) == (verdict == "incompatible")
+    [note] = found.notes
+    assert note.startswith(f"s: Compared {compared}")
+    if verdict == "incompatible":
+        assert note.removeprefix("s: ") in outcome.message
+
+
+def test_versions_of_the_same_plan_are_in_use_and_a_level_that_it_sets_counts() -> None:
+    present = Contents({"s": (stored(record("R", "a")), stored(record("R", "b"), 2, 2))}, usage=used("nn"))
+    wanted = folder(s=(record("R", "b", "c"), record("R", "b", "c", "d"), record("R", "c", "d")))
+    found = plan(Contents(wanted.versions, IN_USE), present)
+    assert [each.verdict for each in found.outcomes] == ["compatible", "compatible", "incompatible"]
+    start = "s: Compared with the versions in use or the latest: "
+    assert [each.removeprefix(start).partition(";")[0] for each in found.notes] == ["2", "3", "4, 3"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_plan_decides_by_the_census_as_the_registry_does(seed: int) -> None:
+    chance = random.Random(seed)
+    small = SmallRegistry(Defaults("NONE"))
+    for _ in range(chance.randint(1, 5)):
+        small.register("s", record("R", *chance.sample("abcd", 2)))
+        if chance.random() < 0.3:
+            with suppress(RegistryError):  # there is none, or something refers to it
+                small.delete("s", chance.randint(1, 5))
+        if chance.random() < 0.3 and (latest := versions.latest(small.view, Subject.parse("s"))):
+            small.register(
+                "user", record("U", chance.choice("abcd")), references=[reference("s", latest.version)]
+            )
+    started = 1_000 + chance.randint(0, len(small.log))
+    small.level("s", "FORWARD_USED")
+    uses = [["value", "id", each, 1, 1, 1, 1, True] for each in range(1, 8) if chance.random() < 0.3]
+    small.submit(PutUsage("t", json.dumps({"census": "c", "state": "read", "uses": uses}).encode()))
+    census = {"id": "c", "started": started, "ended": started, "complete": True}
+    small.submit(PutCensus(json.dumps({**census, "location": "", "sha256": ""}).encode()))
+    newest = stored_census(small.view)
+    contents, states = dict[str, tuple[Version, ...]](), dict[tuple[str, int], str]()
+    for name in ("s", "user"):
+        rows = list(versions.versions(small.view, Subject.parse(name), deleted=True))
+        for each in rows:
+            states[name, each.version] = run_search(find_usage(small.view, each)).state(newest)
+        contents[name] = tuple(
+            stored(
+                json.loads(each.row.schema.removeprefix(b',"schema":')), each.version, each.row.schema_id,
+                deleted=each.row.deleted, references=tuple(entities.references(each.row)),
+            )
+            for each in rows
+        )  # fmt: skip
+    now = started + 1
+    usage = Usage(census | {"usableUntil": now}, states, now)
+    small.defaults = replace(small.defaults, now=now)
+    for fields in (each for size in range(1, 4) for each in combinations("abcde", size)):
+        text = record("R", *fields)
+        found = plan(folder(s=text), Contents(contents, IN_USE, usage=usage))
+        [outcome] = found.outcomes
+        assert (outcome.verdict, outcome.message) == decided(small, Register("s", text))
+
+
+def decided(small: SmallRegistry, command: Register) -> tuple[str, str]:
+    """Return the verdict of a registry on a registration, and its message."""
+    try:
+        decision = small.parser.run(
+            decide(small.view, command, small.ids, small.defaults, small.parser.memory)
+        )
+    except RegistryError as error:
+        return "incompatible", error.message
+    return "compatible" if decision.entries else "unchanged", ""
