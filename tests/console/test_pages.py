@@ -7,12 +7,15 @@ import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
+
+from tests.support.running import until
 
 from . import filled
 from .browsing import Watch, check_accessible
@@ -134,6 +137,27 @@ def test_usage_shows_where_versions_live_and_what_nobody_knows(opened: Opened) -
     expect(page.get_by_role("region", name="Sources").get_by_role("row").nth(2)).to_contain_text(
         "2 (1,500), 4711 (7)"
     )
+
+
+def test_who_asks_is_shown_for_a_subject_and_for_a_version(opened: Opened, served: Place) -> None:
+    with httpx.Client(base_url=served.url, headers={"user-agent": "shop\u202e/1.2".encode()}) as client:
+        for version in ("1", "1", "2", "latest"):
+            client.get(f"/subjects/orders-value/versions/{version}").raise_for_status()
+    asked = f"{served.url}/usage/subjects/orders-value/askers"
+    until(lambda: b"shop" in httpx.get(asked).content, 30, "the counts of who asks")
+    page = opened("/usage/subjects/orders-value")
+
+    def row() -> Locator:
+        return page.get_by_role("region", name="Who asks").get_by_role("row").filter(has_text="shop")
+
+    today = datetime.now(UTC).date()
+    expect(row()).to_have_text(re.compile(f"^127.0.0.1shop\\?/1.2none named, 1, 24{today}{today}$"))
+    expect(page.get_by_role("region", name="Who asks")).to_contain_text(f"Counted since {today}.")
+    check_accessible(page)
+    page = opened("/subjects/orders-value/versions/2?view=askers")
+    expect(row()).to_have_text(re.compile(f"^127.0.0.1shop\\?/1.2none named, 22{today}{today}$"))
+    page = opened("/subjects/orders-value/versions/3?view=askers")
+    expect(row()).to_contain_text("none named1")
 
 
 def test_unused_versions_are_deleted_by_a_plan_softly_first(

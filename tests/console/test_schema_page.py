@@ -105,7 +105,7 @@ def tab(page: Page, name: str) -> Locator:
     return page.get_by_role("tabpanel")
 
 
-TABS = ("Schema", "Compare", "References", "Ids", "Metadata", "Config and mode", "History")
+TABS = ("Schema", "Compare", "References", "Askers", "Ids", "Metadata", "Config and mode", "History")
 # A phone at night for all, a desk at day for those with the most colors.
 SIGHTS = ((NARROW, "dark", TABS), (WIDE, "light", TABS[1:3]))
 
@@ -528,7 +528,7 @@ def test_hostile_names_and_texts_stay_text(filled: httpx.Client, opened: Open) -
     expect(dialog.get_by_text(seen, exact=True)).to_be_visible()
     page.keyboard.press("Escape")
     expect(text_of(page)).to_contain_text("<b>bold</b></script>")
-    for name in ("References", "Ids", "Metadata", "Config and mode"):
+    for name in ("References", "Askers", "Ids", "Metadata", "Config and mode"):
         expect(tab(page, name)).not_to_contain_text("Loading")
     assert page.locator("main img, main script, main b").count() == 0
 

@@ -116,7 +116,7 @@ def plan_deletion(registry: RegistryClient, name: VersionName, *, permanent: boo
         obstacles.append(f"the mode of {name.subject} is {mode}, in which nothing is deleted")
     asked = find_askers(registry, name.subject)
     one = wanted[0] if name.version else None
-    askers = "" if asked is None else describe_askers(asked, one)
+    askers = "" if asked is None else describe_askers(asked, one, unnamed=True)
     return DeletionPlan(name.subject, not name.version, permanent, doomed, obstacles, warning, askers)
 
 

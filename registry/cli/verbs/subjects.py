@@ -23,6 +23,7 @@ from registry.cli.output import OK, json_option, print_json, print_lines, print_
 from registry.cli.registry_flags import etag_option, moment_options, moment_params, print_etag, with_registry
 from registry.cli.verb import Verb, VerbGroup
 
+from .askers import describe_version_askers
 from .schema_files import type_of
 
 if TYPE_CHECKING:
@@ -34,19 +35,21 @@ if TYPE_CHECKING:
 @click.option("--deleted", is_flag=True, help="Include subjects whose versions are all soft-deleted.")
 @click.option("--usage", is_flag=True, help="Show how many versions messages use, by the newest census.")
 @click.option("--unused", is_flag=True, help="The same, only of subjects with unused versions.")
+@click.option("--askers", is_flag=True, help="The same, with how many clients ask for each, and when last.")
 @json_option
 @with_registry
 def subjects(
-    registry: RegistryClient, *, prefix: str, deleted: bool, usage: bool, unused: bool, as_json: bool
-) -> int:
+    registry: RegistryClient, *, prefix: str, deleted: bool, usage: bool, unused: bool, askers: bool,
+    as_json: bool,
+) -> int:  # fmt: skip
     """List the subjects of all contexts, or those with PREFIX, one per line.
 
     The prefix ":.staging:" lists those of a context.
     """
-    if usage or unused:
+    if usage or unused or askers:
         from .unused import print_usage  # noqa: PLC0415 - most lists do without
 
-        print_usage(registry, prefix, only_unused=unused, as_json=as_json)
+        print_usage(registry, prefix, only_unused=unused, askers=askers, as_json=as_json)
         return OK
     found = registry.pages("/subjects", str, subjectPrefix=prefix or ":*:", deleted=deleted)
     if as_json:
@@ -88,14 +91,15 @@ _STATUS = "Exit status: 0 shown, 1 not found, 2 no answer or wrong usage."
 @click.option("--ddl", is_flag=True, help="Show the table that the schema describes, as DDL.")
 @click.option("--raw", is_flag=True, help="Print only the text of the schema, unchanged.")
 @click.option("--deleted", is_flag=True, help="Include a soft-deleted version.")
+@click.option("--askers", is_flag=True, help="Also show which clients have asked for the version.")
 @etag_option
 @moment_options
 @json_option
 @with_registry
 def show(
     registry: RegistryClient, *, name: str, schema_id: int | None, context: str, guid: str, resolved: bool,
-    ddl: bool, raw: bool, deleted: bool, etag: bool, at_offset: int | None, at_time: str | None,
-    as_json: bool,
+    ddl: bool, raw: bool, deleted: bool, askers: bool, etag: bool, at_offset: int | None,
+    at_time: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Show a schema by subject and version (default: the latest), id or guid."""
     if sum((bool(name), schema_id is not None, bool(guid))) != 1:
@@ -111,6 +115,10 @@ def show(
     if ddl and (resolved or not name):
         raise click.UsageError(
             "--ddl belongs to SUBJECT[:VERSION], without --resolved", click.get_current_context()
+        )
+    if askers and (raw or not name):
+        raise click.UsageError(
+            "--askers belongs to SUBJECT[:VERSION], without --raw", click.get_current_context()
         )
     path = f"/schemas/ids/{schema_id}" if schema_id is not None else f"/schemas/guids/{quote_segment(guid)}"
     if name:
@@ -128,10 +136,13 @@ def show(
         found.setdefault("id", schema_id)
     if raw:
         print(found["schema"])
-    elif as_json:
-        print_json(entity(found))
+        return OK
+    asked = describe_version_askers(registry, found["subject"], found["version"]) if askers else None
+    shown = entity(found) | ({} if asked is None else {"askers": asked})
+    if as_json:
+        print_json(shown)
     else:
-        _print_version(entity(found))
+        _print_version(shown)
     return OK
 
 
@@ -165,6 +176,8 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
         yield f"refers to {each['name']}: {each['subject']}:{each['version']}"
     for name, value in ((found.get("metadata") or {}).get("properties") or {}).items():
         yield f"{name} = {value}"
+    if found.get("askers"):
+        yield found["askers"]
 
 
 def readable(text: str) -> str:

@@ -60,6 +60,9 @@ class SubjectUsage(TypedDict):
     sourceCount: int
     hasTopic: bool
     unused: list[UnusedVersion]
+    # Only where it was asked for.
+    askerCount: NotRequired[int | None]
+    lastAsked: NotRequired[str | None]
 
 
 class CensusShown(TypedDict):
@@ -274,16 +277,38 @@ def _is_left_out(state: str, each: Version, latest: int) -> bool:
     return each.deleted or state == "unused"
 
 
-def print_usage(registry: RegistryClient, prefix: str, *, only_unused: bool, as_json: bool) -> None:
-    """Print the subjects with what the newest census found."""
+def print_usage(
+    registry: RegistryClient, prefix: str, *, only_unused: bool, askers: bool, as_json: bool
+) -> None:
+    """Print the subjects with what the newest census found; ``askers``: and how many ask for each."""
     found = registry.pages("/usage/subjects", SubjectUsage, subjectPrefix=prefix or ":*:", unused=only_unused)
+    if askers:
+        found = (_with_asked(registry, each) for each in found)
     if as_json:
         print_json(list(found))
         return
     columns = ("subject", "versions", "used", "unused", "sources", "messages", "last message")
-    rows = (
-        (each["subject"], each["versions"], each["used"], len(each["unused"]), each["sourceCount"],
-         each["messages"], _day(each["last"]) if each["last"] >= 0 else "")
-        for each in found
+    rows = ((*_usage_row(each), *(_asked_row(each) if askers else ())) for each in found)
+    print_table((*columns, *(_ASKED if askers else ())), rows, right=(*columns[1:-1], *_ASKED[:1]))
+
+
+_ASKED = ("askers", "last asked")
+
+
+def _usage_row(each: SubjectUsage) -> tuple[object, ...]:
+    return (
+        each["subject"], each["versions"], each["used"], len(each["unused"]), each["sourceCount"],
+        each["messages"], _day(each["last"]) if each["last"] >= 0 else "",
     )  # fmt: skip
-    print_table(columns, rows, right=columns[1:-1])
+
+
+def _with_asked(registry: RegistryClient, each: SubjectUsage) -> SubjectUsage:
+    """Return a subject with how many clients have asked for it and when last, if the registry says that."""
+    found = find_askers(registry, each["subject"])
+    count, last = (None, None) if found is None else (found["askerCount"], found["last"])
+    return {**each, "askerCount": count, "lastAsked": last}
+
+
+def _asked_row(each: SubjectUsage) -> tuple[object, ...]:
+    count = each["askerCount"]
+    return "" if count is None else count, each["lastAsked"] or ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -549,7 +550,21 @@ def test_unused_versions_are_listed_and_deleted_as_planned(client: Client, subje
         set_level = client("config", "set", topic, "--level", "BACKWARD_USED", "--json")
         assert set_level.json["compatibilityUsed"]
         checked = client(*words)
-        assert (checked.status, "compared with version 2, 3, in use or" in checked.err) == (0, True)
+        compared = "Compared with the versions in use or the latest: 3, 2; the census c1 found"
+        assert (checked.status, compared in checked.out) == (0, True)
+        (client.folder / "apply").mkdir()
+        client.file(new, f"apply/{topic}.avsc")
+        applied = client("apply", str(client.folder / "apply"), "--dry-run")
+        assert (applied.status, f"+ {topic} version 4" in applied.out) == (0, True)
+        assert compared in applied.out
+        with_askers: Any = client.json("subjects", topic, "--askers")
+        assert [each["subject"] for each in with_askers if each["askerCount"] is not None] == [topic]
+        assert "last asked" in client("subjects", topic, "--askers").out
+        words = ("show", f"{topic}:1", "--askers")
+        assert re.search("^(nobody has asked for it since|asked for ).*20", client(*words).out, re.MULTILINE)
+        shown: Any = client.json(*words)
+        assert shown["askers"]
+        assert client(*words, "--raw").status == 2
         http.put(f"/usage/sources/{subject}", json={**usage, "uses": []})
         planned = client("unused", subject, "--older-than", "0d", "--delete")
         assert (planned.status, planned.out.count(" unused, registered ")) == (0, 2)

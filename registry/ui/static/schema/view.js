@@ -10,6 +10,7 @@ import { useResource } from "../live/resources.js";
 import { navigate, to } from "../router.js";
 import { GuardedButton } from "../session/guarded.js";
 import { usePermitted } from "../session/permitted.js";
+import { Askers } from "../usage/askers.js";
 import { Answer } from "./answer.js";
 import { Compare } from "./compare.js";
 import { DeleteDialog } from "./delete-dialog.js";
@@ -138,6 +139,7 @@ function tabsOf(version, versions, details, query, onChange, onWritten) {
           onBase=${(other) => onChange({ with: String(other) })} />` },
     { id: "references", label: "References",
       content: () => html`<${References} subject=${subject} number=${number} />` },
+    { id: "askers", label: "Askers", content: () => html`<${Askers} subject=${subject} version=${number} />` },
     { id: "usage", label: "Ids", content: () => html`<${Usage} version=${version} />` },
     { id: "details", label: "Metadata", content: () => html`<${Details} version=${version} />` },
     { id: "settings", label: "Config and mode",

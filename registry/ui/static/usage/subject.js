@@ -1,4 +1,4 @@
-// Where each version of a subject lives: sources, messages, since and until.
+// Where each version of a subject lives: sources, messages, since and until; and who asks for them.
 import { html } from "../vendor.js";
 import { get, path } from "../api.js";
 import { Badge } from "../components/badge.js";
@@ -10,6 +10,7 @@ import { useResource } from "../live/resources.js";
 import { resource } from "../live/store.js";
 import { href } from "../router.js";
 import { Loaded } from "../schema/loading.js";
+import { Askers } from "./askers.js";
 import { CensusLine } from "./census.js";
 import { Referrers, USE_COLUMNS, UseState } from "./uses.js";
 
@@ -26,7 +27,8 @@ export default function SubjectUsage({ params: { subject } }) {
         <${CensusLine} census=${census} />
         ${census && [...versions].reverse().map((each) =>
           html`<${Version} key=${each.version} subject=${subject} found=${each} />`)}`}
-    <//></div>`;
+    <//>
+    <${Askers} subject=${subject} /></div>`;
 }
 
 function Version({ subject, found }) {
