@@ -5,12 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from registry.domain import errors as e
 from registry.domain.commands import Register
 from registry.domain.compatibility import subject_check
-from registry.domain.compatibility.explanation import ExplainRequest, explain
+from registry.domain.compatibility.explanation import (
+    ExplainOptions,
+    ExplainRequest,
+    explain,
+    explain_version,
+)
 from registry.domain.log_format import usage as stored_usage
 from registry.domain.log_format.subject_values import LEVELS, POLICIES, USED_LEVELS
 from registry.domain.log_format.usage import Census
@@ -20,7 +25,7 @@ from registry.domain.parsing import querying
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
 from registry.domain.principal import ANONYMOUS
-from registry.domain.queries import by_subject
+from registry.domain.queries import by_subject, versions
 from registry.domain.queries.scope import effective_config
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
@@ -32,8 +37,8 @@ from registry.security.gate import Permission
 from .answers import Answer, Header, json_answer, plain_answer
 from .bodies import schema_members, schema_request
 from .json_input import document, listing, members, text
-from .operations import BODY_ERRORS, Call, Operation, PendingSearch
-from .parameters import CONTEXT, LEVEL, NORMALIZE, TARGET, VERBOSE, word
+from .operations import BODY_ERRORS, VERSION_MISSING, Call, Operation, PendingSearch
+from .parameters import CONTEXT, DELETED, LEVEL, NORMALIZE, TARGET, VERBOSE, word
 from .permissions import in_handler, may_read, on_subject, require_references, require_resolved
 
 # Versions that a header names, the newest that were compared.
@@ -102,7 +107,7 @@ def _compare(
         about_compared=about,
         may_read=may_read(call.access),
     )
-    answer = plain_answer(body) if call.plain else Answer(body)
+    answer = _as_accepted(call, body)
     if compared is None:
         return answer
     numbers = b", ".join(b"%d" % each.version for each in compared[:COMPARED_NAMED_MAX])
@@ -146,12 +151,44 @@ def explain_two(call: Call, view: View) -> Querying[Answer]:
     old, new = (_side(source, name, schema_type) for name in ("old", "new"))
     context = Subject(Subject.parse(call.args["context"]).context, "")
     asked = listing(text)(source.get("targets"), "targets") or ()
-    request = ExplainRequest(
-        schema_members(old, "old"), schema_members(new, "new"), context, _policy(source), _targets(asked)
-    )
+    policy = _policy(text(source.get("compatibilityPolicy"), "compatibilityPolicy"))
+    options = ExplainOptions(policy, _targets((*call.args["target"], *asked)), call.plain)
+    request = ExplainRequest(schema_members(old, "old"), schema_members(new, "new"), context)
     for each in (request.old, request.new):
         require_references(call.access, view, context, each.references or ())
-    body = yield from explain(view, request, plain=call.plain)
+    return _as_accepted(call, (yield from explain(view, request, options)))
+
+
+class _Pair(NamedTuple):
+    """A version, and the one to compare it with; None: no other is asked for or comes before it."""
+
+    version: Registered
+    against: Registered | None
+
+
+def explain_registered(call: Call, view: View) -> PendingSearch[_Pair]:
+    """``GET /subjects/{subject}/versions/{version}/explain``."""
+    number, deleted = by_subject.parse_version(call.path["version"]), call.args["deleted"]
+    named: str = call.args["against"]
+    against = by_subject.parse_version(named) if named else None
+    policy = _policy(call.args["compatibilityPolicy"])
+    options = ExplainOptions(policy, _targets(call.args["target"]), call.plain)
+
+    def search(view: View) -> Search[_Pair]:
+        found = yield from by_subject.version_anywhere(view, call.subject, number, deleted=deleted)
+        if against is None:
+            return _Pair(found, (yield from versions.find_before(view, found, deleted=deleted)))
+        other = yield from by_subject.find_version(view, found.subject, against, deleted=deleted)
+        return _Pair(found, other)
+
+    def answer(view: View, pair: _Pair) -> Querying[Answer]:
+        strict = call.strict_references
+        return _as_accepted(call, (yield from explain_version(view, *pair, options, strict=strict)))
+
+    return PendingSearch(search, answer)
+
+
+def _as_accepted(call: Call, body: bytes) -> Answer:
     return plain_answer(body) if call.plain else Answer(body)
 
 
@@ -162,8 +199,7 @@ def _side(source: dict[str, Any], name: str, schema_type: str | None) -> dict[st
     return {"schema": found.get("schema"), "references": found.get("references"), "schemaType": schema_type}
 
 
-def _policy(source: dict[str, Any]) -> str:
-    given = text(source.get("compatibilityPolicy"), "compatibilityPolicy")
+def _policy(given: str | None) -> str:
     policy = (given or STRICT).upper()
     if policy not in POLICIES:
         raise e.UNPROCESSABLE(f"compatibilityPolicy must be one of {', '.join(POLICIES)}")
@@ -214,8 +250,24 @@ OPERATIONS = (
         request_schema="ExplainRequest",
         needs_json=True,
         response_schema="ExplainResponse",
-        parameters=(CONTEXT,),
+        parameters=(CONTEXT, TARGET),
         errors=(e.INVALID_SCHEMA, *BODY_ERRORS),
+        plain=True,
+    ),
+    Operation(
+        method="GET",
+        path="/subjects/{subject}/versions/{version}/explain",
+        summary="Compare a version with an earlier one at all compatibility levels, and for tables",
+        permission=on_subject(Permission.READ),
+        handler=explain_registered,
+        response_schema="VersionExplained",
+        parameters=(
+            word("against", "The version to compare with; empty: the one before"),
+            TARGET,
+            word("compatibilityPolicy", "STRICT (the default), LENIENT or LOGICAL"),
+            DELETED,
+        ),
+        errors=(*VERSION_MISSING, e.INVALID_SCHEMA, e.UNPROCESSABLE),
         plain=True,
     ),
 )

@@ -158,6 +158,14 @@ _CONTENT: Json = object_of(
 _METHODS = ("basic", "bearer", "certificate")
 _OPERATIONS: Json = list_of({"enum": [each.value for each in Permission]})
 
+_EXPLAINED: dict[str, Json] = {
+    "levels": object_of(
+        " ".join(LEVELS),
+        **dict.fromkeys(LEVELS, object_of("compatible messages", compatible=BOOL, messages=list_of(TEXT))),
+    ),
+    "changes": list_of(ref("Change")),
+}
+
 SCHEMAS: dict[str, Json] = {
     "Change": object_of(
         "type path old new level direction versionCompared compatible fix",
@@ -187,15 +195,12 @@ SCHEMAS: dict[str, Json] = {
     "ExplainedSchema": object_of(
         "schema", schema=TEXT, references=nullable(list_of(ref("SchemaReference")))
     ),
-    "ExplainResponse": object_of(
-        "levels changes",
-        levels=object_of(
-            " ".join(LEVELS),
-            **dict.fromkeys(
-                LEVELS, object_of("compatible messages", compatible=BOOL, messages=list_of(TEXT))
-            ),
-        ),
-        changes=list_of(ref("Change")),
+    "ExplainResponse": object_of("levels changes", **_EXPLAINED),
+    "VersionExplained": object_of(
+        "subject version versionCompared levels changes",
+        subject=TEXT, version=INT,
+        versionCompared={**nullable(INT), "description": "null: there is no earlier version"},
+        **_EXPLAINED,
     ),
     "Event": object_of(
         "offset time kind",

@@ -60,7 +60,8 @@ NAMES: dict[str, tuple[str, ...]] = {
 NAMELESS = {
     "path": "version snapshot webhook source",
     "query": """
-        aliases associationType cascadeLifecycle clashes compatibilityLevel defaultToGlobal deleted
+        against aliases associationType cascadeLifecycle clashes compatibilityLevel compatibilityPolicy
+        defaultToGlobal deleted
         deletedAsNegative deletedOnly detail dryRun entity fetchMaxId findTags for force format includeSchemas
         includeSubjects key kind latestOnly level lifecycle limit mode normalize offset order permanent
         query recursive referenceFormat resourceType ruleType schemaType sort target unused value verbose

@@ -248,6 +248,115 @@ class TestExplain:
         assert api.post(self.TARGET, [1]).error[:2] == (400, 400)
 
 
+class TestVersions:
+    """``GET /subjects/{subject}/versions/{version}/explain``."""
+
+    @pytest.fixture
+    def three(self, api: Api) -> Api:
+        api.put("/config", {"compatibility": "NONE"})
+        for each in (person(NAME), person(NAME, AGE), person(NAME, AGE | {"type": "long"})):
+            api.register("s", each)
+        return api
+
+    def test_a_version_is_compared_with_the_one_before_at_all_levels(self, three: Api) -> None:
+        found = three.get("/subjects/s/versions/2/explain").json
+        assert [*found] == ["subject", "version", "versionCompared", "levels", "changes"]
+        assert (found["subject"], found["version"], found["versionCompared"]) == ("s", 2, 1)
+        both = {"old": {"schema": person(NAME)}, "new": {"schema": person(NAME, AGE)}}
+        posted = three.post("/compatibility/explain", both).json
+        assert found["levels"] == posted["levels"]
+        assert found["changes"] == [each | {"versionCompared": 1} for each in posted["changes"]]
+        assert three.get("/subjects/s/versions/latest/explain").json["versionCompared"] == 2
+
+    def test_it_is_compared_with_any_version(self, three: Api) -> None:
+        found = three.get("/subjects/s/versions/3/explain?against=1").json
+        assert (found["version"], found["versionCompared"]) == (3, 1)
+        assert three.get("/subjects/s/versions/1/explain?against=latest").json["versionCompared"] == 3
+        assert three.get("/contexts/.x/subjects/:.:s/versions/2/explain").json["subject"] == "s"
+
+    def test_deleted_versions_take_part_if_they_are_asked_for(self, three: Api) -> None:
+        three.request("DELETE", "/subjects/s/versions/2")
+        latest = "/subjects/s/versions/3/explain"
+        assert three.get(latest).json["versionCompared"] == 1
+        assert three.get(f"{latest}?deleted=true").json["versionCompared"] == 2
+        assert three.get(f"{latest}?against=2&deleted=true").json["versionCompared"] == 2
+        assert three.get(f"{latest}?against=2").error[:2] == (404, 40402)
+        assert three.get("/subjects/s/versions/2/explain").error[:2] == (404, 40402)
+
+    def test_targets_are_asked_as_in_a_check(self, three: Api) -> None:
+        found = three.get("/subjects/s/versions/2/explain?target=Delta,flink&target=parquet").json
+        messages = found["levels"]["NONE"]["messages"]
+        assert [each.partition(":")[0] for each in messages] == [
+            "Target delta", "Target flink", "Target parquet",
+        ]  # fmt: skip
+        assert [(each["engine"], each["direction"], each["versionCompared"], each["fix"])
+                for each in found["changes"] if "engine" in each] == [
+            (name, "BACKWARD", 1, f"make the field nullable ({name})")
+            for name in ("delta", "flink", "parquet")
+        ]  # fmt: skip
+        widened = three.get("/subjects/s/versions/3/explain?target=iceberg-v2,parquet").json
+        assert [each["engine"] for each in widened["changes"] if "engine" in each] == ["parquet"]
+
+    def test_without_an_earlier_version_the_schema_itself_is_asked(self, api: Api) -> None:
+        nanoseconds = {"name": "at", "type": {"type": "long", "logicalType": "timestamp-nanos"}}
+        api.register("s", person(nanoseconds))  # type: ignore[arg-type]
+        found = api.get("/subjects/s/versions/1/explain?target=spark&target=flink").json
+        assert (found["version"], found["versionCompared"]) == (1, None)
+        [change] = found["changes"]
+        assert (change["engine"], change["type"]) == ("spark", "UNREPRESENTABLE_TYPE")
+        assert (change["direction"], change["versionCompared"]) == ("", None)
+        assert not any(each["compatible"] for each in found["levels"].values())
+        quiet = api.get("/subjects/s/versions/1/explain").json
+        assert (quiet["changes"], quiet["levels"]["FULL"]) == ([], {"compatible": True, "messages": []})
+        text = api.get("/subjects/s/versions/1/explain?target=spark", accept="text/plain").body.decode()
+        assert text.startswith(f"s version 1, which is compared with none\n{'NONE':<20} incompatible\n")
+        assert "\n1. UNREPRESENTABLE_TYPE at at\n" in text
+
+    def test_in_text(self, three: Api) -> None:
+        text = three.get("/subjects/s/versions/2/explain?target=delta", accept="text/plain").body.decode()
+        assert text.startswith("s version 2, compared with version 1\nNONE                 incompatible\n")
+        assert "REQUIRED_FIELD_ADDED at age (the new schema has to read what version 1 wrote)" in text
+
+    def test_the_policy_is_that_of_the_request(self, three: Api) -> None:
+        found = three.get("/subjects/s/versions/3/explain?compatibilityPolicy=logical&against=1").json
+        assert found["levels"]["NONE"]["compatible"]
+        assert any(each.startswith("Logical compat") for each in found["levels"]["BACKWARD"]["messages"])
+
+    def test_versions_of_two_types_are_not_compared(self, three: Api) -> None:
+        three.post("/subjects/s/versions", {"schemaType": "JSON", "schema": json.dumps(FEW)})
+        found = three.get("/subjects/s/versions/4/explain?target=delta").json
+        assert found["levels"]["NONE"]["compatible"]
+        assert found["levels"]["FULL"]["messages"] == ["Incompatible because of different schema type"]
+        assert {each["type"] for each in found["changes"]} == {"SCHEMA_TYPE_CHANGED"}
+
+    @pytest.mark.parametrize(
+        ("query", "error"),
+        [
+            ("s/versions/9/explain", (404, 40402)),
+            ("no/versions/1/explain", (404, 40401)),
+            ("s/versions/x/explain", (422, 42202)),
+            ("s/versions/1/explain?against=x", (422, 42202)),
+            ("s/versions/1/explain?against=9", (404, 40402)),
+            ("s/versions/1/explain?target=hudi", (422, 422)),
+            ("s/versions/1/explain?compatibilityPolicy=LAX", (422, 422)),
+        ],
+    )
+    def test_faults(self, three: Api, query: str, error: tuple[int, int]) -> None:
+        assert three.get(f"/subjects/{query}").error[:2] == error
+
+    def test_what_cannot_be_read_is_named(self, three: Api) -> None:
+        log = three.backend.log
+        for number, (member, text) in {2: ("schema", "{"), 3: ("schemaType", "OTHER")}.items():
+            record = next(each for each in log if b'"version":%d' % number in (each.key or b""))
+            value = json.loads(record.value or b"")
+            three.backend.append(record.key, json.dumps(value | {member: text}).encode())
+        broken = three.get("/subjects/s/versions/2/explain?target=delta").json
+        assert {each["type"] for each in broken["changes"]} == {"UNEXPECTED_EXCEPTION", "NO_LOGICAL_TYPE"}
+        assert three.get("/subjects/s/versions/3/explain").error == (
+            422, 42201, "version 3: Invalid schema type OTHER"
+        )  # fmt: skip
+
+
 class TestLenient:
     """Adding an optional property to an open JSON object, which Confluent's default refuses."""
 

@@ -92,6 +92,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/subjects/{subject}/versions/{version}/referencedby"): "read",
     ("GET", "/subjects/{subject}/versions/{version}/graph"): "read",
     ("GET", "/subjects/{subject}/versions/{version}/fields"): "read",
+    ("GET", "/subjects/{subject}/versions/{version}/explain"): "read",
     ("POST", "/subjects/{subject}/versions"): "write",
     ("POST", "/subjects/{subject}/versions/{version}/tags"): "write",
     ("POST", "/associations"): "write",

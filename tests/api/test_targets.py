@@ -115,6 +115,11 @@ def test_two_schemas_are_explained_for_targets(api: Api) -> None:
     found = api.post("/compatibility/explain", body).json
     assert found["levels"]["NONE"] == {"compatible": False, "messages": [f"Target delta: {ADDED_TEXT}"]}
     assert found["levels"]["FORWARD"]["messages"] == [f"Target delta: {ADDED_TEXT}"]
+    assert [(each["engine"], each["direction"]) for each in found["changes"] if "engine" in each] == [
+        ("delta", "BACKWARD")
+    ]
+    del body["targets"]
+    assert api.post("/compatibility/explain?target=delta", body).json == found
 
 
 def test_a_rename_is_seen_by_alias_and_by_number(api: Api) -> None:

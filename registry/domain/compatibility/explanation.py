@@ -1,4 +1,4 @@
-"""Comparison of two schemas with each other at every level, without a registration."""
+"""Comparison of two schemas, or of two versions, at every level and for tables; nothing is registered."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from registry.domain.errors import RegistryError
 from registry.domain.lookup import registration
 from registry.domain.lookup.registration import Content
 from registry.domain.model import Subject
-from registry.domain.parsing import querying
+from registry.domain.parsing import querying, stored
 from registry.domain.parsing.querying import Querying
 from registry.domain.parsing.schema_queries import Source
+from registry.domain.queries.versions import Registered
 from registry.domain.rows.view import View
-from registry.domain.schemas import LOGICAL, Change, Exhausted, InvalidSchema
+from registry.domain.schemas import LOGICAL, STRICT, Change, Exhausted, InvalidSchema
 
 from . import printing, results
 from .results import READERS, Reader, ReportedChange
@@ -37,53 +38,87 @@ class Explanation(NamedTuple):
     changes: list[ReportedChange]
 
 
+class ExplainOptions(NamedTuple):
+    """What a comparison asks, and how it answers."""
+
+    policy: str = STRICT
+    # Engines and table formats whose tables must be able to follow.
+    targets: tuple[str, ...] = ()
+    # As a text report with line numbers instead of JSON.
+    plain: bool = False
+
+
 class ExplainRequest(NamedTuple):
     """Two schemas of one type. ``subject``: provides the context of references without one."""
 
     old: Register
     new: Register
     subject: Subject
-    policy: str
-    targets: tuple[str, ...] = ()
 
 
-def explain(view: View, request: ExplainRequest, *, plain: bool) -> Querying[bytes]:
-    """Return the answer of ``POST /compatibility/explain``; ``plain``: as a text report with line numbers.
+def explain(view: View, request: ExplainRequest, options: ExplainOptions) -> Querying[bytes]:
+    """Return the answer of ``POST /compatibility/explain``.
 
     Raises 42201, which names the schema that is invalid, and 422 if the comparison takes too long.
     """
-    explained = yield from _explain(view, request, lines=plain)
-    return _text(explained) if plain else _json(explained)
-
-
-def _explain(view: View, request: ExplainRequest, *, lines: bool) -> Querying[Explanation]:
     old = yield from _read(view, request, request.old, "old", new=False)
     new = yield from _read(view, request, request.new, "new", new=True)
+    explained = yield from _explain(old.source, new.source, options)
+    return _text(explained) if options.plain else orjson.dumps(_members(explained))
+
+
+def explain_version(
+    view: View, new: Registered, old: Registered | None, options: ExplainOptions, *, strict: bool
+) -> Querying[bytes]:
+    """Return the answer about a registered version and the one that it follows; None: it follows none.
+
+    ``strict`` as for :func:`.stored.resolve`. Raises as :func:`explain`.
+    """
+    number = None if old is None else old.version
+    new_source = _stored(view, new, strict=strict)
+    old_source = None if old is None else _stored(view, old, strict=strict)
+    explained = yield from _explain(old_source, new_source, options, number)
+    name = new.subject.qualified
+    if options.plain:
+        follows = "which is compared with none" if number is None else f"compared with version {number}"
+        return printing.lines([f"{name} version {new.version}, {follows}"]) + _text(explained)
+    place = {"subject": name, "version": new.version, "versionCompared": number}
+    return orjson.dumps({**place, **_members(explained)})
+
+
+def _stored(view: View, version: Registered, *, strict: bool) -> Source:
     try:
-        found = yield from _compare(old.source, new.source, request.policy, lines=lines)
+        return stored.source_of(view, version, strict=strict)
     except InvalidSchema as error:
-        text = f"Unexpected exception during compatibility check: {error}"
-        found = {way: [results.unexpected_change(text)] for way in _WAYS}
-    except Exhausted:
-        raise errors.UNPROCESSABLE(_TOO_LONG) from None
+        raise errors.INVALID_SCHEMA(f"version {version.version}: {error}") from None
+
+
+def _explain(
+    old: Source | None, new: Source, options: ExplainOptions, number: int | None = None
+) -> Querying[Explanation]:
+    """Return the comparison; ``number``: of the old version, if it is registered."""
+    found: Mapping[Reader, list[Change]] = {way: [] for way in _WAYS}
+    refusals = []
+    if old is not None and old.schema_type != new.schema_type:
+        change = results.other_type(old.schema_type, new.schema_type)
+        refusals = [_Refusal("", number, _WAYS, change.message, [change])]
+        old = None
     try:
-        engines = yield from _engines(old.source, new.source, request)
+        if old is not None:
+            found = yield from _compare(old, new, options)
+        refusals += yield from _engines(old, new, options, number)
     except Exhausted:
         raise errors.UNPROCESSABLE(_TOO_LONG) from None
     levels = {
         level: [
             *(each.message for way in ways for each in found[way] if not each.compatible),
-            *(each.message for each in engines if each.reader_is in (None, *ways)),
+            *(each.message for each in refusals if each.counts_in is None or {*each.counts_in} & {*ways}),
         ]
         for level, ways in READERS.items()
     }
-    changes: list[tuple[Change, Reader | None]]
-    changes = [(each, way) for way in reversed(_WAYS) for each in found[way]]
-    changes += [(each, said.reader_is) for said in engines for each in said.changes]
-    reported = [
-        ReportedChange(each, results.direction(way), results.direction(way), None) for each, way in changes
-    ]
-    return Explanation(levels, reported)
+    changes = [(each, results.direction(way), number) for way in reversed(_WAYS) for each in found[way]]
+    changes += [(each, said.direction, said.version) for said in refusals for each in said.changes]
+    return Explanation(levels, [ReportedChange(change, half, half, of) for change, half, of in changes])
 
 
 def _read(view: View, request: ExplainRequest, side: Register, name: str, *, new: bool) -> Querying[Content]:
@@ -95,52 +130,63 @@ def _read(view: View, request: ExplainRequest, side: Register, name: str, *, new
         raise RegistryError(error.code, f"{name}: {error.message}") from None
 
 
-def _compare(old: Source, new: Source, policy: str, *, lines: bool) -> Querying[dict[Reader, list[Change]]]:
-    how: dict[str, Any] = {"policy": policy, "lines": lines}
+def _compare(old: Source, new: Source, options: ExplainOptions) -> Querying[Mapping[Reader, list[Change]]]:
+    how: dict[str, Any] = {"policy": options.policy, "lines": options.plain}
     ways = [
         querying.changes(old, new, reader_is="old", **how),
         querying.changes(new, old, reader_is="new", **how),
     ]
-    found = yield from querying.together(ways, _TOO_LONG)
+    try:
+        found = yield from querying.together(ways, _TOO_LONG)
+    except InvalidSchema as error:
+        text = f"Unexpected exception during compatibility check: {error}"
+        return {way: [results.unexpected_change(text)] for way in _WAYS}
     return {way: list(changes) for way, changes in zip(_WAYS, found, strict=True)}
 
 
 class _Refusal(NamedTuple):
-    """An engine's objection to the new schema, or to the change in one direction."""
+    """An objection to the new schema, or to the change in one direction."""
 
-    # None: the new schema itself.
-    reader_is: Reader | None
+    # Empty for the new schema itself, and for both directions.
+    direction: str
+    # The version compared with, if there is one and it is registered.
+    version: int | None
+    # It counts in the levels with one of these readers; None: in all.
+    counts_in: tuple[Reader, ...] | None
     message: str
     changes: list[Change]
 
 
-def _engines(old: Source, new: Source, request: ExplainRequest) -> Querying[list[_Refusal]]:
+def _engines(
+    old: Source | None, new: Source, options: ExplainOptions, number: int | None
+) -> Querying[list[_Refusal]]:
     """Return the objections of lakes and engines that the policy or the request asks for."""
+    sides = (None,) if old is None else (None, old)
     asked: list[Querying[Sequence[Report]]] = []
-    if request.policy == LOGICAL:
-        asked += [querying.logical(new), querying.logical(new, old, _WAYS)]
-    if request.targets:
-        asked += [querying.targets(new, each, request.targets) for each in (None, old)]
+    if options.policy == LOGICAL:
+        asked += [querying.logical(new, each, () if each is None else _WAYS) for each in sides]
+    if options.targets:
+        asked += [querying.targets(new, each, options.targets) for each in sides]
     try:
         reports = yield from querying.together(asked, _TOO_LONG)
     except InvalidSchema as error:
         change = results.not_logical(error)
-        return [_Refusal(None, change.message, [change])]
-    return [
-        _Refusal(None if each.is_target else results.reader_of(each.direction), each.message, each.changes())
-        for found in reports
-        for each in found
-    ]
+        return [_Refusal("", None, None, change.message, [change])]
+    refusals = []
+    for each in (each for found in reports for each in found):
+        reader_is = results.reader_of(each.direction)
+        counts_in = None if each.is_target or reader_is is None else (reader_is,)
+        half, version = results.direction(reader_is), None if reader_is is None else number
+        refusals.append(_Refusal(half, version, counts_in, each.message, each.changes()))
+    return refusals
 
 
-def _json(explained: Explanation) -> bytes:
+def _members(explained: Explanation) -> dict[str, Any]:
     levels = {
         level: {"compatible": not messages, "messages": messages}
         for level, messages in explained.levels.items()
     }
-    return orjson.dumps(
-        {"levels": levels, "changes": [printing.change_entity(each) for each in explained.changes]}
-    )
+    return {"levels": levels, "changes": [printing.change_entity(each) for each in explained.changes]}
 
 
 def _text(explained: Explanation) -> bytes:

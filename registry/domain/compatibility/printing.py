@@ -96,6 +96,8 @@ def _headline(reported: ReportedChange) -> str:
     where = f" at {change.path}" if change.path else ""
     if change.type == "INVALID_SCHEMA":
         return f"{change.type}: {change.message}"
+    if change.engine and not reported.direction:  # it is about the new schema alone
+        return f"{change.type}{where}"
     other = "the old schema" if reported.version is None else f"version {reported.version}"
     return f"{change.type}{where} ({_READ[reported.direction] % other})"
 

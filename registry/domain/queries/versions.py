@@ -73,12 +73,14 @@ def walk(
     *,
     deleted: bool = False,
     newest_first: bool = False,
+    below: int | None = None,
     leave_out: Callable[[bytes], bool] | None = None,
 ) -> Iterator[Registered | None]:
-    """Walk the versions that :func:`versions` yields."""
+    """Walk the versions that :func:`versions` yields; ``below``, newest first: those before a version."""
     prefix = layout.scope_key(layout.VERSION, subject)
     counted = _rows_kept if deleted else _rows_live
-    seen = scan_back(view, prefix, counted) if newest_first else scan(view, prefix)
+    end = None if below is None else layout.version_key(subject, below)
+    seen = scan_back(view, prefix, counted, end) if newest_first else scan(view, prefix)
     cleared_at: int | None = None
     for key, value in seen:
         if version_row.is_deleted(value):
@@ -125,6 +127,11 @@ def find_named(view: View, subject: Subject, number: int) -> Search[Registered |
         return (yield from first(walk(view, subject, newest_first=True)))
     row = get(view, subject, number)
     return None if row is None else Registered(subject, number, row)
+
+
+def find_before(view: View, found: Registered, *, deleted: bool = False) -> Search[Registered | None]:
+    """Search for the version before another one of its subject."""
+    return first(walk(view, found.subject, deleted=deleted, newest_first=True, below=found.version))
 
 
 def newest(view: View, subject: Subject) -> Registered | None:

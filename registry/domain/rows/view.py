@@ -197,13 +197,14 @@ def scan(view: View, prefix: bytes, start: bytes | None = None) -> Iterator[tupl
 
 
 def scan_back(
-    view: View, prefix: bytes, count: Callable[[Counts], int] | None = None
+    view: View, prefix: bytes, count: Callable[[Counts], int] | None = None, below: bytes | None = None
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield the rows whose key begins with ``prefix``, descending.
 
-    ``count``: after the first row of a block of which this is zero, skip its other rows.
+    ``count``: after the first row of a block of which this is zero, skip its other rows. ``below``: only rows
+    with smaller keys.
     """
-    at = after(prefix)
+    at = after(prefix) if below is None else below
     row = view.seek_back(at)
     while row is not None and row[0].startswith(prefix):
         key = row[0]

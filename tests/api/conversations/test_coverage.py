@@ -10,7 +10,7 @@ from tests.api.conversations.reading import Exchange, conversations
 
 FILES = [path for path in Path(__file__).parent.glob("*.md") if path.name != "README.md"]
 # Only Registrar has these, although they negotiate media types as Confluent's do.
-ADDITIONS = {"/compatibility/explain"}
+ADDITIONS = {"/compatibility/explain", "/subjects/{subject}/versions/{version}/explain"}
 
 
 def exchanges() -> list[Exchange]:
