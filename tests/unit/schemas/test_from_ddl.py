@@ -541,6 +541,17 @@ CHECK = "CHECK is not supported; write a rule in the request's ruleSet"
             "Type parameter at line 1, col 18 is out of range: 99999999999",
         ),
         # Ours.
+        ("STRUCT `` (a INT)", "Type name must not be empty"),
+        ("STRUCT P (a ``)", "Type name must not be empty"),
+        (
+            "STRUCT P (a DECIMAL(4) DEFAULT '1_0')",
+            "Default literal '1_0' is not compatible with type DECIMAL",
+        ),
+        ("STRUCT P (a DECIMAL(4) DEFAULT ' 1')", "Default literal ' 1' is not compatible with type DECIMAL"),
+        (
+            "STRUCT P (a DECIMAL(4) DEFAULT 'NaN')",
+            "Default literal 'NaN' is not compatible with type DECIMAL",
+        ),
         (
             "STRUCT P (id INT CHECK (id > 1))",
             f"CHECK constraint at line 1, col 18: {CHECK}",
@@ -711,6 +722,74 @@ def test_no_text_fails_otherwise_than_with_a_refusal(text: str, kind: str) -> No
             native(each, kind)
         except (InvalidSchema, Exhausted):
             continue
+
+
+NAMES = st.sampled_from(("A", "A.B", "n.A", "A.B.C", "n", "`a/b`", "`~1%41`", "`é`", "``"))
+TYPES = st.one_of(
+    NAMES,
+    st.sampled_from(("INT", "STRING", "DATE", "BINARY(2)")),
+    st.builds("ARRAY<{}>".format, NAMES),
+    st.builds("MAP<{}, {}>".format, NAMES, NAMES),
+    st.builds("STRUCT<x {}>".format, NAMES),
+    st.builds("UNION<x {}, X {}>".format, NAMES, NAMES),
+)
+SCRIPTS = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(("", "NAMESPACE n; ", "NAMESPACE n.A; ", "NAMESPACE `e f`; ")),
+    st.lists(st.builds("STRUCT {} (a {} NOT NULL, A {})".format, NAMES, TYPES, TYPES), max_size=4).map(
+        "; ".join
+    ),
+    st.one_of(st.just(""), TYPES.map("; TYPE {}".format)),
+)
+
+
+@given(SCRIPTS, st.sampled_from(KINDS))
+def test_names_in_any_order_are_a_schema_or_refused(text: str, kind: str) -> None:
+    try:
+        made = native(text, kind)
+    except (InvalidSchema, Exhausted):
+        return
+    assert FORMATS[kind].parse(made, new=True).canonical == made
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_type_before_the_one_around_it_lies_in_no_namespace(kind: str) -> None:
+    text = "NAMESPACE n; STRUCT A.B (x INT); STRUCT A (b {}); TYPE A NOT NULL"
+    assert "A.B" in refusal(text.format("A.B"), kind)
+    if kind != "PROTOBUF":
+        assert native(text.format("INT"), kind)
+
+
+def test_names_of_types_may_hold_what_separates_names_in_an_address() -> None:
+    names = ("`x/y`", "`~1`", "`50%25`", "`#a b`")
+    columns = ",\n".join(f"  c{at} {name} NOT NULL" for at, name in enumerate(names))
+    text = f"STRUCT P (\n{columns}\n);\n" + "".join(f"STRUCT {each} (n INT NOT NULL);\n" for each in names)
+    assert table(native(text, "JSON"), "JSON") == text
+
+
+def test_what_says_the_type_of_a_column_counts_more_than_its_parameters() -> None:
+    made = native("STRUCT P (x DECIMAL(4, 2) WITH ('precision' = '9', 'k' = 'v'))", "PROTOBUF")
+    assert table(made, "PROTOBUF") == "STRUCT P (x DECIMAL(4, 2) WITH ('k' = 'v'));\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_empty_and_open_values_come_back(kind: str) -> None:
+    columns = ["s STRING DEFAULT ''", "b BYTES DEFAULT x''"]
+    columns += [] if kind == "AVRO" else ["d DECIMAL(5)", "z DECIMAL(5, 1) DEFAULT 0"]
+    shown = table(native(f"STRUCT P ({', '.join(columns)})", kind), kind)
+    assert all(each in shown for each in columns), shown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_zero_with_a_large_exponent_is_a_zero(kind: str) -> None:
+    made = native("STRUCT P (a DECIMAL(9, 2) DEFAULT '0E999999999')", kind)
+    assert len(made) < 500
+
+
+def test_no_field_of_a_wide_message_has_a_reserved_number() -> None:
+    columns = ",".join(f"c{number} INT NOT NULL" for number in range(19_001))
+    made = native(f"STRUCT P ({columns})", "PROTOBUF")
+    assert "int32 c18998 = 18999;\n  int32 c18999 = 20000;\n" in made
 
 
 DEEP = ("ARRAY<" * 500, ">" * 500)

@@ -26,7 +26,7 @@ from registry.domain.schemas.logical.types import (
 )
 from registry.domain.schemas.trampoline import Walk, run
 
-from .text import read
+from .text import read, segment
 
 _CONNECT: Final = "org.apache.kafka.connect.data."
 _NUMBERS: Final[Mapping[Kind, str]] = {
@@ -98,7 +98,7 @@ class _Writer:
             case External():
                 return {"$ref": self._address(shape.name)}
             case Leaf(kind=Kind.ENUM):
-                return {"$ref": f"#/$defs/{shape.name}"}
+                return {"$ref": f"#/$defs/{segment(shape.name)}"}
             case Leaf():
                 return _leaf(shape)
             case Array(element, is_multiset):
@@ -112,14 +112,14 @@ class _Writer:
                 return (yield self._union(shape))  # type: ignore[no-any-return]
             case Struct():
                 if shape.name:
-                    return {"$ref": f"#/$defs/{shape.name}"}
+                    return {"$ref": f"#/$defs/{segment(shape.name)}"}
                 return (yield self._definition(shape, name))  # type: ignore[no-any-return]
 
     def _address(self, name: str) -> str:
         """Return the address of a type in another schema; the name itself if none defines it."""
         if name in self._script.imports:
-            return f"#/$defs/{name}"
-        return f"{self._known[name]}#/$defs/{name}" if name in self._known else name
+            return f"#/$defs/{segment(name)}"
+        return f"{self._known[name]}#/$defs/{segment(name)}" if name in self._known else name
 
     def _map(self, map: Map, name: str) -> Walk[dict[str, Json]]:
         key = map.key.shape

@@ -16,6 +16,7 @@ from registry.domain.schemas.logical.reading import (
     leaf_of_lengths,
     named_notes,
     notes_of,
+    scale_of,
 )
 from registry.domain.schemas.logical.types import (
     MISSING,
@@ -35,6 +36,7 @@ from registry.domain.schemas.trampoline import Walk, run
 
 from .model import MISSING as NO_DEFAULT
 from .model import Array, Combined, Node, Number, Object, Reference, String, Values
+from .text import name_at
 
 _CONNECT: Final = "org.apache.kafka.connect.data."
 # The numbers of Kafka Connect, by ``connect.type``.
@@ -213,7 +215,7 @@ def _target(node: Node) -> tuple[Node, str]:
     for mark in ("/$defs/", "/definitions/"):
         _, found, name = node.name.rpartition(mark)
         if found and "/" not in name:
-            return node.target, name
+            return node.target, name_at(name)
     return node.target, ""
 
 
@@ -290,8 +292,8 @@ def _decimal(raw: dict[str, Json]) -> Leaf:
     found: Any = raw.get("connect.parameters")
     parameters = found if type(found) is dict else {}
     precision = integer(parameters.get("connect.decimal.precision"))
-    scale = integer(parameters.get("scale"))
-    return Leaf(Kind.DECIMAL, _DECIMAL_PRECISION_DEFAULT if precision is None else precision, scale or 0)
+    size = _DECIMAL_PRECISION_DEFAULT if precision is None else precision
+    return Leaf(Kind.DECIMAL, size, scale_of(parameters.get("scale")))
 
 
 def _branch_names(node: Combined, branches: Sequence[Node]) -> Sequence[tuple[str, Notes]]:

@@ -11,6 +11,7 @@ import json
 import re
 from decimal import Decimal
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -47,6 +48,16 @@ def read(text: str) -> Json:
     if "\\u" in text and _SURROGATE.search(text):
         _check_surrogates(value)
     return value
+
+
+def segment(name: str) -> str:
+    """Return the name of a member as a JSON pointer in a URI holds it."""
+    return name.replace("~", "~0").replace("/", "~1").replace("%", "%25").replace("#", "%23")
+
+
+def name_at(segment: str) -> str:
+    """Return the name of the member that a segment of a JSON pointer in a URI leads to."""
+    return unquote(segment).replace("~1", "/").replace("~0", "~")
 
 
 def _read_deep(text: str) -> Json:

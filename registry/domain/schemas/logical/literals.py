@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from registry.domain.schemas.contract import InvalidSchema
@@ -19,6 +19,9 @@ _INTEGERS: Final = {Kind.TINYINT: 7, Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGIN
 _DIGITS_MAX: Final = 20
 # The greatest finite numbers.
 _FLOATS: Final = {Kind.FLOAT: (2 - 2**-23) * 2.0**127, Kind.DOUBLE: (2 - 2**-52) * 2.0**1023}
+# As Java's ``BigDecimal`` reads them; longer ones could take long to convert.
+_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
+_DECIMAL_MAX: Final = 1000
 # Digits of a decimal before its point that are computed with.
 _WHOLE_MAX: Final = 1000
 _DATE: Final = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
@@ -126,14 +129,10 @@ def _float(leaf: Leaf, literal: Literal) -> float:
 
 def _decimal(leaf: Leaf, literal: Literal) -> str:
     text = literal.value if literal.kind == "string" else literal.text
-    if literal.kind not in ("number", "string"):
+    is_number = len(text) <= _DECIMAL_MAX and _DECIMAL.fullmatch(text)
+    if literal.kind not in ("number", "string") or not is_number:
         raise _mismatch(leaf, literal)
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise _mismatch(leaf, literal) from None
-    if not number.is_finite() or not text.isascii():
-        raise _mismatch(leaf, literal)
+    number = Decimal(text)
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     of_type = f"{leaf.kind}({leaf.size}{'' if leaf.scale is None else f', {leaf.scale}'})"
@@ -149,7 +148,8 @@ def _decimal(leaf: Leaf, literal: Literal) -> str:
             f"{of_type} default value '{_cut(text)}' exceeds declared precision "
             f"(integer-part digits {whole} > {allowed})"
         )
-    return str(number)
+    # Whoever writes a zero as a number of digits must not write as many as its exponent says.
+    return str(number) if number or exponent < 0 else "0"
 
 
 def _text(leaf: Leaf, literal: Literal) -> str:

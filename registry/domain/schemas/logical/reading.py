@@ -37,6 +37,11 @@ def integer(value: object) -> int | None:
     return int(str(value)) if written else None
 
 
+def scale_of(value: object) -> int | None:
+    """Return the scale of a decimal, 0 if it is not said; None, which Confluent writes as -1: it is open."""
+    return None if value in ("-1", -1) else integer(value) or 0
+
+
 def notes_of(comment: object, tags: object = None, params: object = None) -> Notes:
     """Return what a schema says about one of its parts; anything but texts is left out."""
     if not (comment or tags or params):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from registry.domain.schemas.contract import Budget, InvalidSchema
@@ -91,6 +92,8 @@ class _Reader:
         self._namespace = ""
         self._imports: dict[str, str] = {}
         self._declared: dict[str, Struct | Leaf] = {}
+        # The full names of declarations, by the position of their first token.
+        self._names: dict[int, str] = {}
         self._externals: dict[str, External] = {}
         # By the name of a declared type, the declared types that it uses; by "", those that the root uses.
         self._uses: dict[str, dict[str, None]] = {"": {}}
@@ -147,18 +150,16 @@ class _Reader:
         """Make the types that the statements declare, without their contents, so that all can be named."""
         tokens, start = self._tokens, self._tokens.at
         begins = True
-        for at in range(start, len(tokens.all)):
-            if begins and tokens.all[at].word in ("STRUCT", "ROW", "ENUM"):
-                tokens.at = at + 1
-                try:
-                    self._make(tokens.full_name(), is_enum=tokens.all[at].word == "ENUM")
-                except InvalidSchema:
-                    break  # a fault of syntax, which is met again
-            begins = tokens.all[at].word == ";"
+        with suppress(InvalidSchema):  # a fault of syntax, which is met again
+            for at in range(start, len(tokens.all)):
+                if begins and tokens.all[at].word in ("STRUCT", "ROW", "ENUM"):
+                    tokens.at = at + 1
+                    self._names[at] = self._qualify(tokens.full_name())
+                    self._make(self._names[at], is_enum=tokens.all[at].word == "ENUM")
+                begins = tokens.all[at].word == ";"
         tokens.at = start
 
-    def _make(self, written: str, *, is_enum: bool) -> None:
-        name = self._qualify(written)
+    def _make(self, name: str, *, is_enum: bool) -> None:
         if name in self._declared:
             self._refuse(f"Duplicate named type: {name}")
             return
@@ -173,8 +174,11 @@ class _Reader:
 
     def _read_declaration(self) -> None:
         tokens = self._tokens
+        begin = tokens.at
         is_enum = tokens.need("STRUCT", "ROW", "ENUM") == "ENUM"
-        self._owner = self._qualify(tokens.full_name())
+        written = tokens.full_name()
+        # Later declarations change what a namespace does to a name with dots.
+        self._owner = self._names.get(begin) or self._qualify(written)
         if is_enum:
             self._enum(self._owner)
             return
@@ -370,6 +374,8 @@ class _Reader:
         if parts > _PARTS_MAX:
             raise InvalidSchema(f"Names have at most {_PARTS_MAX} parts")
         self._budget.spend(parts * (1 + (len(self._namespace) + len(name)) // _STEP))
+        if "" in name.split("."):
+            self._refuse("Type name must not be empty")
         if not self._namespace or name.startswith(f"{self._namespace}."):
             return name
         whole = f"{self._namespace}.{name}"

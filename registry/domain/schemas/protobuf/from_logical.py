@@ -64,6 +64,8 @@ _WRAPPED: Final = {"flink.wrapped": "true"}
 _MULTISET: Final = {"flink.type": "multiset"}
 _MULTISET_COUNT: Final = Type(Leaf(Kind.INT))
 _WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Field numbers that no field may have.
+_RESERVED: Final = range(19_000, 20_000)
 FAILED: Final = "Failed to translate the provided schema to a Protobuf descriptor"
 # Characters that cost a step.
 _STEP: Final = 20
@@ -112,7 +114,7 @@ class _Message:
         if field.number:
             return field.number
         self.number += 1
-        while self.number in self.given:
+        while self.number in self.given or self.number in _RESERVED:
             self.number += 1
         return self.number
 
@@ -124,7 +126,8 @@ class _Column(NamedTuple):
     type: Type
     number: int
     notes: Notes = NO_NOTES
-    default: str = ""
+    # As a parameter says it; None: there is none.
+    default: str | None = None
     is_branch: bool = False
 
 
@@ -209,7 +212,7 @@ class _Writer:
                     message.fields.append((yield self._field(message, branch)))
                 message.fields.append("}\n")
             else:
-                default = "" if not field.has_value else _default(field.default)
+                default = _default(field.default) if field.has_value else None
                 column = _Column(field.name, field.type, message.next_number(field), field.notes, default)
                 message.fields.append((yield self._field(message, column)))
         for child in children:
@@ -310,12 +313,12 @@ class _Writer:
 
     def _line(self, label: str, kind: str, column: _Column, params: Mapping[str, str]) -> str:
         given = dict(params)
-        if column.default:
+        if column.default is not None:
             given["logical.default"] = column.default
         own = dict(column.notes.params)
         if given or (own and column.is_branch):
             given["flink.version"] = "1"
-        option = _meta("field_meta", column.notes, {**given, **own})
+        option = _meta("field_meta", column.notes, {**own, **given})  # what says the type counts
         return f"{label}{kind} {_word(column.name)} = {column.number}{f' [{option}]' if option else ''};\n"
 
     def _enum(self, leaf: Leaf, name: str, *, is_nested: bool = False) -> str:

@@ -13,6 +13,7 @@ from registry.domain.schemas.logical.reading import (
     integer,
     leaf_of_lengths,
     notes_of,
+    scale_of,
 )
 from registry.domain.schemas.logical.types import (
     BYTES,
@@ -250,7 +251,7 @@ def _value(full_name: str, params: Mapping[str, str]) -> Leaf:
     if leaf.kind is Kind.DECIMAL:
         precision = integer(params.get("precision"))
         size = leaf.size if precision is None else precision
-        return leaf._replace(size=size, scale=integer(params.get("scale")) or 0)
+        return leaf._replace(size=size, scale=scale_of(params.get("scale")))
     if leaf.kind is Kind.TIMESTAMP_LTZ and params.get("flink.type") == "timestamp":
         leaf = leaf._replace(kind=Kind.TIMESTAMP)
     precision = integer(params.get("flink.precision"))
