@@ -29,7 +29,7 @@ from .deletion_guard import check_guard
 def put_config(view: View, command: PutConfig) -> Decision:
     """Merge a patch into a config. Raises 400, 42203, 42210, 42208, 42205; after 400 in this order."""
     patch = {name: _read_member(name, value) for name, value in command.patch.items() if name in _READ}
-    patch = _with_use({name: value for name, value in patch.items() if value is not _KEEP})
+    patch = _with_use(patch)
     scope = TOP if command.subject is None else Subject.parse(command.subject)
     if command.subject is not None:
         check_subject(scope, command.subject, is_scope=True)
@@ -68,10 +68,6 @@ def _format(subject: str | None) -> str:
     return "null" if subject is None else subject
 
 
-# The stored member stays, as if the client had not sent one.
-_KEEP = object()
-
-
 _LEVEL, _USED = "compatibilityLevel", "compatibilityUsed"
 
 
@@ -84,7 +80,7 @@ def _level(value: Any) -> Any:
 
 def _policy(value: Any) -> Any:
     policy = value.upper() if isinstance(value, str) else None
-    return policy if policy in subject_values.POLICIES else _KEEP  # an unknown one is dropped silently
+    return policy if policy in subject_values.POLICIES else None  # others remove it, as null (Confluent 8.4)
 
 
 def _of_type(expected: type) -> Callable[[Any], Any]:
