@@ -10,13 +10,21 @@ replaced. The log's fence makes that harmless, not the election.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from election.identity import Identity, Reachable
 
-__all__ = ["Announcer", "Election", "Event", "Identity", "Lost", "NoPrimary", "PrimaryIs", "Reachable", "Won"]
+__all__ = [
+    "Announcer", "Election", "ErrorLog", "Event", "Identity", "Lost", "NoPrimary", "PrimaryIs", "Reachable",
+    "Won",
+]  # fmt: skip
+
+# Seconds from one log line about unexpected errors to the next.
+_ERROR_EVERY_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -150,6 +158,32 @@ class Announcer:
             else:
                 self._news.clear()
                 await self._news.wait()
+
+
+class ErrorLog:
+    """Logs the unexpected errors of an election, which is tried again after each (Confluent 8.4).
+
+    The first one is logged at once and later ones at most every 30 s, then that the election works again.
+    """
+
+    def __init__(self, log: logging.Logger, now: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._now = now
+        self._logged_at: float | None = None
+        self._failing = False
+
+    def failed(self) -> None:
+        """Log the exception that is being handled, unless there was one a short while ago."""
+        now = self._now()
+        if self._logged_at is None or now - self._logged_at >= _ERROR_EVERY_S:
+            self._logged_at, self._failing = now, True
+            self._log.exception("unexpected error in the election; retrying")
+
+    def works(self) -> None:
+        """Log the end of the errors, if one was logged."""
+        if self._failing:
+            self._failing = False
+            self._log.info("the election works again")
 
 
 class StaticElection:

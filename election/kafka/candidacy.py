@@ -9,7 +9,17 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 
-from election.contract import Announcer, Event, Identity, Lost, NoPrimary, PrimaryIs, Reachable, Won
+from election.contract import (
+    Announcer,
+    ErrorLog,
+    Event,
+    Identity,
+    Lost,
+    NoPrimary,
+    PrimaryIs,
+    Reachable,
+    Won,
+)
 from election.kafka import wire
 from election.kafka.assignment import Assignment, encode_member, interpret
 from election.kafka.membership import BACKOFF_MIN_S, STILL_MEMBER, Elector, Membership
@@ -64,6 +74,7 @@ class KafkaElection:
         elector = Elector(reachable, plain=plain)
         self._membership = Membership(self, elector, HEARTBEAT_S, client_id if own.node else "")
         self._announcer = Announcer()
+        self._errors = ErrorLog(LOG)
         self._coordinator: Coordinator | None = None
         self._resigned = False
         self._backoff_s = BACKOFF_MIN_S
@@ -142,7 +153,7 @@ class KafkaElection:
             except RequestFailed as error:
                 self._report_error(str(error))
             except Exception as error:
-                LOG.exception("unexpected error in the election; retrying")
+                self._errors.failed()
                 self._report_error(f"the election failed: {error}")
             await asyncio.sleep(self._backoff_s)
             self._backoff_s = min(BACKOFF_MAX_S, self._backoff_s * 2)
@@ -182,6 +193,7 @@ class KafkaElection:
             self._session_end.cancel()
         self._session_end = loop.call_at(end, self._session_ends)
         self._backoff_s = BACKOFF_MIN_S
+        self._errors.works()
         self._alive()
         if assignment is not None:
             self._apply(assignment)

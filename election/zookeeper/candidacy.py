@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-from election.contract import Announcer, Event, Lost, NoPrimary, PrimaryIs, Reachable, Won
+from election.contract import Announcer, ErrorLog, Event, Lost, NoPrimary, PrimaryIs, Reachable, Won
 from election.identity import Identity, unreachable
 from election.zookeeper.connection import BACKOFF_MIN_S, Connection, Tls, ZNode, ZooKeeperError
 from election.zookeeper.connection import unreachable as servers_unreachable
@@ -136,6 +136,7 @@ class ZooKeeperElection:
         self._reachable = reachable
         self._session_timeout_s = session_timeout_s
         self._announcer = Announcer()
+        self._errors = ErrorLog(LOG)
         self._check_now = asyncio.Event()
         self._connection = Connection(hosts, chroot, session_timeout_s, auth, self._handle_change, tls)
         self._members = Members(self._connection, own)
@@ -232,10 +233,11 @@ class ZooKeeperElection:
             try:
                 if self._connection.is_connected:
                     await self._check()
+                    self._errors.works()
             except ZooKeeperError as error:
                 await self._after_error(str(error))
             except Exception as error:
-                LOG.exception("unexpected error in the election; retrying")
+                self._errors.failed()
                 await self._after_error(f"the election failed: {error}")
 
     async def _wait_for_change(self) -> None:

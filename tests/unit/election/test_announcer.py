@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from election.contract import Announcer, Event, Identity, Lost, NoPrimary, PrimaryIs, Won
+from election.contract import Announcer, ErrorLog, Event, Identity, Lost, NoPrimary, PrimaryIs, Won
 
 OTHER = PrimaryIs(Identity("http", "sr2", 8081, eligible=True))
 NOBODY = NoPrimary("nobody is there")
@@ -102,3 +104,24 @@ def test_won_and_lost_alternate_and_the_last_state_is_heard(steps: list[Event | 
             announcer.announce(step)
     if announcer.is_primary:
         assert said[-1] == Won()
+
+
+def test_errors_that_go_on_are_logged_at_once_and_then_every_30_s(caplog: pytest.LogCaptureFixture) -> None:
+    """As Confluent 8.4; before, each attempt of a second or less would log its traceback."""
+    clock = [100.0]
+    errors = ErrorLog(logging.getLogger("election.test"), lambda: clock[0])
+    caplog.set_level(logging.INFO)
+    errors.works()
+    for second in (0, 1, 29, 30, 31):
+        clock[0] = 100.0 + second
+        try:
+            int(f"at {second}")
+        except ValueError:
+            errors.failed()
+    errors.works()
+    errors.works()
+    logged = [
+        (each.levelname, str(each.exc_info[1]).split("'")[1] if each.exc_info else "")
+        for each in caplog.records
+    ]
+    assert logged == [("ERROR", "at 0"), ("ERROR", "at 30"), ("INFO", "")]
