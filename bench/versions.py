@@ -42,6 +42,7 @@ NONE = {"compatibilityLevel": "NONE"}
 PURPOSES = {
     "none": (NONE, "AVRO"),
     "backward": ({"compatibilityLevel": "BACKWARD"}, "AVRO"),
+    "documented": ({"compatibilityLevel": "BACKWARD"}, "DOCUMENTED"),
     "logical": ({"compatibilityLevel": "BACKWARD", "compatibilityPolicy": "LOGICAL"}, "DOCUMENTED"),
     "transitive": ({"compatibilityLevel": "FULL_TRANSITIVE"}, "AVRO"),
     "deleted": (NONE, "AVRO"),
@@ -162,7 +163,7 @@ class Bench:
 
     def row(self, count: int) -> dict[str, float]:
         """Return everything at subjects of one length."""
-        none, backward, logical, transitive, deleted, json, proto = (
+        none, backward, documented, logical, transitive, deleted, json, proto = (
             f"{purpose}-{count}" for purpose in PURPOSES
         )
         equal = {"schema": spelled_otherwise(1)}
@@ -175,12 +176,14 @@ class Bench:
         for subject in (none, backward):
             for _ in range(WARM_UP):  # A reader indexes some versions with each request.
                 self.register(subject)
-        for _ in range(WARM_UP):
-            self.register(logical, "DOCUMENTED")
+        for subject in (documented, logical):
+            for _ in range(WARM_UP):
+                self.register(subject, "DOCUMENTED")
         asked: dict[str, Callable[[], float]] = {
             "registration, NONE": lambda: self.register(none),
             "registration, BACKWARD": lambda: self.register(backward),
-            "registration, LOGICAL": lambda: self.register(logical, "DOCUMENTED"),
+            "the same columns, BACKWARD": lambda: self.register(documented, "DOCUMENTED"),
+            "the same columns, LOGICAL": lambda: self.register(logical, "DOCUMENTED"),
             "equal to an earlier version": lambda: self.time_request(
                 "POST", f"/subjects/{none}/versions", equal
             ),
@@ -191,6 +194,9 @@ class Bench:
         }
         for name, request in asked.items():
             found[name], found[f"{name}: CPU"] = self.several(request)
+        found["the same columns, LOGICAL: times the CPU of BACKWARD"] = (
+            found["the same columns, LOGICAL: CPU"] / found["the same columns, BACKWARD: CPU"]
+        )
         found |= self._transitive(transitive)
         found["soft delete"] = self.time_request("DELETE", f"/subjects/{deleted}")
         found["permanent delete"] = self.time_request("DELETE", f"/subjects/{deleted}?permanent=true")
