@@ -148,7 +148,7 @@ def _decimal(leaf: Leaf, literal: Literal) -> str:
             f"{of_type} default value '{_cut(text)}' exceeds declared precision "
             f"(integer-part digits {whole} > {allowed})"
         )
-    # Whoever writes a zero as a number of digits must not write as many as its exponent says.
+    # A zero may have any exponent, and formats write as many digits as it says.
     return str(number) if number or exponent < 0 else "0"
 
 
