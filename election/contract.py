@@ -172,14 +172,14 @@ class ErrorLog:
         self._logged_at: float | None = None
         self._failing = False
 
-    def failed(self) -> None:
+    def report(self) -> None:
         """Log the exception that is being handled, unless there was one a short while ago."""
         now = self._now()
         if self._logged_at is None or now - self._logged_at >= _ERROR_EVERY_S:
             self._logged_at, self._failing = now, True
             self._log.exception("unexpected error in the election; retrying")
 
-    def works(self) -> None:
+    def clear(self) -> None:
         """Log the end of the errors, if one was logged."""
         if self._failing:
             self._failing = False

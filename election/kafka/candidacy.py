@@ -153,7 +153,7 @@ class KafkaElection:
             except RequestFailed as error:
                 self._report_error(str(error))
             except Exception as error:
-                self._errors.failed()
+                self._errors.report()
                 self._report_error(f"the election failed: {error}")
             await asyncio.sleep(self._backoff_s)
             self._backoff_s = min(BACKOFF_MAX_S, self._backoff_s * 2)
@@ -193,7 +193,7 @@ class KafkaElection:
             self._session_end.cancel()
         self._session_end = loop.call_at(end, self._session_ends)
         self._backoff_s = BACKOFF_MIN_S
-        self._errors.works()
+        self._errors.clear()
         self._alive()
         if assignment is not None:
             self._apply(assignment)

@@ -233,11 +233,11 @@ class ZooKeeperElection:
             try:
                 if self._connection.is_connected:
                     await self._check()
-                    self._errors.works()
+                    self._errors.clear()
             except ZooKeeperError as error:
                 await self._after_error(str(error))
             except Exception as error:
-                self._errors.failed()
+                self._errors.report()
                 await self._after_error(f"the election failed: {error}")
 
     async def _wait_for_change(self) -> None:

@@ -39,7 +39,7 @@ class Explanation(NamedTuple):
 
 
 class ExplainOptions(NamedTuple):
-    """What a comparison asks, and how it answers."""
+    """The policy and the targets of a comparison, and the form of its answer."""
 
     policy: str = STRICT
     # Engines and table formats whose tables must be able to follow.
@@ -75,8 +75,8 @@ def explain_version(
     ``strict`` as for :func:`.stored.resolve`. Raises as :func:`explain`.
     """
     number = None if old is None else old.version
-    new_source = _stored(view, new, strict=strict)
-    old_source = None if old is None else _stored(view, old, strict=strict)
+    new_source = _source_of(view, new, strict=strict)
+    old_source = None if old is None else _source_of(view, old, strict=strict)
     explained = yield from _explain(old_source, new_source, options, number)
     name = new.subject.qualified
     if options.plain:
@@ -86,7 +86,7 @@ def explain_version(
     return orjson.dumps({**place, **_members(explained)})
 
 
-def _stored(view: View, version: Registered, *, strict: bool) -> Source:
+def _source_of(view: View, version: Registered, *, strict: bool) -> Source:
     try:
         return stored.source_of(view, version, strict=strict)
     except InvalidSchema as error:

@@ -111,15 +111,15 @@ def test_errors_that_go_on_are_logged_at_once_and_then_every_30_s(caplog: pytest
     clock = [100.0]
     errors = ErrorLog(logging.getLogger("election.test"), lambda: clock[0])
     caplog.set_level(logging.INFO)
-    errors.works()
+    errors.clear()
     for second in (0, 1, 29, 30, 31):
         clock[0] = 100.0 + second
         try:
             int(f"at {second}")
         except ValueError:
-            errors.failed()
-    errors.works()
-    errors.works()
+            errors.report()
+    errors.clear()
+    errors.clear()
     logged = [
         (each.levelname, str(each.exc_info[1]).split("'")[1] if each.exc_info else "")
         for each in caplog.records
