@@ -400,6 +400,8 @@ MODULES_MAX += 1
 MODULES_MAX += 6
 # The search: words, matching, the index next to the store and what fills it, the resource, the verb.
 MODULES_MAX += 8
+# Signing out on all nodes; reading audit logs back, of one file and of all nodes.
+MODULES_MAX += 3
 
 
 def test_a_thought_does_not_cross_many_modules() -> None:

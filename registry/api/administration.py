@@ -1,11 +1,16 @@
-"""Resources of administrators: snapshots, and the search for duplicates."""
+"""Resources of administrators: snapshots, the audit log, and the search for duplicates."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import secrets
+from datetime import UTC, datetime
 
 import msgspec
 
+from registry.audit.log import time_text
+from registry.audit.tail import AuditFilter, AuditQuery, Position
 from registry.domain import errors as e
 from registry.domain.commands import Command, RequestSnapshot
 from registry.domain.errors import BAD_REQUEST, NOT_OF_THE_LOG, UNAVAILABLE
@@ -18,9 +23,10 @@ from snapshots.catalogue.catalogue import Entry
 from .answers import Answer, Header
 from .backend import Backend
 from .media_types import JSON_LINES
-from .node_queries import DELETE_SNAPSHOT, SNAPSHOTS
+from .node_queries import AUDIT, DELETE_SNAPSHOT, SNAPSHOTS
 from .operations import WRITE_ERRORS, Call, Freshness, NodeHandler, Operation
-from .parameters import flag, number, word
+from .parameters import CURSOR, flag, number, word
+from .past import time_ms
 from .permissions import ADMINS
 
 PATH = "/admin/snapshots"
@@ -97,6 +103,67 @@ OPERATIONS = (
         status=204,
         errors=(e.SNAPSHOT_NOT_FOUND, e.SNAPSHOT_BUSY, e.UNAVAILABLE),
     ),
+)
+
+
+AUDIT_MAX, AUDIT_USUAL = 500, 100
+_OUTCOMES = ("", "done", "refused", "unknown")
+_encode_rest = msgspec.json.Encoder().encode
+_decode_rest = msgspec.json.Decoder(dict[str, Position]).decode
+
+
+async def list_audit(call: Call, backend: Backend) -> Answer:
+    """``GET /admin/audit``: the newest entries of the audit logs of all nodes, as far as they are files."""
+    args = call.args
+    limit, outcome = args["limit"], args["outcome"]
+    if not 1 <= limit <= AUDIT_MAX:
+        raise BAD_REQUEST(f"limit is not between 1 and {AUDIT_MAX}")
+    if outcome not in _OUTCOMES:
+        raise BAD_REQUEST("outcome is none of done, refused and unknown")
+    wanted = AuditFilter(
+        args["principal"], args["operation"], args["subject"], outcome,
+        _audit_time("since", args["since"]), _audit_time("until", args["until"]),
+    )  # fmt: skip
+    found = await backend.ask(AUDIT, AuditQuery(wanted, limit, _positions(args[CURSOR.name])))
+    rest = base64.urlsafe_b64encode(_encode_rest(found.rest)).decode() if found.rest else None
+    body = {"entries": found.entries, "cursor": rest, "nodes": found.nodes, "missing": found.missing}
+    return Answer(msgspec.json.encode(body), headers=_NO_STORE)
+
+
+def _audit_time(name: str, text: str) -> str:
+    if not text:
+        return ""
+    try:
+        return time_text(datetime.fromtimestamp(time_ms(name, text) / 1000, UTC))
+    except (OverflowError, ValueError, OSError):
+        raise BAD_REQUEST(f"{name} is no time of this calendar") from None
+
+
+def _positions(cursor: str) -> dict[str, Position]:
+    try:
+        return _decode_rest(base64.b64decode(cursor, b"-_", validate=True)) if cursor else {}
+    except (binascii.Error, msgspec.DecodeError, ValueError):
+        raise BAD_REQUEST("cursor is not one of this list") from None
+
+
+AUDIT_OPERATION = Operation(
+    method="GET",
+    path="/admin/audit",
+    summary="The newest entries of the audit logs of all nodes, as far as they are files",
+    permission=ADMINS,
+    node_handler=list_audit,
+    response_schema="AuditEntries",
+    parameters=(
+        word("principal", "Only entries of exactly this principal"),
+        word("operation", "Only operations whose method and path contain this, in any letter case"),
+        word("subject", "Only subjects whose name begins with this"),
+        word("outcome", "Only this one: done, refused or unknown"),
+        word("since", "Only entries from this time on: ms since the epoch, or ISO 8601"),
+        word("until", "Only entries before this time"),
+        number("limit", f"Maximum number of entries, at most {AUDIT_MAX}", AUDIT_USUAL),
+        word(CURSOR.name, "The cursor of the previous page, for older entries"),
+    ),
+    errors=(BAD_REQUEST, e.UNAVAILABLE),
 )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from registry.audit.tail import AuditEntries, AuditQuery
 from registry.domain.errors import OUTCOME_UNKNOWN, TOO_LATE, UNAVAILABLE, ErrorKind
 from registry.domain.history.moment import Moment, OwnerRows
 from registry.feed.contract import Page
@@ -75,4 +76,9 @@ ADD_ASKS: Final = NodeQuery(8, Asks, NoneType, timeout_s=15.0)
 ASKERS: Final = NodeQuery(
     9, AskersOf, Askers, timeout_s=15.0,
     unanswered=_late(UNAVAILABLE, "The node did not find out who has asked in time; try again"),
+)  # fmt: skip
+# The newest entries of the audit logs of all nodes.
+AUDIT: Final = NodeQuery(
+    10, AuditQuery, AuditEntries, timeout_s=15.0,
+    unanswered=_late(UNAVAILABLE, "The nodes did not read their audit logs in time; try again"),
 )  # fmt: skip

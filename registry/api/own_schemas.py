@@ -494,6 +494,20 @@ SCHEMAS: dict[str, Json] = {
     ),
     "SubjectAskers": object_of("subject since askers", subject=TEXT, **_ASKERS),
     "SchemaAskers": object_of("id context since askers", id=INT, context=TEXT, **_ASKERS),
+    "AuditEntries": object_of(
+        "entries cursor nodes missing",
+        entries={**list_of({"type": "object"}), "description": "Newest first, with the members of its lines"},
+        cursor={**nullable(TEXT), "description": "For older entries; null: there are none"},
+        nodes=list_of(
+            object_of(
+                "node destination topic oldest problem",
+                node=TEXT, topic=TEXT, problem={**TEXT, "description": "Why its entries are missing, if so"},
+                destination={"enum": ["file", "topic", "stdout", "none"]},
+                oldest={**nullable(TEXT), "description": "Time of the oldest entry that was looked at"},
+            )
+        ),
+        missing={**list_of(TEXT), "description": "URLs of the nodes that did not answer"},
+    ),
     "SubjectUsages": list_of(
         object_of(
             "subject versions used unknown unused",

@@ -40,10 +40,11 @@ def moment_of(args: Mapping[str, Any]) -> Moment | None:
         if not _DIGITS.fullmatch(at_offset):
             raise BAD_REQUEST("atOffset is not an offset")
         return Moment(offset=int(at_offset))
-    return None if at_time is None else Moment(time_ms=_time_ms(at_time))
+    return None if at_time is None else Moment(time_ms=time_ms(AT_TIME.name, at_time))
 
 
-def _time_ms(text: str) -> int:
+def time_ms(name: str, text: str) -> int:
+    """Return the time that the parameter ``name`` gives, in ms since the epoch. Raises 400."""
     if _DIGITS.fullmatch(text):
         return int(text)
     try:
@@ -53,7 +54,7 @@ def _time_ms(text: str) -> int:
         return int(found.timestamp() * 1000)
     except (ValueError, OverflowError):
         raise BAD_REQUEST(
-            "atTime is neither ms since the epoch nor a time such as 2026-01-31T12:00:00Z"
+            f"{name} is neither ms since the epoch nor a time such as 2026-01-31T12:00:00Z"
         ) from None
 
 

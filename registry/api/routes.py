@@ -262,7 +262,7 @@ def operations(
         *_with_tag("Associations", associations.OPERATIONS),
         *_own(server_info.OWN_OPERATIONS),
         *_own(admission.OPERATIONS),
-        *_own(administration.OPERATIONS),
+        *_own((*administration.OPERATIONS, administration.AUDIT_OPERATION)),
         *_own(webhooks.OPERATIONS),
         *_own(scopes.STORED_OPERATIONS),
         *_own(lists.ID_OPERATIONS),

@@ -77,9 +77,14 @@ class FileEntry(NamedTuple):
     sha256: str
 
 
+def time_text(moment: datetime) -> str:
+    """Return a moment in UTC as entries have it; such texts are in the order of time."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
 def line(entry: RequestEntry | FileEntry, moment: datetime) -> bytes:
     """Return the entry as a line with its line feed; ``moment`` is in UTC."""
-    members: dict[str, Any] = {"time": moment.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"}
+    members: dict[str, Any] = {"time": time_text(moment)}
     if isinstance(entry, FileEntry):
         members |= {"event": "file", **entry._asdict()}
     else:

@@ -115,6 +115,8 @@ IDENTITY = "/peer/identity"
 WATCH = "/peer/watch"
 REPORTS = "/peer/reports"
 ASKS = "/peer/asks"
+ENDED_SESSIONS = "/peer/sessions"
+AUDIT = "/peer/audit"
 # What answers further questions, by their paths: the body of each; ``msgspec.DecodeError``: it is malformed.
 Answers = Mapping[str, Callable[[bytes], Awaitable[bytes]]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Container, Coroutine, Sequence
 from typing import TYPE_CHECKING, Final
 
 from election.contract import Identity
@@ -125,10 +125,13 @@ class Peers:
         refused = [f"{host} was refused as a peer: {_DIFFERENT}" for host in self._refused.lately()]
         return [error, *refused] if error else refused
 
-    async def ask_all(self, path: str, body: bytes) -> dict[str, bytes | None]:
+    async def ask_all(
+        self, path: str, body: bytes, nodes: Container[str] | None = None
+    ) -> dict[str, bytes | None]:
         """Return the answers of all other nodes that were heard of lately, by node; ``None``: it has none.
 
-        Each is asked over a connection of its own, within :data:`ASK_ALL_S` in total.
+        Each is asked over a connection of its own, within :data:`ASK_ALL_S` in total; with ``nodes``, only
+        those.
         """
         turns, until = asyncio.Semaphore(_ASKED_AT_ONCE), asyncio.get_running_loop().time() + ASK_ALL_S
 
@@ -145,7 +148,8 @@ class Peers:
                 _log.debug("cannot ask %s: %r", report.peer, error)
                 return report.node, None
 
-        return dict(await asyncio.gather(*map(ask, self.reports.others())))
+        asked = [each for each in self.reports.others() if nodes is None or each.node in nodes]
+        return dict(await asyncio.gather(*map(ask, asked)))
 
     def watchers(self) -> int:
         """Return the number of nodes that watch the role of this one, as all others watch the primary's."""

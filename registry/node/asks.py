@@ -134,12 +134,14 @@ class Asking:
         own, others = await asyncio.gather(self._find(names), self.ask_others(_encode(names)))
         found = {node: _decode_part(body) for node, body in others.items()}
         parts = [own, *(each for each in found.values() if each is not None)]
+        # A node with a new data folder has another id; the former one is known for some time.
+        answered = {self.url_of(node) for node, part in found.items() if part is not None}
         return Askers(
             asks=_together(parts, wanted),
             since=max(each.since for each in parts),
             other=sum(each.other for each in parts),
             more=sum(each.more for each in parts),
-            missing=sorted(self.url_of(node) for node, part in found.items() if part is None),
+            missing=sorted({self.url_of(node) for node in found} - answered),
         )
 
     async def _find(self, names: list[str]) -> LocalAsks:

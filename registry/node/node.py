@@ -33,6 +33,7 @@ from registry.workers.pool import Pool
 from snapshots.catalogue.open import manifest_keys
 
 from .asks import Asking
+from .audit import AuditTails
 from .candidate import Candidate
 from .feed import NodeFeed
 from .leadership.claim import Barrier
@@ -163,6 +164,7 @@ class Node:
         bases = SnapshotRows(self.log, self.snapshots.entries.ours, lambda: manifest_keys(settings))
         self.past = PastThread(PastReader(self.log, self.store, bases, now_ms), callbacks.soon)
         self.asks = Asking(settings.data, settings.asks_keep_days, self.store.view)
+        self.audit = AuditTails(settings.audit_log, lambda: self.identity)
         index = search_index(settings, writable=True)
         self._filler = None if index is None else IndexFiller(
             self.log, self.store, index, started=lambda: self.is_started

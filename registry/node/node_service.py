@@ -16,6 +16,7 @@ from registry.api.backend import ClusterStatus, NodeQuery, NodeStatus
 from registry.api.node_queries import (
     ADD_ASKS,
     ASKERS,
+    AUDIT,
     CLUSTER,
     DELETE_SNAPSHOT,
     EVENTS,
@@ -26,6 +27,7 @@ from registry.api.node_queries import (
     EventsFrom,
     OwnersAt,
 )
+from registry.audit.tail import AuditEntries, AuditQuery
 from registry.domain.commands import Outcome, refusal
 from registry.domain.errors import TOO_MANY_WRITES, RegistryError
 from registry.domain.history.moment import OwnerRows
@@ -108,6 +110,10 @@ async def _askers(parts: Answering, request: AskersOf) -> Askers:
     return await parts.node.asks.askers(request)
 
 
+async def _audit(parts: Answering, query: AuditQuery) -> AuditEntries:
+    return await parts.node.audit.entries(query)
+
+
 async def _reply_to(ask: Callable[[Callable[[T | RegistryError], None]], bool]) -> T:
     """Return what a part answers on the event loop; ``ask`` returns false if it has too much to do."""
     reply: asyncio.Future[T | RegistryError] = asyncio.get_running_loop().create_future()
@@ -122,6 +128,7 @@ async def _reply_to(ask: Callable[[Callable[[T | RegistryError], None]], bool]) 
 _TABLE: tuple[tuple[NodeQuery[Any, Any], Handler], ...] = (
     (STATUS, _status), (CLUSTER, _cluster), (METRICS, _metrics), (PAST, _past), (SNAPSHOTS, _snapshots),
     (DELETE_SNAPSHOT, _delete_snapshot), (EVENTS, _events), (ADD_ASKS, _add_asks), (ASKERS, _askers),
+    (AUDIT, _audit),
 )  # fmt: skip
 # By the numbers of the queries.
 HANDLERS = {query.number: (query, handler) for query, handler in _TABLE}

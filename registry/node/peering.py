@@ -10,11 +10,13 @@ from registry.base.config.settings import PEER_SECRET, Settings
 from registry.base.processes.sockets import ListenError, listen
 from registry.domain.admission import Room
 from registry.forwarding.authentication import Security
-from registry.forwarding.node_port import ASKS
+from registry.forwarding.node_port import ASKS, AUDIT, ENDED_SESSIONS
 from registry.forwarding.peers import Peers
 from registry.host.tracing.contract import Tracing
+from registry.security.authentication.sessions import EndedSessions, folder_of_ended
 from registry.security.watched_file import FileError, WatchedFile
 
+from .ended_sessions import SharedEnds
 from .node import Node
 from .status import ClusterView
 
@@ -35,6 +37,7 @@ async def start_peer_endpoint(
         settings.peer_tls_key,
         settings.peer_tls_ca,
     )
+    ends = SharedEnds(EndedSessions(folder_of_ended(settings.data)))
     try:
         peers = Peers(
             node,
@@ -47,13 +50,14 @@ async def start_peer_endpoint(
             address=lambda: node.identity.peer,
             access_log=settings.access_log,
             tracing=tracing,
-            answers={ASKS: node.asks.answer_peer},
+            answers={ASKS: node.asks.answer_peer, ENDED_SESSIONS: ends.take, AUDIT: node.audit.answer_peer},
         )
         listener = listen(host, port, shared=False)
     except OSError as error:
         why = error.strerror or error
         raise ListenError(f"cannot serve peers at {host}:{port}: {why}; see peer_listen") from error
     await peers.start(listener)
+    peers.keep(ends.share(peers.reports.others, partial(peers.ask_all, ENDED_SESSIONS)))
     if settings.peer_secret_file:
         secrets = WatchedFile(
             settings.peer_secret_file, _parse, changed=lambda: peers.use_secrets(secrets.value)
@@ -64,7 +68,8 @@ async def start_peer_endpoint(
     node.watchers, node.peer_problems = peers.watchers, peers.problems
     cluster.others = peers.reports.others
     node.asks.ask_others = partial(peers.ask_all, ASKS)
-    node.asks.url_of = cluster.url_of
+    node.asks.url_of = node.audit.url_of = cluster.url_of
+    node.audit.ask_others = partial(peers.ask_all, AUDIT)
     node.primary_unreachable = lambda: peers.forwarding.last_error
     if host in ANY_HOST:
         host = node.identity.host

@@ -10,7 +10,7 @@ from registry.base.config.settings import Settings
 from registry.domain.principal import Principal
 
 from .authentication.gate import AuthenticationGate
-from .authentication.sessions import Sessions, session_keys
+from .authentication.sessions import FOLDER, Sessions, folder_of_ended, session_keys
 from .authentication.signing_keys import KeyUrl, SigningKeys, parse_keys
 from .authentication.tokens import Claims, TokenVerifier
 from .authentication.users import Users, parse_users
@@ -80,14 +80,14 @@ def _sessions(settings: Settings) -> Sessions | None:
     """Return the sessions of the console, ``None`` without one. Raises :class:`~.watched_file.FileError`."""
     if settings.console == "off":
         return None
-    folder, secret = settings.data / "sessions", settings.peer_secret
+    folder, secret = settings.data / FOLDER, settings.peer_secret
     try:
         if settings.peer_secret_file:
             secret = Path(settings.peer_secret_file).read_text("utf-8").strip()
         keys = session_keys(folder, [each for each in secret.split("\n") if each])
     except OSError as error:
         raise FileError(f"{folder} cannot be used for sessions of the console: {error.strerror}") from None
-    return Sessions(keys, folder / "ended", int(settings.console_session_s))
+    return Sessions(keys, folder_of_ended(settings.data), int(settings.console_session_s))
 
 
 def _claims(settings: Settings) -> Claims:

@@ -16,7 +16,8 @@ from starlette.types import Message
 from registry.api.app import create_app
 from registry.api.asks import Askers
 from registry.api.backend import ApiSettings, ClusterStatus, NodeQuery, NodeReport, NodeStatus
-from registry.api.node_queries import ASKERS, CLUSTER, DELETE_SNAPSHOT, SNAPSHOTS
+from registry.api.node_queries import ASKERS, AUDIT, CLUSTER, DELETE_SNAPSHOT, SNAPSHOTS
+from registry.audit.tail import AuditEntries
 from registry.domain.commands import (
     AskWebhooks,
     Command,
@@ -210,6 +211,8 @@ class ListBackend:
             return self.answers[query.number]
         if query is ASKERS:
             return Askers(asks=[], since=None)
+        if query is AUDIT:
+            return AuditEntries(entries=[], rest={}, nodes=[], missing=[])
         assert query is DELETE_SNAPSHOT
         if request not in self.entries:
             raise SNAPSHOT_NOT_FOUND(request)

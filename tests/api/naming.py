@@ -63,9 +63,9 @@ NAMELESS = {
         against aliases associationType cascadeLifecycle clashes compatibilityLevel compatibilityPolicy
         defaultToGlobal deleted
         deletedAsNegative deletedOnly detail dryRun entity fetchMaxId findTags for force format includeSchemas
-        includeSubjects key kind latestOnly level lifecycle limit mode normalize offset order permanent
-        query recursive referenceFormat resourceType ruleType schemaType sort target unused value verbose
-        wait_ms
+        includeSubjects key kind latestOnly level lifecycle limit mode normalize offset operation order
+        outcome permanent principal query recursive referenceFormat resourceType ruleType schemaType since
+        sort target until unused value verbose wait_ms
     """,
     "body": """
         aliasForDeks associationType associationTypes base cascadeLifecycle census compatibility

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from registry.api.backend import ApiSettings
+from registry.api.node_queries import AUDIT
 from registry.audit.log import RequestEntry
+from registry.audit.tail import AuditEntries, AuditFilter, AuditQuery, NodeAudit, Position
 from registry.webhooks.message import Signer
 from tests.api.driver import Api, ListBackend
+from tests.api.permitting import PermittingApi, rule
 from tests.api.test_admission import PasswordGate
 
 ALICE = {"authorization": "Basic right", "x-request-id": "r-1"}
@@ -221,3 +224,45 @@ def test_only_who_was_admitted_is_distinguished() -> None:
         api.get("/subjects", authorization="Basic wrong")
         api.request("DELETE", "/subjects/none", None, ALICE)
     assert [each.admitted for each in entries] == [False, True]
+
+
+def test_entries_are_read_back_by_administrators_with_filters_and_a_cursor() -> None:
+    asked: list[AuditQuery] = []
+    found = AuditEntries(
+        [{"node": "http://n", "time": "t"}], {"n1": Position(7, 900)},
+        [NodeAudit("http://n", "file", "", "t", "")], ["http://m"],
+    )  # fmt: skip
+    with PermittingApi(rule("admin", "admin", "*") + rule("reader", "reader", "*")) as api:
+        ask = api.backend.ask
+
+        async def answer(query: Any, request: Any) -> Any:
+            if query is not AUDIT:
+                return await ask(query, request)
+            asked.append(request)
+            return found
+
+        api.backend.ask = answer  # type: ignore[method-assign]
+        wanted = "principal=a&operation=put&subject=s&outcome=done&limit=9"
+        wanted += "&since=2026-01-01&until=1767225600000"
+        reply = api.request("GET", f"/admin/audit?{wanted}", user="admin")
+        members = reply.json
+        assert members.keys() == {"entries", "cursor", "nodes", "missing"}
+        again = api.request("GET", f"/admin/audit?cursor={members['cursor']}", user="admin")
+        assert again.status == 200
+        bad = (
+            "limit=0",
+            "limit=501",
+            "outcome=x",
+            "since=x",
+            "until=99999999999999999",
+            "cursor=x",
+            "cursor=eA",
+        )
+        for query in (*bad, "cursor=eA=="):
+            assert api.request("GET", f"/admin/audit?{query}", user="admin").error[:2] == (400, 400), query
+        assert api.request("GET", "/admin/audit", user="reader").status == 403
+    times = ("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z")
+    assert asked == [
+        AuditQuery(AuditFilter("a", "put", "s", "done", *times), 9),
+        AuditQuery(AuditFilter(), 100, {"n1": Position(7, 900)}),
+    ]

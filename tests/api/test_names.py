@@ -67,6 +67,7 @@ SILENT = {
     "GET /quarantine query cursor": "for administrators",
     "PUT /admin/webhooks/{webhook} body subjectPrefix": "for administrators",
     "GET /admin/duplicates query subjectPrefix": "for administrators",
+    "GET /admin/audit query": "for administrators",
     "GET /usage/sources query cursor": "for administrators",
     "GET /usage/unknown query cursor": "for administrators",
     "GET /usage/schemas/{id}/askers": "for administrators, and of ids that nobody knows too",

@@ -45,6 +45,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/admin/ids"): ADMIN,
     ("POST", "/admin/ids/release"): ADMIN,
     ("GET", "/admin/duplicates"): ADMIN,
+    ("GET", "/admin/audit"): ADMIN,
     ("GET", "/admin/snapshots"): ADMIN,
     ("POST", "/admin/snapshots"): ADMIN,
     ("GET", "/admin/snapshots/{snapshot}"): ADMIN,

@@ -1,10 +1,9 @@
-"""Changes with their principals, as every node tells them, through any node to which the request came."""
+"""Principals in a cluster: their changes, sessions of the console and audit entries, through any node."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -26,15 +25,17 @@ FLAGS = (
 )
 
 
-@pytest.fixture
-def cluster(kafka: Broker, tmp_path: Path) -> Iterator[Cluster]:
-    users, rules = tmp_path / "users", tmp_path / "rules.toml"
+@pytest.fixture(scope="module")
+def cluster(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("principals")
+    users, rules = folder / "users", folder / "rules.toml"
     users.write_text("".join(f"{name}:{SECRET}\n" for name in ("root", "zoë", "bob")))
     rules.write_text(
         rule("root", "admin", "*") + rule("zoë", "operator", "own-*") + rule("bob", "reader", "own-*")
     )
     flags = (*FLAGS, "--users", str(users), "--rules", str(rules))
-    found = Cluster(tmp_path, 3, settings=flags, kafka=kafka.address, front_by="")
+    each = [("--audit-log", str(folder / f"audit-{number}.jsonl")) for number in range(3)]
+    found = Cluster(folder, 3, settings=flags, each=each, kafka=kafka.address, front_by="")
     for node in found.nodes:
         node.headers = {"authorization": "Basic " + base64.b64encode(b"root:secret").decode()}
     try:
@@ -97,3 +98,47 @@ def test_a_change_made_through_any_node_is_reported_with_its_principal_by_every_
         assert [("TYPE_MISMATCH" in each.text, "{hidden:" in each.text) for each in refused] == [
             (True, False), (False, True),
         ]  # fmt: skip
+
+
+PAGE = {"x-requested-with": "fetch"}  # as a page of the console asks
+
+
+def signed_in(node: Node) -> dict[str, str]:
+    """Sign bob in on a node; return the headers of his pages."""
+    with user("bob", node) as bob:
+        answer = bob.post("/me/session", json={}, headers=PAGE).raise_for_status()
+    return {"cookie": answer.headers["set-cookie"].partition(";")[0], **PAGE}
+
+
+def test_signing_out_on_one_node_ends_the_session_on_all_also_on_one_that_was_away(cluster: Cluster) -> None:
+    first, second, third = cluster.nodes
+
+    def statuses(page: dict[str, str]) -> list[int]:
+        return [
+            httpx.get(f"{node.url}/subjects", headers=page, timeout=PATIENT).status_code
+            for node in cluster.nodes
+        ]
+
+    copied, other = signed_in(first), signed_in(second)
+    assert statuses(copied) == [200] * 3
+    httpx.delete(f"{second.url}/me/session", headers=copied, timeout=PATIENT).raise_for_status()
+    until(lambda: statuses(copied) == [401] * 3, 60, "the end of the session on all nodes")
+    assert statuses(other) == [200] * 3
+    third.stop()
+    httpx.delete(f"{second.url}/me/session", headers=other, timeout=PATIENT).raise_for_status()
+    third.start().wait()
+    until(lambda: statuses(other) == [401] * 3, 60, "the end of the session on the node that was away")
+
+
+def test_the_audit_logs_of_all_nodes_are_one_list(cluster: Cluster) -> None:
+    for number, node in enumerate(cluster.nodes):
+        with user("zoë", node) as zoe:
+            assert zoe.delete(f"/subjects/own-audited-{number}").status_code == 404
+    with user("root", cluster.nodes[1]) as root:
+        wanted = {"subject": "own-audited-", "principal": "zoë", "limit": 2}
+        found = root.get("/admin/audit", params=wanted).raise_for_status().json()
+        wanted["cursor"] = found["cursor"]
+        older = root.get("/admin/audit", params=wanted).raise_for_status().json()
+    shown = [(each["subject"], each["node"], each["outcome"]) for each in found["entries"] + older["entries"]]
+    assert shown == [(f"own-audited-{number}", cluster.nodes[number].url, "refused") for number in (2, 1, 0)]
+    assert (found["missing"], {each["destination"] for each in found["nodes"]}) == ([], {"file"})

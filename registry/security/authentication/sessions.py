@@ -2,7 +2,8 @@
 
 A token is stateless: it says who signed in, how, and until when, and carries a MAC. Hosts with the same key
 accept each other's. What ends a session early is a file for each session that was ended, which all processes
-of a host look for; it is kept until the session would have expired anyway.
+of a host look for; it is kept until the session would have expired anyway. The nodes of a cluster report
+them to each other (``registry/node/ended_sessions.py``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import hmac
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -29,10 +31,18 @@ WHOLE_S: Final = 12 * 3600
 # Browsers keep cookies of up to 4096 bytes with their names and attributes.
 TOKEN_BYTES_MAX: Final = 3500
 ENDED_MAX: Final = 10_000
-# A file of another process may be so new that its time is not set yet.
-_NEW_S = 60.0
+# By so much the clock of a node that has renewed a session may be ahead of that of the one that ends it.
+_AHEAD_S: Final = 300
+_KEPT_LONGER_S = 60.0
 _KEY_BYTES, _ID_BYTES, _MAC_BYTES = 32, 16, 32
 _LABEL = b"registrar console session"
+# Within the data folder.
+FOLDER: Final = "sessions"
+
+
+def folder_of_ended(data: Path) -> Path:
+    """Return the folder of the sessions that were ended, within a data folder."""
+    return data / FOLDER / "ended"
 
 
 class _Claims(msgspec.Struct, frozen=True, array_like=True):
@@ -84,6 +94,64 @@ def session_keys(folder: Path, peer_secrets: Sequence[str]) -> list[bytes]:
     return [path.read_bytes()]
 
 
+class EndedSessions:
+    """The sessions that were ended early, known to all processes of a host: an empty file for each.
+
+    A file's time of modification says until when it counts, in seconds since 1970.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self._folder = folder
+        self._clock = clock
+
+    def __contains__(self, id: bytes) -> bool:
+        return self._path(id).exists()
+
+    def add(self, id: bytes, until: float) -> None:
+        """Add a session. Raises 503 if too many were ended lately."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._remove_old() >= ENDED_MAX:
+            raise UNAVAILABLE("Too many sessions were ended lately; this one expires soon")
+        path = self._path(id)
+        made = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        made.touch(mode=0o600)
+        os.utime(made, (until, until))
+        made.rename(path)  # others see it with its time
+
+    def state(self) -> int:
+        """Return a number that changes when a session is added."""
+        try:
+            return self._folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    def current(self) -> dict[bytes, float]:
+        """Return until when each one counts, by its id; without those that would have expired by now."""
+        found, now = {}, self._clock()
+        with suppress(FileNotFoundError), os.scandir(self._folder) as files:
+            for each in files:
+                with suppress(FileNotFoundError, ValueError):  # it has just been removed, or is being made
+                    session, until = bytes.fromhex(each.name), each.stat().st_mtime
+                    if until > now:
+                        found[session] = until
+        return found
+
+    def _remove_old(self) -> int:
+        """Remove those that would have expired some time ago; return how many there still are."""
+        now, left = self._clock(), 0
+        with os.scandir(self._folder) as found:
+            for each in found:
+                with suppress(FileNotFoundError):  # another process removes it, too
+                    if each.stat().st_mtime < now - _KEPT_LONGER_S:
+                        Path(each.path).unlink(missing_ok=True)
+                    else:
+                        left += 1
+        return left
+
+    def _path(self, id: bytes) -> Path:
+        return self._folder / id.hex()
+
+
 class Sessions:
     """Begins, verifies, renews and ends sessions."""
 
@@ -95,7 +163,7 @@ class Sessions:
         ``lasts_s``: how long a session lasts unless it is renewed. ``clock``: in seconds since 1970.
         """
         self._keys = list(keys)
-        self._folder = folder
+        self._ended = EndedSessions(folder, clock)
         self._lasts_s = lasts_s
         self._clock = clock
         # Cookies are shared by all ports of a host, where several registries may serve.
@@ -138,29 +206,15 @@ class Sessions:
             claims = _decode(body)
         except msgspec.DecodeError:  # of another version
             return None
-        if self._clock() >= claims.expires or self._path(claims.id).exists():
+        if self._clock() >= claims.expires or claims.id in self._ended:
             return None
         principal = Principal(claims.name, frozenset(claims.groups))
         return Session(principal, claims.method, claims.proof, claims.expires, claims)
 
     def end(self, session: Session) -> None:
         """End a session for all processes of this host. Raises 503 if too many were ended lately."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        now, ended = self._clock(), 0
-        with os.scandir(self._folder) as found:
-            for each in found:
-                with suppress(FileNotFoundError):  # another process deletes it, too
-                    if each.stat().st_mtime < now - _NEW_S:
-                        Path(each.path).unlink(missing_ok=True)
-                    else:
-                        ended += 1
-        if ended >= ENDED_MAX:
-            raise UNAVAILABLE("Too many sessions were ended lately; this one expires soon")
-        path = self._path(session.claims.id)
-        path.touch(mode=0o600)
-        # Other tokens of it may have been made until now.
-        last = now + self._lasts_s + 1
-        os.utime(path, (last, last))
+        # Other tokens of it may have been made until now, in a cluster by other nodes.
+        self._ended.add(session.claims.id, self._clock() + self._lasts_s + _AHEAD_S)
 
     def proof(self, password: object) -> bytes:
         """Return what identifies a stored password in tokens, from which it cannot be guessed."""
@@ -171,9 +225,6 @@ class Sessions:
         text = repr(password).encode()
         found = [hmac.compare_digest(session.proof, self._mac(key, text)[:_ID_BYTES]) for key in self._keys]
         return any(found)
-
-    def _path(self, id: bytes) -> Path:
-        return self._folder / id.hex()
 
     @staticmethod
     def _mac(key: bytes, body: bytes) -> bytes:

@@ -1,0 +1,102 @@
+"""Signing out of the console on all nodes: what nodes report to each other."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from registry.domain.errors import RegistryError
+from registry.node import ended_sessions
+from registry.node.ended_sessions import SharedEnds
+from registry.security.authentication.sessions import ENDED_MAX, EndedSessions
+
+SOON = time.time() + 900
+
+
+class Heard(NamedTuple):
+    node: str
+
+
+class Node:
+    """A node with the sessions that were ended on its host."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ended = EndedSessions(folder)
+        self.shared = SharedEnds(self.ended)
+
+
+class Nodes:
+    def __init__(self, folder: Path, count: int) -> None:
+        self.nodes = {f"n{number}": Node(folder / f"n{number}") for number in range(count)}
+        self.deaf: set[str] = set()
+        self.asked: list[set[str]] = []
+
+    async def ask(self, body: bytes, nodes: Collection[str]) -> dict[str, bytes | None]:
+        self.asked.append({*nodes})
+        return {
+            each: None if each in self.deaf else await self.nodes[each].shared.take(body) for each in nodes
+        }
+
+    async def share(self, name: str, rounds: int = 1) -> None:
+        """Let a node look around and tell the others, some times."""
+        others = [Heard(each) for each in self.nodes if each != name]
+        for _ in range(rounds):
+            self.nodes[name].shared._look()
+            await self.nodes[name].shared._report({each.node for each in others}, self.ask)
+
+    def knowing(self, id: bytes) -> set[str]:
+        return {name for name, each in self.nodes.items() if id in each.ended}
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ended_sessions, "AGAIN_S", 0.0)
+
+
+def test_all_other_nodes_learn_once_what_was_ended_here_also_those_that_were_away(tmp_path: Path) -> None:
+    nodes, ended = Nodes(tmp_path, 3), secrets.token_bytes(16)
+    nodes.deaf = {"n2"}
+    nodes.nodes["n0"].ended.add(ended, SOON)
+
+    async def main() -> None:
+        await nodes.share("n0", 2)
+        assert nodes.knowing(ended) == {"n0", "n1"}
+        nodes.deaf.clear()
+        await nodes.share("n0", 3)
+        assert nodes.knowing(ended) == {"n0", "n1", "n2"}
+        assert nodes.asked == [{"n1", "n2"}, {"n2"}, {"n2"}]
+        await nodes.share("n1", 2)  # what it was told it does not tell
+        assert len(nodes.asked) == 3
+        nodes.nodes["n3"] = Node(tmp_path / "n3")
+        await nodes.share("n0")
+        assert nodes.knowing(ended) == {*nodes.nodes}
+
+    asyncio.run(main())
+
+
+def test_a_node_that_starts_again_tells_what_its_host_still_has(tmp_path: Path) -> None:
+    nodes, ended = Nodes(tmp_path, 2), secrets.token_bytes(16)
+    nodes.nodes["n0"].ended.add(ended, SOON)
+    nodes.nodes["n0"] = Node(tmp_path / "n0")
+    asyncio.run(nodes.share("n0"))
+    assert nodes.knowing(ended) == {"n0", "n1"}
+
+
+def test_what_is_no_session_or_has_expired_is_not_taken(tmp_path: Path) -> None:
+    node, ended = Node(tmp_path / "n"), secrets.token_bytes(16)
+    odd = {b"short": SOON, ended: time.time() - 1}
+    assert asyncio.run(node.shared.take(msgspec.msgpack.encode(odd))) == b""
+    assert node.ended.current() == {}
+    for body in (b"", b"x", msgspec.msgpack.encode({"text": "text"})):
+        with pytest.raises(msgspec.DecodeError):
+            asyncio.run(node.shared.take(body))
+    many = {secrets.token_bytes(16): SOON for _ in range(ENDED_MAX + 1)}
+    with pytest.raises(RegistryError, match="Too many"):
+        asyncio.run(node.shared.take(msgspec.msgpack.encode(many)))
