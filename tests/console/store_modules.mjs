@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { replacedBy } from "../../registry/ui/static/activity/events.js";
-import { DRAFTS_MAX, Drafts, discardAll, hasDrafts, keepNone } from "../../registry/ui/static/editor/drafts.js";
+import { DRAFTS_MAX, Drafts, countOf, discardAll } from "../../registry/ui/static/editor/drafts.js";
 import { Signal, Store, resource } from "../../registry/ui/static/live/store.js";
 import { partsOf, plain } from "../../registry/ui/static/names.js";
 import { consequencesOf, refusedBy } from "../../registry/ui/static/schema/harm.js";
@@ -127,9 +127,9 @@ test("a draft is kept for each subject and user, and saved again under its own s
   mine.save("", { schema: "3" }, null);
   assert.deepEqual([mine.subjects(), theirs.subjects(), theirs.of("a.b")], [["", "a.b"], [], null]);
   mine.discard("a.b");
-  assert.deepEqual([mine.of("a.b"), hasDrafts(storage)], [null, true]);
-  discardAll(storage);
-  assert.deepEqual([storage.length, hasDrafts(storage)], [0, false]);
+  assert.equal(mine.of("a.b"), null);
+  theirs.save("a.b", { schema: "4" }, null);
+  assert.deepEqual([countOf(storage, "me"), countOf(storage, "me.too")], [1, 1]);
 });
 
 test("a draft that another page has saved since is neither replaced nor discarded with one's own", () => {
@@ -169,7 +169,7 @@ test("an event replaces what the one before it of the same kind has set", () => 
 
 test("what does harm to all is confirmed, and what a mode refuses is known", () => {
   const asks = [["", "mode", "READONLY"], [":.c:", "mode", "READONLY_OVERRIDE"], [":.__GLOBAL:", "level", "NONE"],
-    ["s", "mode", "IMPORT"]];
+    ["s", "mode", "IMPORT"], ["s", "alias", "t"], ["s", "alias", null]];
   for (const each of asks) assert.ok(consequencesOf(...each).length > 0, each);
   for (const each of [["s", "mode", "READONLY"], ["s", "level", "NONE"], ["", "level", "FULL"], ["", "mode", null]]) {
     assert.deepEqual(consequencesOf(...each), [], each);
@@ -188,9 +188,13 @@ test("what cannot be seen in a name is made visible, and letters from right to l
   assert.equal(plain("ünïcode 😀"), "ünïcode 😀");
 });
 
-test("after signing out, nothing more of this page becomes a draft", () => { // the last one: it is for good
+test("a user who signs out may discard their drafts, and then nothing more becomes one", () => { // for good: last
   const storage = new Storage();
-  keepNone();
-  assert.throws(() => new Drafts(storage, "me").save("a", { schema: "1" }, null), /signed out/);
-  assert.equal(storage.length, 0);
+  const [mine, theirs] = [new Drafts(storage, "me"), new Drafts(storage, "me.too")];
+  mine.save("a", { schema: "1" }, null);
+  theirs.save("a", { schema: "2" }, null);
+  discardAll(storage, "me");
+  assert.deepEqual([mine.of("a"), theirs.of("a").schema], [null, "2"]);
+  mine.save("a", { schema: "3" }, null);
+  assert.equal(mine.of("a"), null);
 });

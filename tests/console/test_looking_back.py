@@ -147,15 +147,18 @@ def test_a_subject_that_was_deleted_permanently_is_found_by_its_history(opened: 
 
 
 def test_every_read_of_the_page_is_of_that_moment(opened: Open) -> None:
-    page = opened("")
+    page = opened("/lookup")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.evaluate("location.hash = '/subjects/orders?at=4'")
     expect(text_of(page)).to_contain_text('"name": "f2"')
-    for name in ("Metadata", "Config and mode"):
-        page.get_by_role("tab", name=name).click()
-        expect(page.get_by_role("tabpanel")).not_to_contain_text("Loading")
-    expect(page.get_by_role("tabpanel")).to_contain_text("FULL")
+    panel = page.get_by_role("tabpanel")
+    for name in ("Compare", "References", "Ids", "Metadata", "Config and mode"):
+        page.get_by_role("tab", name=name, exact=True).click()
+        expect(panel).not_to_contain_text("Loading")
+        if name in ("References", "Ids"):
+            expect(panel).to_contain_text("available as of offset 4")
+    expect(panel).to_contain_text("FULL")
     told = [each for each in asked if "/orders" in each and "/history" not in each and "/me?" not in each]
     assert len(told) >= 5
     assert all("atOffset=4" in each for each in told), told
@@ -238,7 +241,8 @@ def test_a_moment_that_is_none_is_refused_in_place(
 
 def test_nothing_serious_stands_in_anyones_way(opened: Open) -> None:
     page = opened("/subjects/orders?at=4")
-    for name in ("Schema", "Compare with now", "Metadata", "Config and mode", "History"):
+    names = ("Schema", "Compare with now", "Compare", "References", "Ids", "Metadata")
+    for name in (*names, "Config and mode", "History"):
         page.get_by_role("tab", name=name, exact=True).click()
         expect(page.get_by_role("tabpanel")).not_to_contain_text("Loading")
         check_accessible(page)

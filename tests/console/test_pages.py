@@ -18,7 +18,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.support.running import until
 
 from . import filled
-from .browsing import Watch, check_accessible
+from .browsing import Watch, check_accessible, check_widths
 from .places import Place, Serving
 
 Opened = Callable[..., Page]
@@ -37,7 +37,10 @@ def served(serving: Serving, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     )
     secret = tmp_path_factory.mktemp("secrets") / "webhooks"
     secret.write_text("0123456789" * 4)
-    flags = ("--webhooks-secret-file", str(secret), "--webhooks-http", "--webhooks-allow", "127.0.0.1")
+    flags = (
+        *("--webhooks-secret-file", str(secret), "--webhooks-http", "--webhooks-allow", "127.0.0.1"),
+        *("--audit-log", str(secret.with_name("audit.jsonl"))),
+    )
     with serving(*flags, entries=entries) as place:
         take_census(place.url)
         yield place
@@ -401,6 +404,45 @@ def test_tags_and_associations_are_changed_after_a_trial(opened: Opened, served:
     expect(page.get_by_text("No resource is associated with it")).to_be_visible()
 
 
+def test_back_leads_to_the_place_on_a_page_whose_content_loads_later(opened: Opened, served: Place) -> None:
+    for number in range(40):
+        httpx.put(f"{served.url}/config/scrolled-{number}", json={"compatibility": "FULL"}).raise_for_status()
+    page = opened("/activity")
+    link = page.get_by_role("link", name="scrolled-5", exact=True)
+    link.scroll_into_view_if_needed()
+    main = page.locator("main")
+    page.wait_for_function("() => history.state?.top > 100")
+    top = main.evaluate("(main) => main.scrollTop")
+    page.evaluate("location.hash = '#/lookup'")
+    expect(page.get_by_label("Id or guid")).to_be_visible()
+    page.go_back()
+    expect(link).to_be_in_viewport()
+    page.wait_for_function(f"() => Math.abs(document.querySelector('main').scrollTop - {top}) < 2")
+
+
+def test_the_audit_log_is_read_by_administrators_with_filters_in_the_address(
+    opened: Opened, served: Place
+) -> None:
+    for level in ("NONE", "FULL"):
+        httpx.put(f"{served.url}/config/audited", json={"compatibility": level}).raise_for_status()
+    httpx.delete(f"{served.url}/subjects/audited-{NAME}")
+    page = opened("/cluster/audit?subject=audited")
+    rows = page.get_by_role("region", name="Audit entries, newest first").get_by_role("row")
+    expect(rows).to_have_count(4)
+    name = "audited-<b>oddU\\+202E-value"
+    expect(rows.nth(1)).to_contain_text(re.compile(f"DELETE /subjects/{{subject}}{name}.*refused"))
+    expect(rows.nth(2)).to_contain_text("nobody")
+    check_accessible(page)
+    check_widths(page)
+    page.get_by_label("Result").select_option("done")
+    expect(rows).to_have_count(3)
+    expect(page).to_have_url(re.compile("outcome=done"))
+    page.get_by_label("Operation contains").fill("delete")
+    expect(page.get_by_role("heading", name="No matching entries")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Operation contains")).to_have_value("delete")
+
+
 def test_the_registry_is_shown_as_of_a_moment_on_all_pages(opened: Opened, served: Place) -> None:
     def register(kind: str) -> int:
         url = f"{served.url}/subjects/moment/versions"
@@ -414,11 +456,26 @@ def test_the_registry_is_shown_as_of_a_moment_on_all_pages(opened: Opened, serve
     page.get_by_label("or offset").fill(str(at))
     page.get_by_role("button", name="Look back").click()
     banner = page.get_by_role("complementary", name="The registry as of a moment")
-    expect(banner).to_contain_text(f"As of offset {at}. This page shows the present")
+    expect(banner).to_contain_text(re.compile(f"^As of offset {at}, .+ Nothing can be changed here"))
     check_accessible(page)
+    # What is known only as of now is shown only on demand, page by page.
+    pages = ("home", "subjects", "lookup", "usage", "activity", "cluster/nodes", "contexts", "bulk", "try")
+    for address in pages:
+        page.goto(f"{served.url}/ui/#/{address}")
+        expect(page.get_by_role("heading", name=f"Not available as of offset {at}")).to_be_visible()
+    page.goto(f"{served.url}/ui/#/cluster/nodes")
+    page.get_by_role("button", name="Show this page as of now").click()
+    expect(banner).to_contain_text("This page shows the present.")
+    page.get_by_role("tab", name="Snapshots").click()
+    expect(page.get_by_role("button", name="Build a snapshot")).to_be_visible()
+    httpx.put(f"{served.url}/config", json={"compatibility": "FULL_TRANSITIVE"}).raise_for_status()
     page.goto(f"{served.url}/ui/#/config")
-    expect(banner).to_contain_text("Then: level BACKWARD, mode READWRITE.")
-    page.goto(f"{served.url}/ui/#/subjects/moment")
+    expect(page.get_by_role("heading", name="Compatibility level: BACKWARD")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("Set|Remove|Put back"))).to_have_count(0)
+    httpx.delete(f"{served.url}/config").raise_for_status()
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Subjects").click()
+    page.get_by_label("Open a subject as of then").fill("moment")
+    page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"#/subjects/moment\\?at={at}$"))
     expect(page.get_by_role("textbox", name="Schema")).to_contain_text('"string"')
     banner.get_by_role("button", name="Back to now").click()

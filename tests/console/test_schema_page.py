@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.support.running import until
 
@@ -413,6 +413,16 @@ def test_changes_that_do_harm_ask_first_and_what_is_refused_is_not_offered(
     page.get_by_role("link", name="Try a new version").click()
     expect(page.get_by_text("The mode is READONLY: nothing is registered.")).to_be_visible()
     expect(page.get_by_role("button", name="Register")).to_be_disabled()
+    # To inherit what does harm asks as well.
+    page.goto(page.url.partition("#")[0] + "#/config?scope=%3A.harm%3A")
+    put(filled, "/config/:.__GLOBAL:", compatibility="NONE")
+    level = page.locator("section.setting").filter(has_text="Compatibility level of")
+    expect(level.locator("li").filter(has_text="all contexts")).to_contain_text("NONE")
+    level.get_by_role("button", name="Remove and inherit").click()
+    removing = page.get_by_role("dialog", name="Remove NONE, so that NONE applies?")
+    expect(removing).to_contain_text("cannot read")
+    page.keyboard.press("Escape")
+    filled.delete("/config/:.__GLOBAL:").raise_for_status()
     # The history of the context puts both back.
     page.goto(page.url.partition("#")[0] + "#/config?scope=%3A.harm%3A")
     for kind in ("mode set", "config set"):
@@ -449,6 +459,99 @@ def test_the_history_puts_back_what_an_event_replaced(filled: httpx.Client, open
     assert filled.get("/subjects/undo-value/versions").json() == [3, 4]
     texts = [filled.get(f"/subjects/undo-value/versions/{each}").json()["schema"] for each in (3, 4)]
     assert ["a" in text.partition("fields")[2] for text in texts] == [True, False]
+
+
+def test_what_was_deleted_permanently_comes_back_with_a_new_id_and_says_so(
+    filled: httpx.Client, opened: Open, watch: Watch
+) -> None:
+    watch.allow("status of 404 .*/schemas/ids/")
+    found = register(filled, "undo-id", record("UndoId"))
+    register(filled, "undo-id", record("UndoId", field("a", default="")))
+    assert filled.delete("/subjects/undo-id/versions/1").status_code == 200
+    assert filled.delete("/subjects/undo-id/versions/1?permanent=true").status_code == 200
+    page = opened("/subjects/undo-id?view=history")
+    row = page.get_by_role("row").filter(has=page.get_by_role("cell", name="version deleted")).first
+    row.get_by_role("button", name="Put back…").click()
+    dialog = page.get_by_role("dialog", name="Put back what was there before")
+    expect(dialog).to_contain_text("version 1, with a new id")
+    expect(dialog).to_contain_text(f"Messages with the id {found['id']} stay unreadable.")
+    dialog.get_by_role("button", name="Put back").click()
+    expect(dialog).to_have_count(0)
+    assert filled.get("/subjects/undo-id/versions").json() == [2, 3]
+
+
+def test_several_versions_are_put_back_over_somebody_elses_new_one_only_when_that_is_shown(
+    filled: httpx.Client, opened: Open, watch: Watch
+) -> None:
+    watch.allow("412")
+    put(filled, "/config/undo-many", compatibility="NONE")
+    for kind in ("int", "long", "string"):
+        register(filled, "undo-many", f'"{kind}"')
+    assert filled.delete("/subjects/undo-many").status_code == 200
+    page = opened("/subjects/undo-many?view=history")
+    row = page.get_by_role("row").filter(has=page.get_by_role("cell", name="subject soft deleted")).first
+    row.get_by_role("button", name="Put back…").click()
+    dialog = page.get_by_role("dialog", name="Put back what was there before")
+    sent: list[str] = []
+
+    def overtake(route: Route) -> None:
+        """Register another version before the second one is put back."""
+        sent.append(json.loads(route.request.post_data or "")["schema"])
+        if len(sent) == 2:
+            register(filled, "undo-many", '"bytes"')
+        route.continue_()
+
+    page.route(re.compile("/subjects/undo-many/versions$"), overtake)
+    dialog.get_by_role("button", name="Put back").click()
+    overtaken = page.get_by_role("dialog", name="Changed in the meantime")
+    expect(overtaken).to_contain_text("These versions were registered again before that: 1.")
+    assert filled.get("/subjects/undo-many/versions").json() == [4, 5]
+    overtaken.get_by_role("button", name="Change it anyway").click()
+    until(lambda: page.evaluate("1") and len(sent) == 4, 30, "the other versions to be put back")
+    expect(dialog).to_have_count(0)
+    assert sent == ['"int"', '"long"', '"long"', '"string"']
+    texts = [filled.get(f"/subjects/undo-many/versions/{each}").json()["schema"] for each in (4, 5, 6, 7)]
+    assert texts == ['"int"', '"bytes"', '"long"', '"string"']
+
+
+def test_a_level_for_versions_in_use_is_put_back_as_such(filled: httpx.Client, opened: Open) -> None:
+    put(filled, "/config/undo-used", compatibility="FULL_USED")
+    before = filled.get("/config/undo-used").json()
+    put(filled, "/config/undo-used", compatibility="NONE")
+    page = opened("/config?scope=undo-used")
+    page.get_by_role("button", name="Put back").first.click()
+    dialog = page.get_by_role("dialog", name="Put back what was there before")
+    dialog.get_by_role("button", name="Put back").click()
+    expect(dialog).to_have_count(0)
+    assert filled.get("/config/undo-used").json() == before
+
+
+def test_an_alias_is_set_and_removed_after_what_it_means_was_said(filled: httpx.Client, opened: Open) -> None:
+    register(filled, "alias-old", record("Old"))
+    register(filled, "alias-new", record("New"))
+    page = opened("/subjects/alias-old?view=settings")
+    alias = page.locator("section.setting").filter(has_text="Alias of this subject")
+    field_ = alias.get_by_label("Alias of this subject")
+    field_.fill("alias-none")
+    alias.get_by_role("button", name="Set").click()
+    dialog = page.get_by_role("dialog", name="Set this alias?")
+    expect(dialog).to_contain_text("Clients that name this subject read and write alias-none instead")
+    expect(dialog).to_contain_text("It has no versions: reads of this subject will fail.")
+    expect(dialog).to_contain_text("This subject had no config of its own.")
+    page.keyboard.press("Escape")
+    assert filled.get("/config/alias-old").status_code == 404
+    field_.fill("alias-new")
+    page.keyboard.press("Enter")
+    expect(dialog).to_contain_text("It has 1 version.")
+    assert not barriers(page)
+    dialog.get_by_role("button", name="Change this subject").click()
+    expect(alias).to_contain_text("Requests for this name are answered by alias-new")
+    assert filled.get("/config/alias-old").json()["alias"] == "alias-new"
+    field_.fill("")
+    alias.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog", name="Remove the alias?").get_by_role("button", name="Change").click()
+    expect(alias).to_contain_text("None: this subject answers for itself.")
+    assert "alias" not in filled.get("/config/alias-old").json()
 
 
 def test_an_alias_is_shown_with_its_unseen_characters_before_it_is_put_back(

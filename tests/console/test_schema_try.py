@@ -175,10 +175,16 @@ def test_a_refused_registration_keeps_the_text_and_says_why(
     watch.allow("409")
     page = opened("/try?subject=drafts-value&version=1")
     write(page, record(ID | {"type": "string"}))
-    expect(page.get_by_text("so the registry will refuse it")).to_be_visible()
-    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_text("so the registry would refuse it")).to_be_visible()
+    register = page.get_by_role("button", name="Register")
+    expect(register).to_be_disabled()
+    write(page, record(ID, NAME | {"default": ""}, {"name": "more", "type": "int", "default": 0}))
+    expect(register).to_be_enabled()
+    refusal = {"error_code": 40901, "message": "Not now"}
+    page.route("**/subjects/drafts-value/versions", lambda route: route.fulfill(status=409, json=refusal))
+    register.click()
     expect(page.locator(".register").get_by_role("alert")).to_contain_text("40901")
-    expect(editor(page)).to_contain_text('"string"')
+    expect(editor(page)).to_contain_text('"more"')
     assert filled.get("/subjects/drafts-value/versions").json() == [1, 2]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Dialog, Page, Route, expect
 
 from tests.api.permitting import rule
 from tests.process.security.test_authentication import SECRET
@@ -188,12 +188,51 @@ def test_a_session_that_ends_keeps_the_draft_and_the_user(
     expect(dialog).to_have_count(0)
     expect(page.locator(".results").get_by_role("status").first).to_contain_text("Valid.")
     expect(editor).to_have_text('"long"')
-    # Drafts do not stay for the next one, and that is said.
+    # The draft stays for its user alone, until they discard it.
+    asked: list[str] = []
+
+    def noted(question: Dialog) -> None:
+        asked.append(question.type)
+        question.accept()
+
+    page.on("dialog", noted)
     page.get_by_role("button", name="Sign out").click()
-    discard = page.get_by_role("dialog", name="Sign out and discard your drafts?")
-    discard.get_by_role("button", name="Sign out and discard them").click()
-    expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
+    leaving = page.get_by_role("dialog", name="Sign out")
+    expect(leaving).to_contain_text("You have 1 draft in this browser.")
+    check_accessible(page)
+    leaving.get_by_role("button", name="Keep them and sign out").click()
+    sign_in(page, "zoë")
+    expect(editor).to_contain_text("record")
+    expect(page.get_by_text("This is what you wrote before")).to_have_count(0)
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, "root")
+    expect(editor).to_have_text('"long"')
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.get_by_role("textbox", name="Schema")).to_have_text('"long"')
+    editor.fill('"int"')
+    page.get_by_role("button", name="Sign out").click()
+    leaving.get_by_role("button", name="Discard them and sign out").click()
+    for each in (page, other):
+        expect(each.get_by_role("dialog", name="Sign in")).to_be_visible()
     assert storage(page) == [[], []]
+    assert not asked, "the browser asked if the page may be left"
+
+
+def test_a_failure_to_sign_out_is_reported(opened: Opened, served: Place, watch: Watch) -> None:
+    watch.allow("ERR_CONNECTION_REFUSED")
+    page = opened()
+    sign_in(page, "root")
+    signed_in(page, "root")
+    session = f"{served.url}/me/session"
+    page.route(session, lambda route: route.abort("connectionrefused"))
+    page.get_by_role("button", name="Sign out").click()
+    dialog = page.get_by_role("dialog", name="Sign out")
+    expect(dialog).to_contain_text("You are still signed in.")
+    expect(dialog.get_by_role("alert")).to_contain_text("The registry cannot be reached")
+    page.unroute(session)
+    dialog.get_by_role("button", name="Try again").click()
+    expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
 
 
 def test_without_signing_in_the_page_says_so_and_offers_it_again(opened: Opened, watch: Watch) -> None:

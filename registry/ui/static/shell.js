@@ -6,17 +6,26 @@ import { useKeys } from "./keys.js";
 import { ROUTES, START } from "./routes.js";
 import { keep, kept, navigate, useLocation } from "./router.js";
 import { MomentBanner } from "./moment/banner.js";
+import { useMoment } from "./moment/moment.js";
+import { NotThen } from "./moment/not-then.js";
 import { Live } from "./live/live.js";
 import { Palette } from "./palette/palette.js";
 import { User } from "./session/sign-in.js";
 
 const REST_MS = 100; // after which a scroll position is kept for the way back
+const [RETURN_EVERY_MS, RETURN_WITHIN_MS] = [50, 10_000]; // to it, while the page is still loading
 const NAVIGATION = ROUTES.filter((route) => route.nav);
 
 export function Shell() {
   const { route, params, query, path } = useLocation(ROUTES, START);
   const [help, setHelp] = useState(false);
   const main = useRef();
+  const at = useMoment();
+  const [presentOf, setPresentOf] = useState(null); // the part of the console that is shown as of now
+  const [, part] = path.split("/");
+  const onlyNow = at !== null && route !== undefined && route.then !== true; // the page knows no other moment
+  const present = onlyNow && presentOf === part;
+  useEffect(() => setPresentOf((shown) => (shown === part ? shown : null)), [part, at]);
   useKeys("Everywhere", [
     { keys: "?", does: "Show or hide this help", run: () => setHelp((shown) => !shown) },
     ...NAVIGATION.filter((each) => each.key).map((each) => ({
@@ -29,14 +38,30 @@ export function Shell() {
   const [announced, setAnnounced] = useState("");
   const begun = useRef(true); // the page was loaded, which the browser announces itself
   const rest = useRef(null);
+  const returning = useRef(null); // what leads back to a place that is not there yet
   const scrolled = () => {
     clearTimeout(rest.current);
+    if (returning.current) return;
     rest.current = setTimeout(() => main.current && keep("top", main.current.scrollTop), REST_MS);
+  };
+  const stay = () => {
+    clearInterval(returning.current);
+    returning.current = null;
   };
   const arrived = () => {
     clearTimeout(rest.current);
+    stay();
     const element = main.current;
-    element.scrollTop = kept("top") ?? 0;
+    const top = kept("top") ?? 0;
+    element.scrollTop = top;
+    // What the page shows may still be loading: until it is as long, or the user goes somewhere, this is tried again.
+    if (element.scrollTop < top - 1) {
+      const until = performance.now() + RETURN_WITHIN_MS;
+      returning.current = setInterval(() => {
+        element.scrollTop = top;
+        if (element.scrollTop >= top - 1 || performance.now() > until) stay();
+      }, RETURN_EVERY_MS);
+    }
     if (!begun.current) {
       setAnnounced(titleOf(route, params));
       // What has the focus within the page keeps it, such as a field that the page itself has focused.
@@ -72,10 +97,14 @@ export function Shell() {
       <button class="plain" title="Keyboard help (?)" aria-label="Keyboard help"
         onClick=${() => setHelp(true)}>?</button>
     </header>
-    <${MomentBanner} path=${path} query=${query} />
+    <${MomentBanner} path=${path} query=${query} present=${present} />
     <div class="unseen" aria-live="polite">${announced}</div>
-    <main id="main" tabindex="-1" ref=${main} onScroll=${scrolled}>
-      ${route
+    <main id="main" tabindex="-1" ref=${main} onScroll=${scrolled} onWheel=${stay} onPointerDown=${stay}
+      onKeyDown=${stay}>
+      ${onlyNow && !present
+        ? html`<${NotThen} key=${path} title=${titleOf(route, params)} at=${at} what=${route.then}
+          onShow=${() => setPresentOf(part)} />`
+        : route
         ? html`<${View} key=${route.path} route=${route} params=${params} query=${query} onShown=${arrived} />`
         : html`<${Notice} kind="error" title="Page not found">
             <p>Nothing is at ${path}. <a href="#/subjects">Go to the subjects.</a></p>

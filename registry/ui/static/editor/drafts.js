@@ -6,7 +6,7 @@ const PREFIX = "registrar.draft.";
 /** Drafts kept at once; a further one is not kept, so that none goes in silence. */
 export const DRAFTS_MAX = 50;
 const CHARACTERS_MAX = 1_000_000;
-let over = false; // the user has signed out: what this page still holds is not kept
+let over = false; // the user has signed out and wants no drafts kept: what this page still holds goes with them
 
 export class Drafts {
   #storage;
@@ -15,7 +15,7 @@ export class Drafts {
   /** storage: such as localStorage; owner: the user's name, because others may use the same browser. */
   constructor(storage, owner) {
     this.#storage = storage;
-    this.#prefix = `${PREFIX}${encodeURIComponent(owner ?? "")}.`;
+    this.#prefix = prefixOf(owner);
   }
 
   /** The draft for a subject, with `stamp`, which changes whenever it is saved; null if there is none. */
@@ -29,10 +29,10 @@ export class Drafts {
 
   /**
    * Save a draft. stamp: of the one that it replaces, null for none. Returns its new stamp; throws an Error with
-   * `taken` if another one is there, or without if it cannot be kept.
+   * `taken` if another one is there, or without if it cannot be kept. Does nothing after `discardAll`.
    */
   save(subject, draft, stamp) {
-    if (over) throw new Error("The user has signed out");
+    if (over) return stamp;
     const there = this.of(subject);
     if (there && there.stamp !== stamp) throw Object.assign(new Error("There is another draft"), { taken: there });
     if (!there && this.subjects().length >= DRAFTS_MAX) throw new Error(`${DRAFTS_MAX} drafts are kept already`);
@@ -55,18 +55,23 @@ export class Drafts {
   }
 }
 
-/** Keep no further draft in this page: the user signs out. */
-export function keepNone() {
+/** Discard all drafts of a user, also what this page still holds: they sign out. */
+export function discardAll(storage, owner) {
   over = true;
+  for (const key of keysOf(storage, owner)) storage.removeItem(key);
 }
 
-/** Discard all drafts of all users of this browser. */
-export function discardAll(storage) {
+/** Returns how many drafts of a user this browser holds. */
+export function countOf(storage, owner) {
+  return keysOf(storage, owner).length;
+}
+
+function keysOf(storage, owner) {
   const keys = Array.from({ length: storage.length }, (_, index) => storage.key(index));
-  for (const key of keys) if (key.startsWith(PREFIX)) storage.removeItem(key);
+  return keys.filter((key) => key.startsWith(prefixOf(owner)));
 }
 
-/** True if this browser holds drafts. */
-export function hasDrafts(storage) {
-  return Array.from({ length: storage.length }, (_, index) => storage.key(index)).some((key) => key.startsWith(PREFIX));
+/** No prefix begins another one: names have no dots here. */
+function prefixOf(owner) {
+  return `${PREFIX}${encodeURIComponent(owner ?? "").replaceAll(".", "%2E")}.`;
 }

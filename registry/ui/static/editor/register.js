@@ -31,7 +31,8 @@ export function Register({ draft, target, base, reason, ready, compatible, onDon
     <section class="register">
       <div class="row">
         <button class="primary"
-          disabled=${!subject || reason !== "" || refused !== "" || !ready || !base || writing.busy}
+          disabled=${!subject || reason !== "" || refused !== "" || !ready || !base || compatible === false
+            || writing.busy}
           onClick=${run}>Register</button>
         <label><input type="checkbox" checked=${normalize}
           onChange=${(event) => setNormalize(event.target.checked)} /> normalize</label>
@@ -61,7 +62,7 @@ function hint({ draft: { subject, schemaType }, target, reason, ready, compatibl
     return `The latest version is of the type ${formatOf(latest).name}, this text is ${schemaType}.`;
   }
   return compatible === false
-    ? `It is incompatible at ${level}, the effective level, so the registry will refuse it.` : "";
+    ? `It is incompatible at ${level}, the effective level, so the registry would refuse it.` : "";
 }
 
 function shortened(error) {

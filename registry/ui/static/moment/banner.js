@@ -1,15 +1,15 @@
-// The banner over all pages while one looks at the past: which moment it is, and what of this page is of that moment.
+// The banner over all pages while one looks at the past: which moment it is, and if the page shows that moment.
 import { html, useEffect, useRef } from "../vendor.js";
+import { get } from "../api.js";
+import { Time } from "../components/time.js";
 import { navigate, to } from "../router.js";
-import { getAt } from "../schema/moment.js";
 import { useLoaded } from "../schema/loading.js";
-import { path as encoded } from "../api.js";
 import { lookAt, useMoment } from "./moment.js";
 
 const SUBJECT = /^\/subjects\/[^/]+(?:\/versions\/[^/]+)?$/;
 
-/** path and query of the page that is shown. Subjects are opened as of the moment. */
-export function MomentBanner({ path, query }) {
+/** path and query of the page; present: true if it shows what is there now. Subjects are opened as of the moment. */
+export function MomentBanner({ path, query, present }) {
   const at = useMoment();
   const before = useRef({});
   const isSubject = SUBJECT.test(path);
@@ -22,12 +22,12 @@ export function MomentBanner({ path, query }) {
     else navigate(to(path, { ...query, at }), { replace: true });
   }, [path, query.at, at]);
   if (at === null) return null;
+  const other = isSubject && query.at && query.at !== at;
   return html`
     <aside class="moment" aria-label="The registry as of a moment">
-      <strong>As of offset ${at}.</strong>${" "}
-      <span>${isSubject ? "Nothing can be changed here." : path === "/config"
-        ? html`<${Settings} key=${`${at} ${query.scope}`} at=${at} scope=${query.scope ?? ""} />`
-        : "This page shows the present; subjects that you open show that moment."}</span>
+      <strong>As of offset ${at}<${When} key=${at} at=${at} />.</strong>${" "}
+      <span>${present ? "This page shows the present." : other ? `This subject is shown as of offset ${query.at}.`
+        : "Nothing can be changed here."}</span>
       <button class="small" onClick=${() => {
         lookAt(null);
         if (isSubject && query.at) navigate(to(path, { ...query, at: "" }), { replace: true });
@@ -35,14 +35,10 @@ export function MomentBanner({ path, query }) {
     </aside>`;
 }
 
-function Settings({ at, scope }) {
-  const found = useLoaded((signal) => {
-    const where = scope === "" ? "" : encoded`/${scope}`;
-    return Promise.all(["config", "mode"].map((what) =>
-      getAt(at, `/${what}${where}`, { defaultToGlobal: true }, signal)));
-  }, [at, scope]);
-  if (found.error) return html`The registry does not say what config and mode were then: ${found.error.message}`;
-  if (!found.value) return html`Loading what was then…`;
-  const [{ compatibilityLevel }, { mode }] = found.value;
-  return html`Then: level <strong>${compatibilityLevel}</strong>, mode <strong>${mode}</strong>. Below is the present.`;
+/** The time of the record at an offset, where the registry still has it. */
+function When({ at }) {
+  const { value } = useLoaded((signal) =>
+    get("/changes", { query: { after: Number(at) - 1, limit: 1 }, signal }), [at]);
+  const [event] = value?.events ?? [];
+  return event && String(event.offset) === at ? html`, <${Time} ms=${event.time} />` : null;
 }

@@ -11,8 +11,11 @@ import { explained, inLines, versionOf } from "./reading.js";
 const OTHERS_MAX = 500; // offered for comparison, the nearest ones
 const DRAWN_MAX = 2_000_000; // characters of both texts
 
-/** version: the newer one's entity; versions: all numbers; base: the other's number; onBase(number). */
-export function Compare({ version, versions, base, onBase }) {
+/**
+ * version: the newer one's entity; versions: all numbers; base: the other's number; onBase(number). at: the offset of
+ * the past state to show, if any.
+ */
+export function Compare({ version, versions, base, onBase, at }) {
   const others = versions.filter(({ number }) => number !== version.version);
   if (!others.length) return html`<p>This subject has no other version to compare.</p>`;
   const earlier = others.filter(({ number }) => number < version.version);
@@ -26,7 +29,7 @@ export function Compare({ version, versions, base, onBase }) {
             html`<option key=${number} value=${number}>version ${number}${deleted ? " (deleted)" : ""}</option>`)}
       </select></label>
     </p>
-    <${Compared} version=${version} base=${chosen} />`;
+    <${Compared} version=${version} base=${chosen} at=${at} />`;
 }
 
 /** Returns the versions around one, so that the list stays short enough to choose from. */
@@ -36,9 +39,9 @@ function near(others, chosen) {
   return others.slice(from, from + OTHERS_MAX);
 }
 
-function Compared({ version, base }) {
+function Compared({ version, base, at }) {
   const { subject, version: number } = version;
-  const other = useLoaded((signal) => versionOf(subject, base, signal), [subject, base]);
+  const other = useLoaded((signal) => versionOf(subject, base, signal, undefined, at), [subject, base, at]);
   return html`
     <${Loaded} of=${other} what=${`version ${base}`}>
       ${(found) => {

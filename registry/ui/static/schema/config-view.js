@@ -1,11 +1,13 @@
 // Config and mode of the top level, of all contexts, or of one context.
 import { html, useId } from "../vendor.js";
 import { useResource } from "../live/resources.js";
+import { useMoment } from "../moment/moment.js";
 import { navigate, to } from "../router.js";
 import { History } from "./history.js";
 import { Loaded } from "./loading.js";
 import { CONTEXTS } from "./resources.js";
 import { labelOf, scopeOf } from "./scopes.js";
+import { PastSettings } from "./past-settings.js";
 import { Settings } from "./settings.js";
 
 const WIDEST = ["", ":.__GLOBAL:"];
@@ -13,6 +15,7 @@ const WIDEST = ["", ":.__GLOBAL:"];
 /** query: scope, as /scopes names it. */
 export default function ConfigView({ query: { scope = "" } }) {
   const id = useId();
+  const at = useMoment();
   const contexts = useResource(CONTEXTS);
   return html`
     <h1>Config and mode</h1>
@@ -29,10 +32,12 @@ export default function ConfigView({ query: { scope = "" } }) {
           </p>`;
       }}
     <//>
-    <p><a href="#/contexts">Contexts and their ids</a></p>
-    <${Settings} key=${scope} subject=${scope} />
+    ${at === null
+      ? html`<p><a href="#/contexts">Contexts and their ids</a></p><${Settings} key=${scope} subject=${scope} />`
+      : html`<p class="quiet">The scopes to choose from are those of today.</p>
+        <${PastSettings} key=${`${at} ${scope}`} scope=${scope} at=${at} />`}
     <section>
       <h2>History</h2>
-      <${History} key=${scope} subject=${scope} />
+      <${History} key=${scope} subject=${scope} undo=${at === null} />
     </section>`;
 }

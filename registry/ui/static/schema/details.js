@@ -23,7 +23,8 @@ export function Details({ version, at }) {
     <${Tags} subject=${subject} number=${number} at=${at} />
     <${Metadata} metadata=${metadata} />
     <${RuleSet} rules=${ruleSet} />
-    ${!at && html`<${Associations} subject=${subject} />`}`;
+    ${at ? html`<p class="quiet">Associations are only known as of now.</p>`
+      : html`<${Associations} subject=${subject} />`}`;
 }
 
 function Tags({ subject, number, at }) {

@@ -9,8 +9,8 @@ import { FIELDS_PAGE as PAGE, fieldsFrom } from "./reading.js";
 const PLAIN_MAX = 200;
 const ROW_PX = 34;
 
-/** version: as `withFields` returns it. */
-export function Fields({ version: { subject, version: number, listed } }) {
+/** version: as `withFields` returns it; at: the offset of the past state to show, if any. */
+export function Fields({ version: { subject, version: number, listed }, at }) {
   if (!listed) return html`<p class="quiet">The fields of this schema cannot be read.</p>`;
   const { total, fields } = listed;
   if (!total) return html`<p class="quiet">The schema has no fields.</p>`;
@@ -20,7 +20,7 @@ export function Fields({ version: { subject, version: number, listed } }) {
         ? html`<${Table} caption=${captionOf(total)} rows=${fields} rowKey=${(row) => fields.indexOf(row)}
           columns=${COLUMNS} />`
         : html`<${Long} key=${`${subject} ${number}`} total=${total} first=${fields}
-          more=${(offset) => fieldsFrom(subject, number, offset)} />`}
+          more=${(offset) => fieldsFrom(subject, number, offset, undefined, at)} />`}
     </section>`;
 }
 

@@ -1,16 +1,22 @@
 // What a change of config or mode means for clients, and which ones are refused.
 import { html } from "../vendor.js";
 import { Dialog } from "../components/dialog.js";
+import { plain } from "../names.js";
 import { labelOf } from "./scopes.js";
 
 /**
  * The sentences to confirm before a level or a mode is set; none where a mistake is undone as easily as it is made.
- * scope: as /scopes names it; what: "level" or "mode"; value: null to remove it.
+ * scope: as /scopes names it; what: "level", "mode" or "alias"; value: what is in force afterwards, null for no alias.
  */
 export function consequencesOf(scope, what, value) {
   const wide = scope === "" || scope.endsWith(":");
   const whom = scope === "" ? "every subject of the default context" : scope === ":.__GLOBAL:"
     ? "every subject of all contexts" : wide ? `every subject of ${labelOf(scope)}` : "this subject";
+  if (what === "alias" && value) {
+    return [`Clients that name this subject read and write ${plain(value)} instead, at once.`,
+      "Its own versions stay, but no client reaches them by this name. Ids stay readable."];
+  }
+  if (what === "alias") return ["Clients that name this subject read and write its own versions again, at once."];
   if (what === "mode" && value === "IMPORT") {
     return [`Producers that register schemas of ${whom} as usual are refused: only those with an id of their own are
       accepted.`, "Nothing is validated and nothing is compared meanwhile.",
@@ -29,11 +35,12 @@ export function consequencesOf(scope, what, value) {
 }
 
 /** Asks before a change with consequences. onConfirm() and onClose(). */
-export function Harm({ scope, title, consequences, onConfirm, onClose }) {
+export function Harm({ scope, title, consequences, onConfirm, onClose, children }) {
   return html`
     <${Dialog} title=${title} onClose=${onClose}
       footer=${html`<button class="danger" onClick=${onConfirm}>Change ${labelOf(scope)}</button>`}>
       <ul>${consequences.map((each) => html`<li key=${each}>${each}</li>`)}</ul>
+      ${children}
     <//>`;
 }
 

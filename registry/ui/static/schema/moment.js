@@ -18,14 +18,18 @@ export async function versionsAt(subject, at, signal) {
   return numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 })).reverse();
 }
 
-/** Returns config and mode in force for a subject, `{ config, mode }`. */
+/** Returns config and mode in force for a subject or a scope, `{ config, mode }`. */
 export async function settingsAt(subject, at, signal) {
   const query = { defaultToGlobal: true };
   const [config, { mode }] = await Promise.all([
-    getAt(at, path`/config/${subject}`, query, signal),
-    getAt(at, path`/mode/${subject}`, query, signal),
+    getAt(at, settingsPath("config", subject), query, signal),
+    getAt(at, settingsPath("mode", subject), query, signal),
   ]);
   return { config, mode };
+}
+
+function settingsPath(what, subject) {
+  return subject === "" ? `/${what}` : `/${what}${path`/${subject}`}`;
 }
 
 /** Returns the offset of the last record that is not newer than a time in ms. */

@@ -1,6 +1,5 @@
 // A subject as it was: its versions, their texts, config and mode then. Nothing can be changed here.
 import { html } from "../vendor.js";
-import { Badge } from "../components/badge.js";
 import { Name } from "../components/name.js";
 import { Notice } from "../components/notice.js";
 import { Table } from "../components/table.js";
@@ -8,18 +7,20 @@ import { Time } from "../components/time.js";
 import { Tabs } from "../components/tabs.js";
 import { to } from "../router.js";
 import { levelOf } from "./changes.js";
-import { Pair } from "./compare.js";
+import { Compare, Pair } from "./compare.js";
 import { Details } from "./details.js";
 import { Facts } from "./facts.js";
+import { Fields } from "./fields.js";
 import { useResource } from "../live/resources.js";
 import { History } from "./history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { LookBack } from "./look-back.js";
 import { settingsAt, versionsAt } from "./moment.js";
-import { versionOf } from "./reading.js";
+import { InForce } from "./past-settings.js";
+import { PastReferences } from "./past-references.js";
+import { versionOf, withFields } from "./reading.js";
 import { HISTORY } from "./resources.js";
 import { Refused } from "./refused.js";
-import { Rest } from "./settings.js";
 import { VersionText } from "./text.js";
 import { Versions, numberOf, useSteps } from "./versions.js";
 
@@ -81,21 +82,32 @@ function Subject({ subject, wanted, versions, query, onChange }) {
       <${Versions} subject=${subject} versions=${versions} older=${0} current=${number} query=${query}
         onChange=${onChange} />
       ${versions.some((each) => each.number === number)
-        ? html`<${Version} subject=${subject} number=${number} query=${query} onChange=${onChange} />`
+        ? html`<${Version} subject=${subject} number=${number} versions=${versions} query=${query}
+          onChange=${onChange} />`
         : html`<${Notice} kind="empty" title=${`Version ${number} did not exist at that time`} />`}
     </div>`;
 }
 
-function Version({ subject, number, query, onChange }) {
+function Version({ subject, number, versions, query, onChange }) {
   const { at } = query;
-  const found = useLoaded((signal) => versionOf(subject, number, signal, undefined, at), [subject, number, at]);
+  const found = useLoaded((signal) => withFields(subject, number, signal, at), [subject, number, at]);
   const tabs = (version) => [
     { id: "text", label: "Schema",
       content: () =>
-        html`<${VersionText} version=${version} at=${at} form=${query.form}
-          onForm=${(form) => onChange({ form })} />` },
+        html`
+          <${Fields} version=${version} at=${at} />
+          <${VersionText} version=${version} at=${at} form=${query.form} onForm=${(form) => onChange({ form })} />` },
     { id: "compare", label: "Compare with now",
       content: () => html`<${WithNow} subject=${subject} version=${version} query=${query} />` },
+    { id: "versions", label: "Compare",
+      content: () => html`<${Compare} version=${version} versions=${versions} base=${Number(query.with) || 0} at=${at}
+        onBase=${(other) => onChange({ with: String(other) })} />` },
+    { id: "references", label: "References",
+      content: () => html`<${PastReferences} version=${version} at=${at} />` },
+    { id: "usage", label: "Ids", content: () => html`
+      <${Notice} kind="info" title=${`Not available as of offset ${at}`}>
+        <p>Which other subjects and contexts had this schema is only known as of now. The version's own id
+          was ${version.id}.</p><//>` },
     { id: "details", label: "Metadata", content: () => html`<${Details} version=${version} at=${at} />` },
     { id: "settings", label: "Config and mode",
       content: () => html`<${Settings} subject=${subject} query=${query} />` },
@@ -117,10 +129,7 @@ function Settings({ subject, query }) {
   const found = useLoaded((signal) => settingsAt(subject, query.at, signal), [subject, query.at]);
   return html`
     <${Reconstruction} of=${found} what="config and mode" subject=${subject} query=${query}>
-      ${({ config, mode }) => html`
-        <h2>Compatibility level: <${Badge} tone="accent">${levelOf(config)}<//></h2>
-        <h2>Mode: <${Badge} tone="accent">${mode}<//></h2>
-        <${Rest} config=${config} />`}
+      ${(settings) => html`<${InForce} ...${settings} />`}
     <//>`;
 }
 

@@ -45,23 +45,24 @@ const UNPROCESSABLE = 422;
 
 /**
  * Returns a version, soft-deleted or not, as the API does, with `listed`: the first page of its fields; null if they
- * cannot be read.
+ * cannot be read. at: see `getAt`.
  */
-export async function withFields(subject, number, signal) {
+export async function withFields(subject, number, signal, at) {
   try {
     const query = { deleted: true, entity: true, limit: FIELDS_PAGE };
-    const { entity, ...listed } = await get(path`/subjects/${subject}/versions/${number}/fields`, { query, signal });
+    const where = path`/subjects/${subject}/versions/${number}/fields`;
+    const { entity, ...listed } = await getAt(at, where, query, signal);
     return { ...entity, listed };
   } catch (error) {
     if (error.status !== UNPROCESSABLE) throw error;
-    return { ...(await versionOf(subject, number, signal)), listed: null };
+    return { ...(await versionOf(subject, number, signal, undefined, at)), listed: null };
   }
 }
 
-/** Returns further fields of a version. */
-export function fieldsFrom(subject, number, offset, signal) {
+/** Returns further fields of a version. at: see `getAt`. */
+export function fieldsFrom(subject, number, offset, signal, at) {
   const query = { deleted: true, offset, limit: FIELDS_PAGE };
-  return get(path`/subjects/${subject}/versions/${number}/fields`, { query, signal });
+  return getAt(at, path`/subjects/${subject}/versions/${number}/fields`, query, signal);
 }
 
 /** Returns a schema's text, laid out in lines if it is JSON; other languages have lines already. */

@@ -63,7 +63,8 @@ export const TARGET = resource("target", async (signal, subject) => {
   return { versions: found?.versions ?? 0, level: levelOf(config), mode, scopes, tag, seen, latest };
 }, (event, args, value) => isAbout(event, args, value?.latest) || concernsScopes(event, args, value));
 
-async function scopesOf(signal, subject) {
+/** Returns what `/scopes` says of a subject or scope, with `seen`. */
+export async function scopesOf(signal, subject) {
   const answer = await request("GET", "/scopes", { query: { subject }, signal });
   return { ...(await answer.json()), seen: Number(answer.headers.get("x-registry-offset")) };
 }
@@ -89,6 +90,18 @@ export async function settingOf(subject, what, signal) {
   const { scopes, seen } = await scopesOf(signal, subject);
   const value = scopes[0][what] ?? null;
   return { value: what === "mode" && value !== null ? { mode: value } : value, tag: scopes[0].etags?.[what], seen };
+}
+
+/**
+ * Returns the config or mode, as `{ mode }`, that a scope would inherit without its own: the first wider scope with one
+ * decides. Empty if the user may not see that.
+ */
+export function inheritedBy({ scopes, defaultLevel }, what) {
+  const deciding = scopes.slice(1).find((each) => each.hidden || (each[what] ?? null) !== null);
+  if (deciding?.hidden) return {};
+  const found = deciding?.[what];
+  if (what === "mode") return { mode: found ?? "READWRITE" };
+  return { ...found, compatibilityLevel: found?.compatibilityLevel ?? defaultLevel };
 }
 
 /** True if a scope holds a subject that is not deleted: then it cannot be set to IMPORT. */

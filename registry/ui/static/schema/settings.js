@@ -10,7 +10,8 @@ import { usePermitted } from "../session/permitted.js";
 import { LEVELS, USED_LEVELS, levelOf } from "./changes.js";
 import { Harm, consequencesOf } from "./harm.js";
 import { Loaded } from "./loading.js";
-import { FILLED, SCOPES, settingOf } from "./resources.js";
+import { Alias } from "./alias.js";
+import { FILLED, SCOPES, inheritedBy, settingOf } from "./resources.js";
 import { labelOf } from "./scopes.js";
 import { Overtaken, useWrite } from "./writing.js";
 
@@ -38,6 +39,9 @@ export function Settings({ subject, onChanged }) {
           reason=${refusal("config")} onDone=${changed} />
         <${Setting} key=${`mode ${subject}`} title="Mode" what="mode" subject=${subject} found=${found}
           reason=${refusal("mode")} onDone=${changed} />
+        ${subject !== "" && !subject.endsWith(":") && html`
+          <${Alias} key=${`alias ${subject}`} subject=${subject} found=${found} reason=${refusal("config")}
+            onDone=${changed} />`}
         <${Rest} config=${found.config} origins=${found.origins} />
         <p><a href=${`#${to("/config/members", { scope: subject })}`}>All members of the config</a></p>`}
     <//>`;
@@ -51,6 +55,7 @@ const KINDS = {
     fallback: ({ defaultLevel }) => `the server's setting compatibility (${defaultLevel})`,
     where: (subject) => (subject ? path`/config/${subject}` : "/config"),
     body: (value) => ({ compatibility: value }),
+    inherited: (config) => config.compatibilityLevel && levelOf(config),
     what: "config",
   },
   mode: {
@@ -60,6 +65,7 @@ const KINDS = {
     fallback: () => "READWRITE, the default",
     where: (subject) => (subject ? path`/mode/${subject}` : "/mode"),
     body: (value) => ({ mode: value }),
+    inherited: ({ mode }) => mode,
     what: "mode",
   },
 };
@@ -84,6 +90,17 @@ function Setting({ title, what, subject, found, reason, onDone }) {
     picked ?? shown,
     () => settingOf(subject, kind.what),
   );
+  const { scope } = found.scopes[0];
+  /** after: what is in force then, null if the user may not see it. */
+  const ask = (question, after, run) => {
+    const consequences = after === null ? [] : consequencesOf(scope, what, after);
+    if (consequences.length) setAsking({ question, consequences, run });
+    else run();
+  };
+  const remove = () => {
+    const after = kind.inherited(inheritedBy(found, kind.what)) ?? null;
+    ask(`Remove ${own}, so that ${after} applies?`, after, () => change("DELETE"));
+  };
   return html`
     <section class="setting">
       <h2>${title}: <${Badge} tone="accent">${value}<//></h2>
@@ -91,12 +108,9 @@ function Setting({ title, what, subject, found, reason, onDone }) {
       <form class="row"
         onSubmit=${(event) => {
           event.preventDefault();
-          const consequences = consequencesOf(found.scopes[0].scope, what, chosen);
-          const set = () => change("PUT", kind.body(chosen));
-          if (consequences.length) setAsking({ consequences, set });
-          else set();
+          ask(`Set ${chosen} for ${labelOf(scope)}?`, chosen, () => change("PUT", kind.body(chosen)));
         }}>
-        <label>${title} of ${labelOf(found.scopes[0].scope)}${" "}
+        <label>${title} of ${labelOf(scope)}${" "}
           <select value=${chosen} disabled=${off}
             onChange=${(event) => setPicked({ value: event.target.value, ...shown })}>
             ${kind.values
@@ -107,15 +121,14 @@ function Setting({ title, what, subject, found, reason, onDone }) {
         </label>
         <button class="primary" disabled=${off || writing.busy || chosen === own}>Set</button>
         <button type="button" disabled=${off || writing.busy || own === null}
-          onClick=${() => change("DELETE")}>Remove and inherit</button>
+          onClick=${remove}>Remove and inherit</button>
       </form>
       ${reason && html`<p class="quiet">${reason}</p>`}
       <p role="status">${writing.done ? "Changed." : ""}</p>
       ${writing.error && html`<${Failure} error=${writing.error} />`}
       ${asking && html`
-        <${Harm} scope=${found.scopes[0].scope} title=${`Set ${chosen} for ${labelOf(found.scopes[0].scope)}?`}
-          consequences=${asking.consequences} onClose=${() => setAsking(null)}
-          onConfirm=${() => { setAsking(null); asking.set(); }} />`}
+        <${Harm} scope=${scope} title=${asking.question} consequences=${asking.consequences}
+          onClose=${() => setAsking(null)} onConfirm=${() => { setAsking(null); asking.run(); }} />`}
       <${Overtaken} subject=${subject} writing=${writing}>
         <p>Now it is <strong>${value}</strong>; you chose <strong>${chosen}</strong>.</p>
       <//>
@@ -145,9 +158,13 @@ function hasAny(kind, scope) {
   return kind === KINDS.mode ? scope.mode !== null : scope.config !== null;
 }
 
-/** Shows the other members of the config in force as they are. origins, if given: the scope of each. */
-export function Rest({ config, origins = {} }) {
-  const { compatibilityLevel, compatibilityUsed, ...rest } = config;
+/**
+ * Shows the other members of the config in force as they are. origins, if given: the scope of each. alias: true to show
+ * that one, too.
+ */
+export function Rest({ config, origins = {}, alias: withAlias = false }) {
+  const { compatibilityLevel, compatibilityUsed, alias, ...others } = config;
+  const rest = withAlias && alias ? { alias, ...others } : others;
   if (!Object.keys(rest).length) return null;
   const origin = (name) => name in origins && html` <span class="quiet">from ${labelOf(origins[name])}</span>`;
   return html`

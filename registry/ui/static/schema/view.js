@@ -1,5 +1,5 @@
 // A subject: its versions, and all about one of them.
-import { html, useState } from "../vendor.js";
+import { html, useRef, useState } from "../vendor.js";
 import { CopyButton } from "../components/copy-button.js";
 import { Name } from "../components/name.js";
 import { Notice } from "../components/notice.js";
@@ -113,9 +113,13 @@ function Subject({ subject, wanted, versions, older, details, query, onChange, o
 
 function Version({ subject, number, versions, details, query, onChange, onWritten }) {
   const found = useResource(VERSION, subject, number);
+  // Until the next version is there, the former one stays, with what the user has begun in its tabs: somebody else may
+  // have registered it.
+  const last = useRef(undefined);
+  last.current = found.value ?? last.current;
   return html`
     <article class="version">
-      <${Loaded} of=${found} what=${`version ${number}`}>
+      <${Loaded} of=${found.error ? found : { value: last.current }} what=${`version ${number}`}>
         ${(version) => html`
           <${Facts} version=${version} asked=${subject} details=${details} />
           <${Tabs} label="About this version" selected=${query.view ?? "text"}

@@ -21,7 +21,7 @@ let round = 0; // counts sign-ins
 let waiting = []; // resolved when the user has signed in or does not want to
 const signIns = [];
 const afterSignIn = new Set();
-const beforeSignOut = new Set();
+const beforeForgetting = new Set();
 let begun = null;
 let renewal = null; // the timer
 const listeners = new Set();
@@ -134,11 +134,10 @@ export function signInOidc() {
   return oidc.leave(state.me.signIn.oidc);
 }
 
-/** What another tab says: the user has signed "in" or "out". */
+/** What another tab says: the user has signed "in" or "out", or "out" without a trace ("forget"). */
 async function heard(said) {
-  if (said === "out") {
-    for (const each of beforeSignOut) each();
-    location.reload();
+  if (said === "out" || said === "forget") {
+    leave(said === "forget");
     return;
   }
   const me = await askMe().catch(() => null);
@@ -159,9 +158,9 @@ export function onSignIn(run) {
   return () => afterSignIn.delete(run);
 }
 
-/** Call run before the user signs out, in any tab. */
-export function onSignOut(run) {
-  beforeSignOut.add(run);
+/** Call run(principal) before the user signs out in any tab and wants nothing of theirs kept in this browser. */
+export function onForget(run) {
+  beforeForgetting.add(run);
 }
 
 /** Show the form, also if the user dismissed it before. */
@@ -177,14 +176,25 @@ export function dismiss() {
   release(false);
 }
 
-/** End the session, here and in all tabs, also for copies of the cookie; forget all that the page shows. */
-export async function signOut() {
-  for (const each of beforeSignOut) each();
+/**
+ * End the session, here and in all tabs, on all nodes, also for copies of the cookie; then the pages are loaded again.
+ * forget: true to keep nothing of the user in this browser. Rejects with the reason if the registry cannot end it.
+ */
+export async function signOut(forget) {
+  try {
+    await request("DELETE", "/me/session", { credential: null });
+  } catch (error) {
+    if (error.status !== 401 && !NO_SESSIONS.has(error.status)) throw error;
+  }
+  tabs.postMessage(forget ? "forget" : "out");
+  leave(forget);
+}
+
+function leave(forget) {
   clearTimeout(renewal);
   credential = null;
   tokens = null;
-  await request("DELETE", "/me/session", { credential: null }).catch(() => {});
-  tabs.postMessage("out");
+  if (forget) for (const each of beforeForgetting) each(state.me?.principal);
   location.reload();
 }
 

@@ -2,15 +2,13 @@
 import { html, useRef, useState } from "../vendor.js";
 import { Dialog } from "../components/dialog.js";
 import { Name } from "../components/name.js";
-import { discardAll, hasDrafts, keepNone } from "../editor/drafts.js";
+import { Failure } from "../components/notice.js";
+import { countOf, discardAll } from "../editor/drafts.js";
 import {
-  askToSignIn, canSignOut, dismiss, onSignOut, signInBasic, signInOidc, signOut, useSession,
+  askToSignIn, canSignOut, dismiss, onForget, signInBasic, signInOidc, signOut, useSession,
 } from "./session.js";
 
-onSignOut(() => {
-  keepNone();
-  discardAll(localStorage);
-});
+onForget((principal) => discardAll(localStorage, principal));
 
 /** The user's name with a button to sign out, or a button to sign in; nothing where nobody needs to. */
 export function User() {
@@ -21,21 +19,38 @@ export function User() {
     ${me.principal !== null &&
       html`<span class="user" title=${`Signed in by ${METHODS[me.method]}`}><${Name} plain text=${me.principal} />
       ${me.readOnly && html` <span class="badge">read only</span>`}</span>`}
-    ${canSignOut() && html`<${SignOut} />`}
+    ${canSignOut() && html`<${SignOut} principal=${me.principal} />`}
     ${me.principal === null && me.signIn.required && offered && html`<button onClick=${askToSignIn}>Sign in</button>`}
     ${asking && html`<${SignIn} />`}`;
 }
 
-/** Signing out discards the drafts, because others may use this browser; it says so first. */
-function SignOut() {
+/** Drafts stay for the user or are discarded, as they choose; a failure to sign out is said. */
+function SignOut({ principal }) {
   const [asking, setAsking] = useState(false);
+  const [{ busy, error }, setState] = useState({});
+  const drafts = asking ? countOf(localStorage, principal) : 0;
+  const run = async (forget) => {
+    setState({ busy: true });
+    try {
+      await signOut(forget);
+    } catch (failure) {
+      setState({ error: failure });
+      setAsking(true);
+    }
+  };
+  const start = () => (countOf(localStorage, principal) ? setAsking(true) : run(false));
   return html`
-    <button class="plain" onClick=${() => (hasDrafts(localStorage) ? setAsking(true) : signOut())}>Sign out</button>
+    <button class="plain" disabled=${busy} onClick=${start}>Sign out</button>
     ${asking && html`
-      <${Dialog} title="Sign out and discard your drafts?" onClose=${() => setAsking(false)}
-        footer=${html`<button class="danger" onClick=${signOut}>Sign out and discard them</button>`}>
-        <p>Drafts of schemas are kept in this browser, and are removed when you sign out. Register them or copy their
-          texts first.</p>
+      <${Dialog} title="Sign out" onClose=${() => { setAsking(false); setState({}); }}
+        footer=${drafts > 0
+          ? html`<button class="danger" disabled=${busy} onClick=${() => run(true)}>Discard them and sign out</button>
+            <button class="primary" disabled=${busy} onClick=${() => run(false)}>Keep them and sign out</button>`
+          : html`<button class="primary" disabled=${busy} onClick=${() => run(false)}>Try again</button>`}>
+        ${drafts > 0 && html`<p>You have ${drafts} ${drafts === 1 ? "draft" : "drafts"} in this browser. The console
+          shows drafts only to the user who wrote them. Discard them if you share this computer: they are stored
+          unencrypted.</p>`}
+        ${error && html`<p>You are still signed in.</p><${Failure} error=${error} />`}
       <//>`}`;
 }
 
