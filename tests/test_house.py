@@ -402,6 +402,8 @@ MODULES_MAX += 6
 MODULES_MAX += 8
 # Signing out on all nodes; reading audit logs back, of one file and of all nodes.
 MODULES_MAX += 3
+# The timeline of versions: what follows what, and the resource.
+MODULES_MAX += 2
 
 
 def test_a_thought_does_not_cross_many_modules() -> None:

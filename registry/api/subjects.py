@@ -22,7 +22,8 @@ from registry.domain.queries.by_subject import Graph, Node
 from registry.domain.queries.versions import Registered
 from registry.domain.queries.walks import Search
 from registry.domain.rows.view import Skip, View
-from registry.domain.schemas import InvalidSchema, SchemaField
+from registry.domain.schemas import InvalidSchema
+from registry.domain.schemas.fields import field_members
 from registry.security.gate import Permission
 
 from . import registration
@@ -307,27 +308,13 @@ def list_fields(call: Call, view: View) -> PendingSearch[Registered]:
             raise e.INVALID_SCHEMA(f"The fields of the stored schema cannot be read: {error}") from None
         tag = b'"%s"' % entities.version_tag(found.version, found.row).encode()
         place = {"subject": found.subject.qualified, "version": found.version, "id": found.row.schema_id}
-        rows = [_field_members(each) for each in page.fields]
+        rows = [field_members(each) for each in page.fields]
         body: dict[str, Any] = {**place, "schemaType": kind, "total": page.total, "offset": begin}
         if call.args["entity"]:
             body["entity"] = orjson.Fragment(entities.schema_entity(found.row))
         return json_answer({**body, "fields": rows}, headers=((b"etag", tag),))
 
     return PendingSearch(_version(call), answer)
-
-
-def _field_members(each: SchemaField) -> dict[str, Any]:
-    kind, path, name, shown, default, doc, tags, required = each
-    members: dict[str, Any] = {"kind": kind, "path": path, "name": name, "type": shown}
-    if default is not None:
-        members["default"] = default
-    if doc:
-        members["doc"] = doc
-    if tags:
-        members["tags"] = tags
-    if required:
-        members["required"] = True
-    return members
 
 
 def get_graph(call: Call, view: View) -> PendingSearch[Graph]:

@@ -60,7 +60,7 @@ NAMES: dict[str, tuple[str, ...]] = {
 NAMELESS = {
     "path": "version snapshot webhook source",
     "query": """
-        against aliases associationType cascadeLifecycle clashes compatibilityLevel compatibilityPolicy
+        against aliases associationType below cascadeLifecycle clashes compatibilityLevel compatibilityPolicy
         defaultToGlobal deleted
         deletedAsNegative deletedOnly detail dryRun entity fetchMaxId findTags for force format includeSchemas
         includeSubjects key kind latestOnly level lifecycle limit mode normalize offset operation order

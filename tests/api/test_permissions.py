@@ -36,6 +36,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/v1/metadata/version"): OPEN,
     ("POST", "/compatibility/explain"): OPEN,
     ("POST", "/schemas/lint"): OPEN,
+    ("POST", "/schemas/differences"): SHOWN,
     ("GET", "/scopes"): "config",
     ("GET", "/node"): ADMIN,
     ("GET", "/admin/cluster"): ADMIN,
@@ -94,6 +95,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("GET", "/subjects/{subject}/versions/{version}/graph"): "read",
     ("GET", "/subjects/{subject}/versions/{version}/fields"): "read",
     ("GET", "/subjects/{subject}/versions/{version}/explain"): "read",
+    ("GET", "/subjects/{subject}/timeline"): "read",
     ("POST", "/subjects/{subject}/versions"): "write",
     ("POST", "/subjects/{subject}/versions/{version}/tags"): "write",
     ("POST", "/associations"): "write",
@@ -186,7 +188,7 @@ class Place(NamedTuple):
                 return {"mode": "READWRITE"}
             case "TagSchemaRequest":
                 return {"rulesToRemove": ["none"]}
-            case "ExplainRequest":
+            case "ExplainRequest" | "ComparedSchemas":
                 return {"old": SCHEMA, "new": SCHEMA}
             case "":
                 return None

@@ -5,11 +5,15 @@ import { marksOf, placeOf } from "../../registry/ui/static/editor/diagnostics.js
 import { elementIn, partIn, pointed, wordIn } from "../../registry/ui/static/editor/positions.js";
 import { placeIn, reasonOf } from "../../registry/ui/static/editor/reason.js";
 import { choicesFound, choicesOf, partsFound } from "../../registry/ui/static/palette/choices.js";
-import { ownersOf, usedIn } from "../../registry/ui/static/schema/answers.js";
+import { askedBy, changeOf, ownersOf, usedIn } from "../../registry/ui/static/schema/answers.js";
 import { united } from "../../registry/ui/static/schema/changes.js";
+import { sidesOf } from "../../registry/ui/static/schema/field-sides.js";
 import { placed } from "../../registry/ui/static/schema/layout.js";
 import { pretty, prettySlowly } from "../../registry/ui/static/schema/pretty.js";
-import { contextOf, labelOf, scopeOf } from "../../registry/ui/static/schema/scopes.js";
+import { contextOf, labelOf, qualified, scopeOf } from "../../registry/ui/static/schema/scopes.js";
+import {
+  PAGE, countsOf, describedCounts, extended, listedOf, numbersOf, pageAt, pagesOf,
+} from "../../registry/ui/static/schema/timeline-pages.js";
 import { langJson } from "../../registry/ui/static/vendor-editor.js";
 
 const FORMATS = '[{"name": "WORDS", "title": "Words", "language": ""}, {"name": "AVRO", "title": "Avro"}]';
@@ -177,4 +181,93 @@ test("owners and use are phrases", () => {
   assert.equal(usedIn({ census: { complete: true }, versions: [version(0)] }), "no topic: no message needs it");
   assert.equal(usedIn({ census: { complete: true }, versions: [version(1, "a\u202e"), version(0, "b", "c", "d")] }),
     "a⟨U+202E⟩, b, c and 1 more: 1 message");
+});
+
+const numbered = (count) => Array.from({ length: count }, (_, at) => ({ number: count - at, deleted: false }));
+
+test("of thousands of versions only the pages around the chosen one are shown, and more when asked for", () => {
+  const listed = numbered(5000);
+  const first = pagesOf(listed, 5000, null);
+  assert.deepEqual([first.begin, first.end, first.newer, first.older], [0, 1, 0, 5000 - PAGE]);
+  const middle = pagesOf(listed, 2500, null);
+  assert.equal(middle.pages.length, 1);
+  assert.ok(middle.pages[0].rows.some(({ number }) => number === 2500));
+  const above = pagesOf(listed, 2500, extended(middle, -1));
+  assert.deepEqual([above.begin, above.end], [middle.begin - 1, middle.end]);
+  let range = above;
+  for (let at = 0; at < 20; at += 1) range = pagesOf(listed, 2500, extended(range, 1));
+  assert.ok(range.pages.length <= 8);
+  // Another version that is not among them begins again.
+  assert.deepEqual([pagesOf(listed, 1, above).end, pagesOf(listed, 1, above).older], [5000 / PAGE, 0]);
+  assert.equal(pagesOf(numbered(1), 1, { begin: 3, end: 5 }).pages[0].rows.length, 1);
+});
+
+test("a page is asked for by the number above it, the first one by none", () => {
+  const listed = numbered(120);
+  const [first, second, third] = [0, 1, 2].map((page) => pagesOf(listed, 120 - page * PAGE, null).pages[0]);
+  assert.deepEqual(pageAt(first.rows, true), { below: 0, limit: PAGE });
+  assert.deepEqual(pageAt(second.rows, false), { below: 120 - PAGE + 1, limit: PAGE });
+  assert.deepEqual(pageAt(third.rows, false), { below: 120 - 2 * PAGE + 1, limit: 120 - 2 * PAGE });
+});
+
+test("soft-deleted versions are listed if that is wanted, if the chosen one is, or if all are", () => {
+  const versions = [{ number: 3, deleted: false }, { number: 2, deleted: true }, { number: 1, deleted: false }];
+  const shown = (current, wanted) => listedOf(versions, current, wanted).listed.map(({ number }) => number);
+  assert.deepEqual([shown(3, ""), shown(3, "1"), shown(2, "")], [[3, 1], [3, 2, 1], [3, 2, 1]]);
+  assert.equal(listedOf([{ number: 1, deleted: true }], 1, "").listed.length, 1);
+});
+
+test("counts of changes are signs to see and words to hear", () => {
+  const entry = { added: 2, removed: 1, changed: 0 };
+  assert.deepEqual(countsOf(entry).map(({ sign, count }) => sign + count), ["+2", "−1"]);
+  assert.equal(describedCounts(entry), "2 fields added, 1 removed");
+  assert.equal(describedCounts({ added: 1, removed: 0, changed: 3 }), "1 field added, 3 changed");
+  assert.equal(describedCounts({ added: 0, removed: 0, changed: 0 }), "no fields changed");
+  assert.deepEqual(countsOf({ added: 0, removed: 0, changed: 0 }).map(({ sign, count }) => sign + count), ["±0"]);
+  assert.equal(countsOf({}), null);
+});
+
+test("a sentence says what the level makes of a version", () => {
+  assert.equal(changeOf({ level: "FULL", previous: 2, compatible: true }), "It may follow version 2 (FULL).");
+  assert.match(changeOf({ level: "BACKWARD", previous: 2, compatible: false }), /^It breaks .* version 2 \(BACKWARD\)/);
+  assert.equal(changeOf({ level: "NONE", previous: 1 }), "The level NONE compares nothing.");
+  assert.match(changeOf({ level: "FULL", previous: 1, previousType: "JSON", compatible: false }), /another type/);
+  assert.equal(changeOf({ level: "FULL", previous: 1 }), "It is not compared with version 1.");
+});
+
+test("who asks is said by number, and by name to those who may know", () => {
+  const some = { since: "2026-01-01", requests: 5, last: "2026-01-09", askerCount: 2, askers: [], other: 0,
+    missingCount: 0 };
+  assert.deepEqual(askedBy(some),
+    { sentence: "2 clients, 5 times since 2026-01-01, last on 2026-01-09", names: [], more: 0 });
+  const named = askedBy({ ...some, askers: [{ principal: "alice" }, { address: "10.0.0.1" }] });
+  assert.deepEqual([named.names, named.more], [["alice", "10.0.0.1"], 0]);
+  assert.match(askedBy({ ...some, missingCount: 1 }).sentence, /^at least 2 clients/);
+  assert.equal(askedBy({ ...some, askerCount: 0 }).sentence, "nobody since 2026-01-01");
+  assert.match(askedBy(null).sentence, /not known/);
+});
+
+test("of a field that differs only what differs is shown, of a new or old one everything", () => {
+  const old = { kind: "field", path: "a", name: "a", type: "int", default: "0", tags: ["PII"] };
+  assert.deepEqual(sidesOf({ old, new: { ...old, type: "long", default: undefined } }),
+    { old: [{ what: "", text: "int" }, { what: "default", text: "0" }],
+      new: [{ what: "", text: "long" }, { what: "default", text: "none" }] });
+  assert.deepEqual(sidesOf({ old }),
+    { old: [{ what: "", text: "int" }, { what: "default", text: "0" }, { what: "tags", text: "PII" }], new: [] });
+  assert.deepEqual(sidesOf({ old: { ...old, required: true }, new: old }),
+    { old: [{ what: "required", text: "yes" }], new: [{ what: "required", text: "none" }] });
+});
+
+test("references are qualified by the context of who uses them", () => {
+  assert.equal(qualified("base", "orders"), "base");
+  assert.equal(qualified("base", ":.eu:orders"), ":.eu:base");
+  assert.equal(qualified(":.us:base", ":.eu:orders"), ":.us:base");
+});
+
+test("counts say the numbers of versions unless some are gone", () => {
+  assert.deepEqual(numbersOf({ version: 3, versions: 3, deletedVersions: 0 }), [1, 2, 3]);
+  assert.deepEqual(numbersOf({ version: 2, versions: 0, deletedVersions: 2 }), [-1, -2]);
+  assert.equal(numbersOf({ version: 3, versions: 2, deletedVersions: 0 }), null);
+  assert.equal(numbersOf({ version: 3, versions: 2, deletedVersions: 1 }), null);
+  assert.equal(numbersOf(null), null);
 });

@@ -171,7 +171,7 @@ def test_two_versions_are_compared_with_a_verdict_and_what_would_pass(
     page = opened("/subjects/orders-value/versions/3?view=compare")
     panel = page.get_by_role("tabpanel")
     expect(panel.get_by_role("heading", name="From version 2 to version 3")).to_be_visible()
-    rows = panel.get_by_role("table").get_by_role("row")
+    rows = panel.get_by_role("table", name="Verdict at each level").get_by_role("row")
     expect(rows).to_have_text(
         [
             "LevelVerdict",
@@ -238,8 +238,9 @@ def test_a_subject_opens_with_its_fields_and_is_found_by_one(filled: httpx.Clien
     expect(short.get_by_text("<b>bold")).to_have_count(0)
     short.get_by_role("button", name="Show", exact=True).click()
     expect(short.get_by_text("<b>bold")).to_be_visible()
-    short.get_by_text("Last change, use and referrers").click()
+    short.get_by_text("Last change, use, clients and referrers").click()
     expect(short.get_by_text("not known: no census was taken")).to_be_visible()
+    expect(short.locator("dd").filter(has_text="since")).to_contain_text(re.compile(r"client|nobody"))
     check_accessible(page)
 
     page.set_viewport_size(NARROW)

@@ -368,3 +368,24 @@ def test_a_failure_that_may_pass_is_retried_by_itself(subjects, watch) -> None:
     page.unroute(busy)
     expect(page.get_by_role("row").last).to_contain_text("v1")
     expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_of_many_versions_those_around_the_chosen_one_are_in_the_page(opened) -> None:
+    page = opened("/activity")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
+    page.goto(f"{page.url.partition('#')[0]}#/subjects/tall/versions/60")
+    versions = page.get_by_role("navigation", name="Versions")
+    chosen = versions.locator("[aria-current]")
+    expect(chosen).to_have_text("Version 60")
+    expect(chosen).to_be_in_viewport()
+    expect(versions.get_by_role("link")).to_have_count(50)
+    # The page of the list took one request.
+    expect(versions.get_by_role("time")).to_have_count(50)
+    assert len([each for each in sent if "/timeline" in each]) == 1
+    versions.get_by_role("button", name="Newer: 50 more").click()
+    expect(versions.get_by_role("link", name="Version 120")).to_have_count(1)
+    versions.get_by_role("button", name="Older: 20 more").click()
+    expect(versions.get_by_role("link")).to_have_count(120)
+    assert len([each for each in sent if "/timeline" in each]) == 3
+    check_widths(page)

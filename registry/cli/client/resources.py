@@ -242,6 +242,39 @@ class SearchResults(TypedDict):
     complete: bool
 
 
+class TimelineEntry(TypedDict):
+    """A version, and what it changes of the one before it."""
+
+    version: int
+    deleted: bool
+    ts: NotRequired[_Time]
+    principal: NotRequired[str]
+    deletedBy: NotRequired[str]
+    previous: NotRequired[int]
+    previousType: NotRequired[str]
+    added: NotRequired[int]
+    removed: NotRequired[int]
+    changed: NotRequired[int]
+    compatible: NotRequired[bool]
+    tags: NotRequired[list[str]]
+    rules: NotRequired[int]
+
+
+class Timeline(TypedDict):
+    """A page of versions, newest first."""
+
+    versions: list[TimelineEntry]
+    next: int | None
+
+
+class FieldCounts(TypedDict):
+    """Numbers of fields that differ between two schemas."""
+
+    added: int
+    removed: int
+    changed: int
+
+
 class LevelVerdict(TypedDict):
     """The verdict at a level."""
 

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from registry.cli.client.resources import LATEST, ErrorAnswer, Explanation, Version, VersionName, version_path
+from registry.cli.client.resources import (
+    LATEST,
+    ErrorAnswer,
+    Explanation,
+    FieldCounts,
+    Version,
+    VersionName,
+    version_path,
+)
 from registry.cli.output import OK, REFUSED, Failure, json_option, note, print_json, print_lines, print_styled
 from registry.cli.registry_flags import with_registry
 from registry.cli.verb import Verb
@@ -65,11 +73,12 @@ def diff(registry: RegistryClient, *, old: str, new: str, refers: tuple[str, ...
     )
     same = not lines and before.schema_type == after.schema_type
     verdict = None if same else _explain(registry, before, after)
+    fields = None if same else _count_fields(registry, before, after)
     if as_json:
         empty: dict[str, Any] = {"levels": None, "changes": None}
-        print_json({"same": same, "diff": lines, **(verdict or empty)})
+        print_json({"same": same, "diff": lines, **(verdict or empty), "fields": fields})
     else:
-        _print(lines, verdict, same=same)
+        _print(lines, verdict, fields, same=same)
     return OK if same else REFUSED
 
 
@@ -93,7 +102,9 @@ def _is_file(name: str) -> bool:
 
 def _version(registry: RegistryClient, wanted: VersionName) -> dict[str, Any]:
     path = version_path(wanted.subject, wanted.version or LATEST)
-    found: dict[str, Any] = registry.get(path, Version, deleted=bool(wanted.version))
+    # Both sides may lie in contexts of their own, so what they refer to is named with its context.
+    how = {"deleted": bool(wanted.version), "referenceFormat": "qualified"}
+    found: dict[str, Any] = registry.get(path, Version, **how)
     return found
 
 
@@ -145,12 +156,29 @@ def _explain(registry: RegistryClient, old: _Side, new: _Side) -> dict[str, Any]
     return {"levels": found["levels"], "changes": found["changes"]}
 
 
-def _print(lines: list[str], verdict: dict[str, Any] | None, *, same: bool) -> None:
+def _count_fields(registry: RegistryClient, old: _Side, new: _Side) -> FieldCounts | None:
+    """Return how many fields differ; ``None`` if the registry does not compare them."""
+    sides = {"old": old, "new": new}
+    body = {name: {"schemaType": each.schema_type, "schema": each.text} for name, each in sides.items()}
+    try:
+        found: FieldCounts = registry.post("/schemas/differences", body, FieldCounts)
+    except ErrorAnswer as error:
+        if error.is_verdict or error.is_unknown_resource:
+            return None
+        raise
+    return {"added": found["added"], "removed": found["removed"], "changed": found["changed"]}
+
+
+def _print(
+    lines: list[str], verdict: dict[str, Any] | None, fields: FieldCounts | None, *, same: bool
+) -> None:
     if same:
         print("the same")
         return
     for line in lines:
         print_styled(line, _STYLES.get(line[0], ""))
+    if fields is not None:
+        print_lines(["", "fields: " + ", ".join(f"{count} {what}" for what, count in fields.items())])
     if verdict is None:
         return
     print()

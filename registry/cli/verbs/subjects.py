@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,15 +12,19 @@ import click
 from registry.cli.client.client import listed_versions
 from registry.cli.client.resources import (
     LATEST,
+    ErrorAnswer,
     IdUsage,
     Schema,
+    Timeline,
+    TimelineEntry,
     Version,
     VersionName,
     context_prefix,
     quote_segment,
+    subject_path,
     version_path,
 )
-from registry.cli.output import OK, json_option, print_json, print_lines, print_styled, print_table
+from registry.cli.output import OK, Failure, json_option, print_json, print_lines, print_styled, print_table
 from registry.cli.registry_flags import etag_option, moment_options, moment_params, print_etag, with_registry
 from registry.cli.verb import Verb, VerbGroup
 
@@ -62,21 +67,74 @@ def subjects(
 @click.command("versions", cls=Verb, epilog="Exit status: 0 listed, 1 subject not found, 2 no answer.")
 @click.argument("subject")
 @click.option("--deleted", is_flag=True, help="Include soft-deleted versions.")
+@click.option("--changes", is_flag=True, help="Newest first, with what each changed, when and by whom.")
 @moment_options
 @json_option
 @with_registry
 def versions(
-    registry: RegistryClient, *, subject: str, deleted: bool, at_offset: int | None, at_time: str | None,
-    as_json: bool,
+    registry: RegistryClient, *, subject: str, deleted: bool, changes: bool, at_offset: int | None,
+    at_time: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """List the versions of SUBJECT, one per line."""
     moment = moment_params(at_offset, at_time)
+    if changes:
+        entries = _timeline(registry, subject, deleted=deleted, **moment)
+        if as_json:
+            print_json(list(entries))
+        else:
+            print_table(_TIMELINE, map(_timeline_row, entries))
+        return OK
     found = listed_versions(registry, subject, deleted=deleted, **moment)
     if as_json:
         print_json([{"version": number, "deleted": gone} for number, gone in found.items()])
     else:
         print_lines(f"{number} (soft-deleted)" if gone else str(number) for number, gone in found.items())
     return OK
+
+
+def _timeline(
+    registry: RegistryClient, subject: str, *, deleted: bool, **moment: Any
+) -> Iterator[TimelineEntry]:
+    below: int | None = None
+    while True:
+        where = f"{subject_path(subject)}/timeline"
+        try:
+            page: Timeline = registry.get(where, Timeline, deleted=deleted, below=below, limit=100, **moment)
+        except ErrorAnswer as error:
+            if not error.is_unknown_resource:
+                raise
+            raise Failure(f"{registry.url} does not know --changes; only Registrar does") from None
+        yield from page["versions"]
+        below = page["next"]
+        if below is None:
+            return
+
+
+_TIMELINE = ("version", "registered", "by", "fields", "verdict", "marks")
+
+
+def _timeline_row(entry: TimelineEntry) -> tuple[str, ...]:
+    signs = (("+", entry.get("added")), ("-", entry.get("removed")), ("~", entry.get("changed")))
+    fields = " ".join(f"{sign}{count}" for sign, count in signs if count)
+    verdicts = {True: "compatible", False: "breaking", None: ""}
+    marks = [f"was {entry['previousType']}"] if "previousType" in entry else []
+    marks += [f"deleted by {entry['deletedBy']}" if "deletedBy" in entry else "soft-deleted"] * entry[
+        "deleted"
+    ]
+    marks += [f"{entry['rules']} rules"] if entry.get("rules") else []
+    marks += entry.get("tags", [])
+    return (
+        str(entry["version"]),
+        _time(entry["ts"]) if "ts" in entry else "",
+        entry.get("principal", ""),
+        fields or ("+0" if "added" in entry else ""),
+        verdicts[entry.get("compatible")],
+        ", ".join(marks),
+    )
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "minutes")[:16]
 
 
 _STATUS = "Exit status: 0 shown, 1 not found, 2 no answer or wrong usage."

@@ -81,6 +81,13 @@ def entries(history: History, owner: bytes, begin: int = 0) -> Iterator[HistoryE
         found = history.seek(found[0] + b"\0")
 
 
+def event_at(history: History, subject: Subject, offset: int) -> Event | None:
+    """Return the event of a subject at an offset; ``None`` if the history has none there."""
+    key = entry_key(packed_owner(subject), offset)
+    found = history.seek(key)
+    return event_for(unpack(*found), subject) if found is not None and found[0] == key else None
+
+
 def walk(
     view: View, subject: Subject, past: int | None = None, *, ascending: bool = False
 ) -> Iterator[Event]:

@@ -20,6 +20,9 @@ _STALE_MAX: Final = 4
 # Bytes that the fingerprints of one schema take, with their key; and those of a compatibility result.
 FINGERPRINTS_BYTES: Final = 400
 RESULT_BYTES: Final = 300
+# The same for what a schema changes of the one before it, and for each character of its tags.
+SUCCESSION_BYTES: Final = 500
+_TAG_CHARACTER_BYTES: Final = 4
 
 
 class VersionIndex:
@@ -143,6 +146,7 @@ class VersionIndexes:
 class SchemaMemory:
     """Results kept between computations. They change which queries are needed, but never a result.
 
+    ``successions``: what pairs of schemas change, by the digests of their queries.
     ``compatible``: keys of ``passes`` queries whose schemas were found to pass.
     ``indexes``: the version indexes of subjects.
     """
@@ -150,11 +154,17 @@ class SchemaMemory:
     def __init__(self, bytes_max: int) -> None:
         self.compatible: Final = Lru[bytes, bool](bytes_max)
         self.fingerprints: Final = Lru[bytes, SchemaAnswer](bytes_max)
+        self.successions: Final = Lru[bytes, SchemaAnswer](bytes_max)
         self.indexes = VersionIndexes(bytes_max)
 
     def put_compatible(self, key: bytes) -> None:
         """Record that the schemas of a ``passes`` query pass."""
         self.compatible.put(key, True, RESULT_BYTES)
+
+    def put_succession(self, key: bytes, known: SchemaAnswer) -> None:
+        """Record what a schema changes of the one before it."""
+        tags = 0 if known.value is None else sum(map(len, known.value.tags))
+        self.successions.put(key, known, SUCCESSION_BYTES + _TAG_CHARACTER_BYTES * tags)
 
     def own_fingerprint(self, source: Source) -> bytes | None:
         """Return the digest of a schema's meaning, if it is known."""

@@ -30,6 +30,9 @@ _BYTES_PER_CHARACTER: Final = 16
 AHEAD_MAX: Final = 256
 AHEAD_CHARACTERS_MAX: Final = 8 * 1024 * 1024
 
+# Queries whose answers are small, and remembered by digests of their sources.
+_SMALL: Final = ("fingerprints", "succession")
+
 _Key = tuple[str, str, tuple[Dependency, ...]]
 T = TypeVar("T")
 
@@ -98,6 +101,8 @@ class Parser:
         """Return a remembered answer."""
         if query.what == "fingerprints":
             return self.memory.fingerprints.get(query.source.digest)
+        if query.what == "succession":
+            return self.memory.successions.get(query.digest)
         if isinstance(key := query.key, bytes):
             return SchemaAnswer(True) if self.memory.compatible.get(key) else None
         return self._answers.get(query)
@@ -110,6 +115,8 @@ class Parser:
                     self.memory.put_compatible(key)
             elif key.what == "fingerprints":
                 self.memory.fingerprints.put(key.source.digest, known, FINGERPRINTS_BYTES)
+            elif key.what == "succession":
+                self.memory.put_succession(key.digest, known)
             else:
                 self._answers.put(key, known, 1000 + key.characters + known.characters)
 
@@ -164,27 +171,22 @@ class _Attempt:
             known = self._compute(query)
             if known is None:
                 return Unanswered(query)
-            if query.what == "fingerprints" or (self._bounded and query.other is not None):
+            if query.what in _SMALL or (self._bounded and query.other is not None):
                 self._parser.learn({query.key: known})
         return known.result()
 
     def _may_be_remembered(self, query: SchemaQuery) -> bool:
         # With a cached schema, computing most answers is faster than finding remembered ones by their texts.
-        return (
-            query.other is not None
-            or query.what == "fingerprints"
-            or not self._parser.cached_schema(query.source)
-        )
+        return query.other is not None or query.what in _SMALL or not self._parser.cached_schema(query.source)
 
     def _compute(self, query: SchemaQuery) -> SchemaAnswer | None:
         """Compute the answer; ``None`` if that exceeds the limits. Raises :class:`InvalidSchema`."""
         if query.what == "passes" and self._known:
             return None  # if some comparisons exceeded the limits, do not start the others here
         found: Sequence[Schema] = ()
-        if query.what in ("fields", "native"):  # of texts that are not parsed as schemas
-            if not self._affords(query.source):
-                return None
-        else:
+        if query.reads_texts and not self._affords_texts(query):
+            return None
+        if query.needs_schemas:
             schema = self._read(query.source)
             other = schema if query.other is None else self._read(query.other)
             if schema is None or other is None:
@@ -196,6 +198,9 @@ class _Attempt:
             if not self._bounded:
                 raise
             return None
+
+    def _affords_texts(self, query: SchemaQuery) -> bool:
+        return self._affords(query.source) and (query.other is None or self._affords(query.other))
 
     def _read(self, source: Source) -> Schema | None:
         schema = self._parser.cached_schema(source)

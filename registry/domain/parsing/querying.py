@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 from registry.domain.schemas import Change, Difference, Fingerprints, Tagged
 from registry.domain.schemas.lint import Finding
 
-from .schema_queries import PAUSE, SchemaQuery, Source, What
+from .schema_queries import PAUSE, SchemaQuery, Source, Succession, What
 
 if TYPE_CHECKING:
-    from registry.domain.schemas.fields import FieldPage
+    from registry.domain.schemas.fields import FieldDifferences, FieldPage
     from registry.domain.schemas.logical.findings import Report
 
 T = TypeVar("T")
@@ -161,6 +161,16 @@ def retag(
 def equivalent(source: Source, other: Source) -> Querying[bool]:
     """Return true if two schemas have the same meaning."""
     return _ask("equivalent", source, other)
+
+
+def field_differences(new: Source, old: Source, most: int) -> Querying[FieldDifferences | None]:
+    """Return how the fields of two schemas differ; None: there are too many."""
+    return _ask("field_differences", new, old, most=most)
+
+
+def succession(new: Source, old: Source | None, readers: Sequence[str], policy: str) -> Querying[Succession]:
+    """Return what a schema changes of the one before it, and if ``readers`` can read the other's data."""
+    return _ask("succession", new, old, policy=policy, readers=tuple(readers))
 
 
 def passes(new: Source, old: Source, readers: Sequence[str], policy: str, key: bytes) -> Querying[bool]:

@@ -24,7 +24,7 @@ from registry.domain.schemas import (
 from registry.domain.schemas.lint import findings
 
 if TYPE_CHECKING:
-    from registry.domain.schemas.fields import FieldPage
+    from registry.domain.schemas.fields import FieldCounts, FieldDifferences, FieldPage
     from registry.domain.schemas.logical.findings import Report
 
 What = Literal[
@@ -46,6 +46,8 @@ What = Literal[
     "tags",
     "retag",
     "fields",
+    "field_differences",
+    "succession",
     "several",
     "pause",
 ]
@@ -80,6 +82,9 @@ class SchemaQuery(NamedTuple):
     ``other``; see :mod:`.schemas.logical`. ``ddl`` returns its logical type as text, and ``native`` the
     schema of a source that is such a text. ``lint`` returns what breaks the ``rules`` among the details.
     ``fields`` returns a part of :meth:`.schemas.Format.fields`, which needs no dependencies.
+    ``field_differences`` returns the first differences of all fields from those of ``other``.
+    ``succession`` returns what the source changes of an earlier schema as ``other``, if there is one, and if
+    it may follow that one: at most as much work as the lengths of both allow.
     ``passes`` compares a new schema with an earlier one as ``other``: True if there are no differences with
     each of the ``readers`` among the details as the reader; the ``key`` among them identifies the query.
     ``several`` combines the queries among the details, see :func:`several`.
@@ -100,12 +105,28 @@ class SchemaQuery(NamedTuple):
         return parts
 
     @property
+    def reads_texts(self) -> bool:
+        """True if it reads the texts without their dependencies, perhaps besides the schemas."""
+        return self.what in ("fields", "field_differences", "native", "succession")
+
+    @property
+    def needs_schemas(self) -> bool:
+        """True if the sources are parsed for it."""
+        return not self.reads_texts or (self.what == "succession" and self.other is not None)
+
+    @property
     def key(self) -> SchemaQuery | bytes:
         """Key under which the answer is remembered: a few bytes for ``passes``, the most frequent query."""
         if self.what != "passes":
             return self
         key: bytes = dict(self.details)["key"]
         return key
+
+    @property
+    def digest(self) -> bytes:
+        """Some bytes that identify the query, without its texts."""
+        other = b"" if self.other is None else self.other.digest
+        return self.source.digest + other + digest((self.what, repr(self.details)))
 
     @property
     def characters(self) -> int:
@@ -115,6 +136,18 @@ class SchemaQuery(NamedTuple):
         sources = dict(self.details).get("sources", (self.source,))
         own: int = sum(each.characters for each in sources)
         return own + (0 if self.other is None else self.other.characters)
+
+
+class Succession(NamedTuple):
+    """The changes that a schema makes to the one before it."""
+
+    # ``None``: its fields cannot be listed, or not those before.
+    counts: FieldCounts | None
+    # The tags in the schema, sorted.
+    tags: tuple[str, ...]
+    # Whether the readers among the query's details can read the other's data; ``None``: unknown, or no reader
+    # has to.
+    compatible: bool | None
 
 
 class SchemaAnswer(NamedTuple):
@@ -195,6 +228,10 @@ def _value(query: SchemaQuery, read: Callable[[Source], Schema], budget: Budget)
     what, source, other, details = query
     if what == "fields":
         return _fields(source, **dict(details))
+    if what == "field_differences":
+        return _field_differences(source, other, **dict(details))
+    if what == "succession":
+        return _succession(source, other, read, budget, **dict(details))
     if what == "native":
         return _native(source, budget, **dict(details))
     schema = read(source)
@@ -222,6 +259,63 @@ def _fields(source: Source, *, begin: int, end: int, words: tuple[str, ...] | No
     return page_of(iter(()) if served is None else served.fields(source.text), begin, end, words)
 
 
+def _field_differences(new: Source, old: Source | None, *, most: int) -> FieldDifferences | None:
+    from registry.domain.schemas import fields  # noqa: PLC0415 (only for views that ask)
+
+    after = fields.fields_of(FORMATS[new.schema_type], new.text)
+    before = [] if old is None else fields.fields_of(FORMATS[old.schema_type], old.text)
+    return None if before is None or after is None else fields.field_differences(before, after, most)
+
+
+# Comparison steps for one succession, and one more for so many characters: a page of them takes few seconds.
+_SUCCESSION_STEPS, _CHARACTERS_A_STEP = 10_000, 8
+
+
+def _succession(
+    new: Source,
+    old: Source | None,
+    read: Callable[[Source], Schema],
+    budget: Budget,
+    *,
+    readers: tuple[Literal["new", "old"], ...],
+    policy: str,
+) -> Succession:
+    compatible: bool | None = None
+    if old is not None and readers:
+        most = _SUCCESSION_STEPS + (new.characters + old.characters) // _CHARACTERS_A_STEP
+        own = Budget(min(budget.left, most))
+        pair = read(new), read(old)
+        try:
+            compatible = _can_read(new.schema_type, *pair, own, policy=policy, readers=readers)
+        except Exhausted:
+            if budget.left < most:
+                raise
+        budget.left -= min(budget.left, most) - max(own.left, 0)
+    return Succession(*_counts(new, old), compatible)
+
+
+def _counts(new: Source, old: Source | None) -> tuple[FieldCounts | None, tuple[str, ...]]:
+    from registry.domain.schemas.explaining import cut  # noqa: PLC0415 (only for views that ask)
+    from registry.domain.schemas.fields import (  # noqa: PLC0415
+        TAGS_MAX,
+        TYPE_MAX,
+        changed_fields,
+        count_changes,
+        fields_of,
+    )
+
+    try:
+        after = fields_of(FORMATS[new.schema_type], new.text)
+        before = [] if old is None else fields_of(FORMATS[old.schema_type], old.text)
+    except InvalidSchema:
+        return None, ()
+    names = sorted({tag for each in after or () for tag in each.tags})[:TAGS_MAX]
+    tags = tuple(cut(each, TYPE_MAX) for each in names)
+    if after is None or before is None:
+        return None, tags
+    return count_changes(changed_fields(before, after)), tags
+
+
 def _passes(
     schema_type: str,
     new: Schema,
@@ -229,6 +323,18 @@ def _passes(
     budget: Budget,
     *,
     key: bytes,
+    policy: str,
+    readers: Iterable[Literal["new", "old"]],
+) -> bool:
+    return _can_read(schema_type, new, old, budget, policy=policy, readers=readers)
+
+
+def _can_read(
+    schema_type: str,
+    new: Schema,
+    old: Schema,
+    budget: Budget,
+    *,
     policy: str,
     readers: Iterable[Literal["new", "old"]],
 ) -> bool:

@@ -6,12 +6,13 @@ a type that is used twice is shown where it is defined.
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from . import words
-from .contract import SchemaField
+from .contract import Format, SchemaField
 from .explaining import cut, excerpt
 from .json_text import Json
 
@@ -35,6 +36,74 @@ class FieldPage(NamedTuple):
     total: int
 
 
+class FieldChange(NamedTuple):
+    """A field or a type that differs between two schemas; ``None``: that schema lacks it."""
+
+    old: SchemaField | None
+    new: SchemaField | None
+
+    def cut(self) -> FieldChange:
+        """Return what an answer may hold of it."""
+        return FieldChange(*(None if each is None else cut_field(each) for each in self))
+
+
+class FieldCounts(NamedTuple):
+    """Numbers of fields that only one of two schemas has, and of fields and types that differ."""
+
+    added: int
+    removed: int
+    changed: int
+
+
+class FieldDifferences(NamedTuple):
+    """The differences between the fields of two schemas: their numbers, and the first ones, cut."""
+
+    counts: FieldCounts
+    first: list[FieldChange]
+
+
+def field_differences(old: Sequence[SchemaField], new: Sequence[SchemaField], most: int) -> FieldDifferences:
+    """Return what differs, and at most ``most`` of it in full."""
+    found = changed_fields(old, new)
+    return FieldDifferences(count_changes(found), [each.cut() for each in found[:most]])
+
+
+def fields_of(served: Format, text: str) -> list[SchemaField] | None:
+    """Return all fields and types, uncut; ``None`` if there are more than can be listed.
+
+    Raises :class:`InvalidSchema` for a text that cannot be read.
+    """
+    found = [*islice(served.fields(text), FIELDS_MAX + 1)]
+    return None if len(found) > FIELDS_MAX else found
+
+
+def changed_fields(old: Sequence[SchemaField], new: Sequence[SchemaField]) -> list[FieldChange]:
+    """Return what differs, in the order of the new schema, then what only the old one has.
+
+    Two are the same field if their kind and path are. Branches of a union can share one: then equal ones are
+    paired first, the others in their order.
+    """
+    same = {*old} & {*new}
+    waiting: dict[tuple[str, str], deque[SchemaField]] = defaultdict(deque)
+    for each in old:
+        if each not in same:
+            waiting[each.kind, each.path].append(each)
+    found = []
+    for each in new:
+        if each not in same:
+            others = waiting[each.kind, each.path]
+            found.append(FieldChange(others.popleft() if others else None, each))
+    return found + [FieldChange(each, None) for left in waiting.values() for each in left]
+
+
+def count_changes(found: Sequence[FieldChange]) -> FieldCounts:
+    """Return the counts of :func:`changed_fields`; a type that is new or gone counts by its fields."""
+    changed = sum(None not in each for each in found)
+    added = sum(old is None and new is not None and new.kind == "field" for old, new in found)
+    removed = sum(new is None and old is not None and old.kind == "field" for old, new in found)
+    return FieldCounts(added, removed, changed)
+
+
 def page_of(
     found: Iterator[SchemaField], begin: int, end: int, wanted: tuple[str, ...] | None = None
 ) -> FieldPage:
@@ -49,17 +118,37 @@ def _has(each: SchemaField, wanted: tuple[str, ...]) -> bool:
 
 def limit_fields(found: Iterator[SchemaField]) -> Iterator[SchemaField]:
     """Yield what an answer may hold of the fields: no more, and no longer ones."""
-    for kind, path, name, shown, default, doc, tags, required in islice(found, FIELDS_MAX):
-        yield SchemaField(
-            kind,
-            path if len(path) <= PATH_MAX else f"…{path[1 - PATH_MAX :]}",
-            cut(name, PATH_MAX),
-            cut(shown, TYPE_MAX),
-            None if default is None else cut(default, TYPE_MAX),
-            cut(doc, DOC_MAX),
-            tuple(cut(each, TYPE_MAX) for each in tags[:TAGS_MAX]),
-            required,
-        )
+    return map(cut_field, islice(found, FIELDS_MAX))
+
+
+def cut_field(found: SchemaField) -> SchemaField:
+    """Return a field without what an answer may not hold of it."""
+    kind, path, name, shown, default, doc, tags, required = found
+    return SchemaField(
+        kind,
+        path if len(path) <= PATH_MAX else f"…{path[1 - PATH_MAX :]}",
+        cut(name, PATH_MAX),
+        cut(shown, TYPE_MAX),
+        None if default is None else cut(default, TYPE_MAX),
+        cut(doc, DOC_MAX),
+        tuple(cut(each, TYPE_MAX) for each in tags[:TAGS_MAX]),
+        required,
+    )
+
+
+def field_members(each: SchemaField) -> dict[str, Any]:
+    """Return the members of the API's ``Field``."""
+    kind, path, name, shown, default, doc, tags, required = each
+    members: dict[str, Any] = {"kind": kind, "path": path, "name": name, "type": shown}
+    if default is not None:
+        members["default"] = default
+    if doc:
+        members["doc"] = doc
+    if tags:
+        members["tags"] = tags
+    if required:
+        members["required"] = True
+    return members
 
 
 def join_path(path: str, name: str) -> str:

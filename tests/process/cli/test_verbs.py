@@ -232,6 +232,7 @@ def test_subjects_and_versions_are_listed(client: Client, subject: str) -> None:
 def test_two_schemas_are_compared(client: Client, subject: str) -> None:
     found = client.json("diff", f"{subject}:1", f"{subject}:2", status=1)
     assert found["levels"]["BACKWARD"]["compatible"]
+    assert found["fields"] == {"added": 1, "removed": 0, "changed": 0}
     assert any(line.startswith("+") and '"b"' in line for line in found["diff"])
     file = client.file(INCOMPATIBLE, "new.avsc")
     shown = client("diff", f"{subject}:1", file)
@@ -243,10 +244,33 @@ def test_two_schemas_are_compared(client: Client, subject: str) -> None:
         json.dumps({"name": "R", "fields": OLD["fields"], "type": "record"}, indent=7), "o.avsc"
     )
     assert client.json("diff", f"{subject}:1", spelled) == {
-        "same": True, "diff": [], "levels": None, "changes": None,
+        "same": True, "diff": [], "levels": None, "changes": None, "fields": None,
     }  # fmt: skip
     assert client("diff", f"{subject}:1", f"{subject}:1").out == "the same\n"
     assert client("diff", f"{subject}:1", "verbs-none").status == 1
+
+
+def test_versions_say_what_they_changed(client: Client, subject: str) -> None:
+    found = client.json("versions", subject, "--changes")
+    newest, first = found[0], found[1]
+    assert (newest["version"], newest["previous"], newest["added"], newest["compatible"]) == (2, 1, 1, True)
+    assert (first["version"], "previous" in first) == (1, False)
+    shown = client("versions", subject, "--changes").out.splitlines()
+    assert [each in shown[1] for each in ("+1", "compatible")] == [True, True]
+
+
+def test_schemas_of_different_contexts_are_compared_with_what_they_refer_to(
+    client: Client, subject: str
+) -> None:
+    other = {"type": "record", "name": "Outer", "fields": [{"name": "r", "type": "R"}]}
+    far = f":.far-{subject}:"
+    assert client("register", f"{far}{subject}", client.file(OLD, "old.avsc")).status == 0
+    for name in (f"{subject}-user", f"{far}{subject}-user"):
+        refers = ("--reference", f"R={subject}:1")
+        assert client("register", name, client.file(other), *refers).status == 0
+    found = client.json("diff", f"{far}{subject}-user:1", f"{subject}-user:1", status=1)
+    assert found["levels"]["FULL"]["compatible"]
+    assert found["fields"] == {"added": 0, "removed": 0, "changed": 0}
 
 
 def test_types_are_not_compared(client: Client, subject: str) -> None:

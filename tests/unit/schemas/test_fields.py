@@ -8,8 +8,20 @@ from typing import Any
 
 import pytest
 
-from registry.domain.schemas import FORMATS, InvalidSchema
-from registry.domain.schemas.fields import DOC_MAX, PATH_MAX, TYPE_MAX, page_of
+from registry.domain.schemas import FORMATS, InvalidSchema, SchemaField
+from registry.domain.schemas.fields import (
+    DOC_MAX,
+    FIELDS_MAX,
+    PATH_MAX,
+    TYPE_MAX,
+    FieldChange,
+    FieldCounts,
+    changed_fields,
+    count_changes,
+    field_differences,
+    fields_of,
+    page_of,
+)
 
 AVRO = {
     "type": "record",
@@ -168,3 +180,66 @@ def test_a_page_is_a_part_of_the_fields() -> None:
     }
     page = page_of(FORMATS["AVRO"].fields(json.dumps(many)), 4999, 6000)
     assert (page.total, [each.name for each in page.fields]) == (5001, ["f4998", "f4999"])
+
+
+def changed(schema_type: str, old: str, new: str) -> tuple[FieldCounts, list[FieldChange]]:
+    found = changed_fields(*(list(FORMATS[schema_type].fields(each)) for each in (old, new)))
+    return count_changes(found), found
+
+
+def test_fields_differ_by_their_paths_in_all_formats() -> None:
+    pairs = {
+        "AVRO": (
+            '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"b","type":"int"}]}',
+            '{"type":"record","name":"R","fields":[{"name":"c","type":"int"},{"name":"a","type":"long"}]}',
+        ),
+        "JSON": (
+            '{"properties":{"a":{"type":"integer"},"b":{"type":"integer"}}}',
+            '{"properties":{"c":{"type":"integer"},"a":{"type":"number"}}}',
+        ),
+        "PROTOBUF": (
+            'syntax = "proto3"; message R { int32 a = 1; int32 b = 2; }',
+            'syntax = "proto3"; message R { int32 c = 3; int64 a = 1; }',
+        ),
+    }
+    for schema_type, (old, new) in pairs.items():
+        counts, found = changed(schema_type, old, new)
+        assert counts == (1, 1, 1), schema_type
+        names = [(None if each is None else each.name) for pair in found for each in pair]
+        assert names == [None, "c", "a", "a", "b", None], schema_type
+        assert changed(schema_type, old, old) == (FieldCounts(0, 0, 0), [])
+
+
+def test_branches_of_a_union_that_share_a_path_are_paired_where_they_are_equal() -> None:
+    def union(*kinds: str) -> str:
+        records = (
+            {"type": "record", "name": f"R{kind}{at}", "fields": [{"name": "f", "type": kind}]}
+            for at, kind in enumerate(kinds)
+        )
+        return json.dumps([*records])
+
+    counts, found = changed("AVRO", union("int", "long"), union("int", "string", "float"))
+    kinds = [[each and (each.kind, each.type) for each in pair] for pair in found]
+    assert [["field", "long"], ["field", "string"]] in [[list(each or ()) for each in pair] for pair in kinds]
+    assert [None, ("field", "float")] in kinds
+    assert (counts.added, counts.removed) == (1, 0)
+
+
+def test_a_type_counts_by_its_fields_and_its_symbols_as_a_change() -> None:
+    enum = '{"type":"enum","name":"E","symbols":["A"]}'
+    assert changed("AVRO", enum, enum.replace('"A"', '"A","B"'))[0] == (0, 0, 1)
+    inner = '{"type":"record","name":"I","fields":[{"name":"x","type":"int"},{"name":"y","type":"int"}]}'
+    outer = '{"type":"record","name":"R","fields":[{"name":"i","type":%s}]}'
+    assert changed("AVRO", outer % '"int"', outer % inner)[0] == (2, 0, 1)
+
+
+def test_what_differs_is_cut_and_too_many_fields_are_not_compared() -> None:
+    long = [SchemaField("field", "a", "a", "int", doc="d" * (DOC_MAX + 5))]
+    [shown] = field_differences([], long, 5).first
+    assert shown.old is None
+    assert shown.new is not None
+    assert len(shown.new.doc) <= DOC_MAX + 1
+    assert field_differences([], long * 3, 2).counts == (3, 0, 0)
+    fields = [{"name": f"f{at}", "type": "int"} for at in range(FIELDS_MAX)]
+    wide = {"type": "record", "name": "W", "fields": fields}
+    assert fields_of(FORMATS["AVRO"], json.dumps(wide)) is None

@@ -5,8 +5,11 @@ import { get } from "../api.js";
 const PAUSE_MS = 250;
 const SUGGESTED = 20;
 
-/** value: the subject in force; onChange(subject) some time after the last key, or at once for a choice. */
-export function SubjectField({ value, onChange }) {
+/**
+ * value: the subject in force; onChange(subject) some time after the last key, or at once for a choice; none: what an
+ * empty field means.
+ */
+export function SubjectField({ value, onChange, label = "Subject", none = "none: validate only" }) {
   const [text, setText] = useState(value);
   const [names, setNames] = useState([]);
   const id = useId();
@@ -27,8 +30,8 @@ export function SubjectField({ value, onChange }) {
     };
   }, [text]);
   return html`
-    <label class="subject">Subject
-      <input list=${id} value=${text} placeholder="none: validate only" autocomplete="off" spellcheck="false"
+    <label class="subject">${label}
+      <input list=${id} value=${text} placeholder=${none} autocomplete="off" spellcheck="false"
         onInput=${(event) => setText(event.target.value)} />
     </label>
     <datalist id=${id}>${names.map((name) => html`<option key=${name} value=${name} />`)}</datalist>`;

@@ -8,9 +8,10 @@ import { useResource } from "../live/resources.js";
 import { resource } from "../live/store.js";
 import { href, to } from "../router.js";
 import { Fields } from "./fields.js";
-import { MEANINGS, ownersOf, usedIn } from "./answers.js";
+import { MEANINGS, askedBy, changeOf, ownersOf, usedIn } from "./answers.js";
 import { Loaded } from "./loading.js";
 import { GRAPH, HISTORY } from "./resources.js";
+import { Counts, Verdict } from "./timeline.js";
 import { VersionLink } from "./version-link.js";
 
 const OPENED = "registrar.answer";
@@ -20,8 +21,19 @@ const AROUND_MAX = 50; // versions around it that are read to count the referrer
 const USAGE = resource("usage", (signal, subject) => get(path`/usage/subjects/${subject}`, { signal }),
   ({ kind, subject }, [asked]) => subject === asked && kind.startsWith("version_"));
 
-/** version: as `withFields` returns it; details: of the subject, if they are known. */
-export function Answer({ version, details }) {
+// What clients ask for is no event: it is read once, and again when the page is opened.
+const ASKERS = resource("askers", async (signal, subject) => {
+  try {
+    return await get(path`/usage/subjects/${subject}/askers`, { signal });
+  } catch (error) {
+    if (NOT_OFFERED.includes(error.status)) return null;
+    throw error;
+  }
+}, () => false);
+const NOT_OFFERED = [404, 405]; // by an older registry
+
+/** version: as `withFields` returns it; details: of the subject; entry: of the timeline; both only if known. */
+export function Answer({ version, details, entry }) {
   const owners = ownersOf(version.metadata);
   return html`
     <section class="answer" aria-label="In short">
@@ -31,10 +43,18 @@ export function Answer({ version, details }) {
           <dd><${Masked} value=${value} sensitive=${sensitive} /></dd>`)}
         ${details && html`
           <dt>Compatibility</dt><dd>${MEANINGS[details.compatibilityLevel] ?? details.compatibilityLevel}</dd>`}
+        ${entry?.previous !== undefined && html`
+          <dt>Changes</dt><dd><${Changed} version=${version} entry=${entry} /></dd>`}
       </dl>
       <${More} version=${version} />
       <${Fields} version=${version} />
     </section>`;
+}
+
+function Changed({ version: { subject, version: number }, entry }) {
+  const compare = to(to`/subjects/${subject}/versions/${number}`, { view: "compare", with: String(entry.previous) });
+  return html`<${Counts} entry=${entry} /> <${Verdict} entry=${entry} /> ${changeOf(entry)}${" "}
+    <a href=${`#${compare}`}>Compare with version ${entry.previous}</a>`;
 }
 
 /** What further requests answer: it stays open once it was opened, until it is closed. */
@@ -46,7 +66,7 @@ function More({ version }) {
   };
   return html`
     <details open=${open} onToggle=${toggled}>
-      <summary>Last change, use and referrers</summary>
+      <summary>Last change, use, clients and referrers</summary>
       ${open && html`<${Around} version=${version} />`}
     </details>`;
 }
@@ -54,6 +74,7 @@ function More({ version }) {
 function Around({ version: { subject, version: number } }) {
   const history = useResource(HISTORY, subject, 1);
   const usage = useResource(USAGE, subject);
+  const askers = useResource(ASKERS, subject);
   const graph = useResource(GRAPH, subject, number, AROUND_MAX);
   return html`
     <dl class="facts">
@@ -62,6 +83,8 @@ function Around({ version: { subject, version: number } }) {
       <dt>Used in</dt>
       <dd><${Loaded} of=${usage} what="the usage">${(found) => html`
         <a href=${href`/usage/subjects/${subject}`}>${usedIn(found)}</a>`}<//></dd>
+      <dt>Asked for by</dt>
+      <dd><${Loaded} of=${askers} what="who asks">${(found) => html`<${Asked} found=${found} />`}<//></dd>
       <dt>Referenced by</dt>
       <dd><${Loaded} of=${graph} what="the referrers">${(found) => html`
         <${Referrers} subject=${subject} number=${number} graph=${found} />`}<//></dd>
@@ -72,6 +95,12 @@ function Last({ event }) {
   if (!event) return html`<span class="quiet">not known</span>`;
   return html`${event.kind.replaceAll("_", " ")}, <${Time} ms=${event.time} />
     ${event.principal !== undefined && html` by <${Name} plain text=${event.principal} />`}`;
+}
+
+function Asked({ found }) {
+  const { sentence, names, more } = askedBy(found);
+  return html`${sentence}${names.map((name, index) => html`${index ? ", " : ": "}<${Name} key=${name} plain
+    text=${name} />`)}${more > 0 && ` and ${more} more`}`;
 }
 
 function Referrers({ subject, number, graph: { nodes, complete } }) {

@@ -31,3 +31,33 @@ export function usedIn({ census, versions }) {
   const more = sources.size > 3 ? ` and ${sources.size - 3} more` : "";
   return `${named}${more}: ${messages.toLocaleString()} ${messages === 1 ? "message" : "messages"}`;
 }
+
+const SENTENCES = { true: "It may follow version", false: "It breaks what the level asks of it after version" };
+
+/** Returns a sentence about an entry of the timeline that has a `previous` version, and the level in effect. */
+export function changeOf({ level, previous, previousType, compatible }) {
+  const other = previousType === undefined ? "" : ` Version ${previous} is of another type.`;
+  if (level === "NONE") return `The level NONE compares nothing.${other}`;
+  return compatible === undefined ? `It is not compared with version ${previous}.${other}`
+    : `${SENTENCES[compatible]} ${previous} (${level}).${other}`;
+}
+
+const ASKERS_SHOWN = 3;
+
+/**
+ * Returns who has asked for a subject, `{ sentence, names, more }`: the last ones, if one may see them, and the number
+ * of others. found: the registry's answer; null: it has none.
+ */
+export function askedBy(found) {
+  if (!found || found.since === null) return { sentence: "not known: requests are not counted", names: [], more: 0 };
+  const { askerCount, askers, requests, last, since, other, missingCount } = found;
+  const partly = other > 0 || missingCount > 0 ? " at least" : "";
+  if (!askerCount) return { sentence: `${partly ? "nobody known" : "nobody"} since ${since}`, names: [], more: 0 };
+  const clients = askerCount === 1 ? "1 client" : `${askerCount.toLocaleString()} clients`;
+  const names = [...new Set(askers.map(({ principal, address }) => principal || address))].slice(0, ASKERS_SHOWN);
+  const times = requests === 1 ? "once" : `${requests.toLocaleString()} times`;
+  return {
+    sentence: `${partly.trim()}${partly && " "}${clients}, ${times} since ${since}, last on ${last}`,
+    names, more: names.length ? Math.max(0, askerCount - names.length) : 0,
+  };
+}

@@ -4,6 +4,7 @@ import { Notice } from "../components/notice.js";
 import { formatOf } from "../formats.js";
 import { Changes, Verdicts } from "./findings.js";
 import { LEVELS, united } from "./changes.js";
+import { FieldDifferences } from "./field-differences.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Merge } from "./merge.js";
 import { explained, inLines, versionOf } from "./reading.js";
@@ -12,10 +13,10 @@ const OTHERS_MAX = 500; // offered for comparison, the nearest ones
 const DRAWN_MAX = 2_000_000; // characters of both texts
 
 /**
- * version: the newer one's entity; versions: all numbers; base: the other's number; onBase(number). at: the offset of
- * the past state to show, if any.
+ * version: the newer one's entity; versions: all numbers; base: the other's number; onBase(number); at: the offset of
+ * the past state to show, if any; whole and onWhole as for `Pair`.
  */
-export function Compare({ version, versions, base, onBase, at }) {
+export function Compare({ version, versions, base, onBase, at, whole, onWhole }) {
   const others = versions.filter(({ number }) => number !== version.version);
   if (!others.length) return html`<p>This subject has no other version to compare.</p>`;
   const earlier = others.filter(({ number }) => number < version.version);
@@ -29,7 +30,7 @@ export function Compare({ version, versions, base, onBase, at }) {
             html`<option key=${number} value=${number}>version ${number}${deleted ? " (deleted)" : ""}</option>`)}
       </select></label>
     </p>
-    <${Compared} version=${version} base=${chosen} at=${at} />`;
+    <${Compared} version=${version} base=${chosen} at=${at} whole=${whole} onWhole=${onWhole} />`;
 }
 
 /** Returns the versions around one, so that the list stays short enough to choose from. */
@@ -39,7 +40,7 @@ function near(others, chosen) {
   return others.slice(from, from + OTHERS_MAX);
 }
 
-function Compared({ version, base, at }) {
+function Compared({ version, base, at, whole, onWhole }) {
   const { subject, version: number } = version;
   const other = useLoaded((signal) => versionOf(subject, base, signal, undefined, at), [subject, base, at]);
   return html`
@@ -47,32 +48,37 @@ function Compared({ version, base, at }) {
       ${(found) => {
         // The one with the lower number is the old one, whichever is looked at.
         const [old, fresh] = base < number ? [found, version] : [version, found];
-        return html`<${Pair} key=${`${old.version} ${fresh.version}`} old=${old} fresh=${fresh} />`;
+        return html`<${Pair} key=${`${old.version} ${fresh.version}`} old=${old} fresh=${fresh} whole=${whole}
+          onWhole=${onWhole} />`;
       }}
     <//>`;
 }
 
-/** old, fresh: entities of the API; names: what to call them. */
-export function Pair({ old, fresh, names = [`version ${old.version}`, `version ${fresh.version}`] }) {
+/**
+ * old, fresh: entities of the API; names: what to call them in a text, and shown: in a heading. whole: true to show
+ * unchanged lines, too; onWhole(whole), if that can be chosen.
+ */
+export function Pair({ old, fresh, names = [`version ${old.version}`, `version ${fresh.version}`], shown = names, whole,
+  onWhole }) {
   const labels = names.map((name) => name[0].toUpperCase() + name.slice(1));
   return html`
     <section aria-label="Changes">
-      <h2>From ${names[0]} to ${names[1]}</h2>
+      <h2>From ${shown[0]} to ${shown[1]}</h2>
       ${typeOf(old) === typeOf(fresh)
         ? html`<${Explained} old=${old} fresh=${fresh} />`
         : html`<${Notice} kind="warning" title="The types differ">
-          <p>Version ${old.version} is ${typeOf(old)}, version ${fresh.version} is ${typeOf(fresh)}: only the level NONE
-          allows one to follow the other.</p><//>`}
+          <p>${labels[0]} is ${typeOf(old)}, ${names[1]} is ${typeOf(fresh)}: only the level NONE allows one to follow
+          the other. Fields are compared by their names.</p><//>`}
     </section>
+    <${FieldDifferences} old=${old} fresh=${fresh} />
     <section aria-label="Texts">
       <h2>Texts</h2>
-      <${Texts} old=${old} fresh=${fresh} labels=${labels} />
+      <${Texts} old=${old} fresh=${fresh} labels=${labels} whole=${whole} onWhole=${onWhole} />
     </section>`;
 }
 
 function Explained({ old, fresh }) {
-  const result =
-    useLoaded((signal) => explained(old, fresh, fresh.subject, signal), [old.subject, old.version, fresh.version]);
+  const result = useLoaded((signal) => explained(old, fresh, signal), keyOf(old, fresh));
   return html`
     <${Loaded} of=${result} what="the comparison">
       ${({ levels, changes }) => html`
@@ -85,23 +91,32 @@ function Explained({ old, fresh }) {
     <//>`;
 }
 
+// A pasted text has no version.
+function keyOf(old, fresh) {
+  return [old, fresh].flatMap(({ subject, version, schema }) => [subject, version ?? schema]);
+}
+
 // Of two schemas, a transitive level says the same as its plain one.
 function levelsOf(levels) {
   return Object.keys(LEVELS).filter((level) => !level.endsWith("_TRANSITIVE") && levels[level])
     .map((level) => ({ level, compatible: levels[level].compatible }));
 }
 
-function Texts({ old, fresh, labels }) {
+function Texts({ old, fresh, labels, whole = false, onWhole }) {
   const size = old.schema.length + fresh.schema.length;
   const laid =
-    useLoaded((signal) => Promise.all([old, fresh].map((each) => inLines(each, signal))), [old.version, fresh.version]);
+    useLoaded((signal) => Promise.all([old, fresh].map((each) => inLines(each, signal))), keyOf(old, fresh));
   if (size > DRAWN_MAX) return html`<p>The texts are too large to show side by side. The list above shows what
     changed.</p>`;
   return html`
     <${Loaded} of=${laid} what="the texts">
       ${([before, after]) => (before === after
         ? html`<p>The texts are identical.</p>`
-        : html`<${Merge} old=${before} fresh=${after} type=${typeOf(fresh)} labels=${labels} />`)}
+        : html`
+          ${onWhole && html`<label class="check"><input type="checkbox" checked=${!whole}
+            onChange=${(event) => onWhole(!event.currentTarget.checked)} /> Fold unchanged lines</label>`}
+          <${Merge} old=${before} fresh=${after} types=${[typeOf(old), typeOf(fresh)]} labels=${labels}
+            whole=${whole} />`)}
     <//>`;
 }
 

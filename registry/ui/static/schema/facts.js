@@ -6,8 +6,11 @@ import { Name } from "../components/name.js";
 import { formatOf } from "../formats.js";
 import { href } from "../router.js";
 
-/** version: the entity of the API; asked: the name that led to it; details: of the subject, if they are known. */
-export function Facts({ version, asked, details }) {
+/**
+ * version: the entity of the API; asked: the name that led to it; details: of the subject, and entry: of the timeline,
+ * if they are known.
+ */
+export function Facts({ version, asked, details, entry }) {
   const { subject, version: number, id, guid, ts, deleted, references = [] } = version;
   return html`
     ${subject !== asked &&
@@ -19,7 +22,8 @@ export function Facts({ version, asked, details }) {
       ${deleted && html`<${Badge} tone="warn">deleted<//>`}
       <span>id <strong>${id}</strong> <${CopyButton} text=${String(id)} label="Copy the id" /></span>
       ${ts && html`<span class="quiet">registered <time datetime=${new Date(ts).toISOString()}>
-        ${new Date(ts).toLocaleString()}</time></span>`}
+        ${new Date(ts).toLocaleString()}</time>${entry?.principal !== undefined
+          && html` by <${Name} plain text=${entry.principal} />`}</span>`}
       ${details && html`<span class="quiet">${details.compatibilityLevel}, ${details.mode}</span>`}
       ${references.length > 0 &&
         html`<span class="quiet">${references.length} ${references.length === 1 ? "reference" : "references"}</span>`}

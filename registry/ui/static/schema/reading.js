@@ -4,9 +4,10 @@ import { reasonOf } from "../editor/reason.js";
 import { formatOf } from "../formats.js";
 import { getAt } from "./moment.js";
 import { prettySlowly } from "./pretty.js";
-import { contextOf, scopeOf } from "./scopes.js";
+import { qualified } from "./scopes.js";
+import { numbersOf } from "./timeline-pages.js";
 
-const VERSIONS_PAGE = 1000;
+const VERSIONS_PAGE = 5000;
 const VERSIONS_MAX = 10_000;
 
 /** Returns what the list of subjects says about one: its counts, level and mode; null for a name that is none. */
@@ -23,13 +24,14 @@ export async function subjectOf(subject, signal) {
 export async function versionsOf(subject, signal) {
   const details = await subjectOf(subject, signal);
   const older = details ? Math.max(0, details.versions + details.deletedVersions - VERSIONS_MAX) : 0;
-  const numbers = [];
-  for (let full = true; full && numbers.length < VERSIONS_MAX; ) {
+  const numbers = numbersOf(details) ?? [];
+  for (let full = !numbers.length; full && numbers.length < VERSIONS_MAX; ) {
     const query = { deleted: true, deletedAsNegative: true, offset: older + numbers.length, limit: VERSIONS_PAGE };
     const page = await get(path`/subjects/${subject}/versions`, { query, signal });
     numbers.push(...page);
     full = page.length === VERSIONS_PAGE;
   }
+  numbers.splice(0, numbers.length - VERSIONS_MAX);
   const versions = numbers.map((each) => ({ number: Math.abs(each), deleted: each < 0 }));
   versions.sort((one, other) => other.number - one.number);
   return { versions, older, details };
@@ -38,6 +40,26 @@ export async function versionsOf(subject, signal) {
 /** Returns a version, soft-deleted or not, as the API does. `format`: such as `resolved`; `at`: see `getAt`. */
 export function versionOf(subject, number, signal, format, at) {
   return getAt(at, path`/subjects/${subject}/versions/${number}`, { deleted: true, format }, signal);
+}
+
+const TIMELINE_PAGES_MAX = 10; // requests for one page; each answer has as much as the registry sends at once
+
+/**
+ * Returns entries of the timeline, the newest first, and the level in effect: `{ level, versions }`. below: 0 or a
+ * number above them; deleted: soft-deleted ones, too; at: see `getAt`.
+ */
+export async function timelineOf(signal, subject, below, limit, deleted, at) {
+  const versions = [];
+  let level;
+  let next = below;
+  for (let asked = 0; next !== null && versions.length < limit && asked < TIMELINE_PAGES_MAX; asked += 1) {
+    const query = { deleted, below: next || undefined, limit: limit - versions.length };
+    const page = await getAt(at, path`/subjects/${subject}/timeline`, query, signal);
+    versions.push(...page.versions);
+    level = page.compatibilityLevel;
+    ({ next } = page);
+  }
+  return { level, versions };
 }
 
 export const FIELDS_PAGE = 1000;
@@ -78,14 +100,27 @@ export async function normalizedOf(subject, version, signal) {
   return found.normalized;
 }
 
-/** Returns the comparison of two versions at every level. */
-export function explained(old, fresh, subject, signal) {
-  const body = {
-    schemaType: fresh.schemaType,
-    old: { schema: old.schema, references: old.references ?? [] },
-    new: { schema: fresh.schema, references: fresh.references ?? [] },
-  };
-  return send("POST", "/compatibility/explain", { query: { context: scopeOf(contextOf(subject)) }, body, signal });
+/** Returns the comparison of two schemas at every level; they may be of different contexts. */
+export function explained(old, fresh, signal) {
+  const side = ({ subject, schema, references = [] }) =>
+    ({ schema, references: references.map((each) => ({ ...each, subject: qualified(each.subject, subject) })) });
+  const body = { schemaType: fresh.schemaType, old: side(old), new: side(fresh) };
+  return send("POST", "/compatibility/explain", { body, signal });
+}
+
+const COMPARED_MAX = 2_000_000; // characters of both texts
+const NOT_COMPARED = [404, 405, UNPROCESSABLE]; // by an older registry, or too many fields, or a text that is no schema
+
+/** Returns the fields that differ between two schemas, as the registry does; null if they cannot be compared. */
+export async function fieldDifferences(old, fresh, signal) {
+  if (old.schema.length + fresh.schema.length > COMPARED_MAX) return null;
+  const side = ({ schema, schemaType }) => ({ schema, schemaType });
+  try {
+    return await send("POST", "/schemas/differences", { body: { old: side(old), new: side(fresh) }, signal });
+  } catch (error) {
+    if (NOT_COMPARED.includes(error.status)) return null;
+    throw error;
+  }
 }
 
 /** Returns at most `limit` versions around one, with the references between them. */

@@ -3,8 +3,8 @@ import { get, getWithTag, path, request } from "../api.js";
 import { resource } from "../live/store.js";
 import { levelOf } from "./changes.js";
 import { eventsOf } from "./history-events.js";
-import { graphOf, subjectOf, versionsOf, withFields } from "./reading.js";
-import { contextOf, scopeOf } from "./scopes.js";
+import { graphOf, subjectOf, timelineOf, versionsOf, withFields } from "./reading.js";
+import { EVERYWHERE, contextOf, scopeOf } from "./scopes.js";
 
 const CONTEXTS_MAX = 1000;
 const ASSOCIATIONS_MAX = 200;
@@ -27,6 +27,11 @@ export const VERSIONS = resource("versions", (signal, subject) => versionsOf(sub
 /** A version as the API shows it, see `withFields`. */
 export const VERSION =
   resource("version", (signal, subject, number) => withFields(subject, number, signal), isOfVersion);
+
+/** Versions of a subject with what each changed, see `timelineOf`; the level in effect decides what is breaking. */
+export const TIMELINE = resource("timeline", timelineOf,
+  (event, [subject], value) => isAbout(event, [subject], value) || (/^config_/.test(event.kind)
+    && ["", EVERYWHERE, scopeOf(contextOf(subject))].includes(ownerOf(event))));
 
 /** The tags in a version's schema. */
 export const TAGS = resource("tags", (signal, subject, number) =>

@@ -2,7 +2,7 @@
 import { plain } from "../names.js";
 
 export const DEFAULT_CONTEXT = ".";
-const EVERYWHERE = ":.__GLOBAL:"; // holds the config and mode of all contexts
+export const EVERYWHERE = ":.__GLOBAL:"; // holds the config and mode of all contexts
 
 /** Returns the context of a qualified name. */
 export function contextOf(subject) {
@@ -13,6 +13,12 @@ export function contextOf(subject) {
 /** Returns the name that stands for a context itself. */
 export function scopeOf(context) {
   return `:${context}:`;
+}
+
+/** Returns the name of a subject that a schema of another one refers to, with its context where that is needed. */
+export function qualified(name, user) {
+  const context = contextOf(user);
+  return name.startsWith(":.") || context === DEFAULT_CONTEXT ? name : scopeOf(context) + name;
 }
 
 /** Returns words for a scope as `/scopes` names it. */

@@ -12,7 +12,7 @@ import { GuardedButton } from "../session/guarded.js";
 import { usePermitted } from "../session/permitted.js";
 import { Askers } from "../usage/askers.js";
 import { Answer } from "./answer.js";
-import { Compare } from "./compare.js";
+import { Comparison } from "./comparison.js";
 import { DeleteDialog } from "./delete-dialog.js";
 import { Details } from "./details.js";
 import { Facts } from "./facts.js";
@@ -24,13 +24,16 @@ import { References } from "./references.js";
 import { HISTORY, VERSION, VERSIONS } from "./resources.js";
 import { Settings } from "./settings.js";
 import { VersionText } from "./text.js";
+import { useEntry } from "./timeline.js";
 import { Restore } from "./undelete.js";
 import { Usage } from "./usage.js";
 import { Versions, numberOf, useSteps } from "./versions.js";
 
 const NOT_FOUND = 404;
 
-/** params: subject, version (optional); query: view (a tab), form, with (a version), deleted, at (an offset). */
+/**
+ * params: subject, version (optional); query: view (a tab), form, deleted, at (an offset); see `Comparison` for others.
+ */
 export default function SchemaView({ params: { subject, version }, query }) {
   const address = version ? to`/subjects/${subject}/versions/${version}` : to`/subjects/${subject}`;
   const change = (changes) => navigate(to(address, { ...query, ...changes }), { replace: true });
@@ -117,30 +120,30 @@ function Version({ subject, number, versions, details, query, onChange, onWritte
   // have registered it.
   const last = useRef(undefined);
   last.current = found.value ?? last.current;
+  const known = useEntry(subject, versions, number, query);
+  const entry = known?.version === last.current?.version ? known : undefined;
   return html`
     <article class="version">
       <${Loaded} of=${found.error ? found : { value: last.current }} what=${`version ${number}`}>
         ${(version) => html`
-          <${Facts} version=${version} asked=${subject} details=${details} />
+          <${Facts} version=${version} asked=${subject} details=${details} entry=${entry} />
           <${Tabs} label="About this version" selected=${query.view ?? "text"}
             onSelect=${(view) => onChange({ view: view === "text" ? "" : view })}
-            tabs=${tabsOf(version, versions, details, query, onChange, onWritten)} />`}
+            tabs=${tabsOf(version, versions, details, entry, query, onChange, onWritten)} />`}
       <//>
     </article>`;
 }
 
-function tabsOf(version, versions, details, query, onChange, onWritten) {
+function tabsOf(version, versions, details, entry, query, onChange, onWritten) {
   const { subject, version: number } = version;
-  const base = Number(query.with) || 0;
   return [
     { id: "text", label: "Schema",
       content: () => html`
-        <${Answer} version=${version} details=${details} />
+        <${Answer} version=${version} details=${details} entry=${entry} />
         <${VersionText} version=${version} form=${query.form} onForm=${(form) => onChange({ form })} />` },
     { id: "compare", label: "Compare",
       content: () =>
-        html`<${Compare} version=${version} versions=${versions} base=${base}
-          onBase=${(other) => onChange({ with: String(other) })} />` },
+        html`<${Comparison} version=${version} versions=${versions} query=${query} onChange=${onChange} />` },
     { id: "references", label: "References",
       content: () => html`<${References} subject=${subject} number=${number} />` },
     { id: "askers", label: "Askers", content: () => html`<${Askers} subject=${subject} version=${number} />` },

@@ -1,0 +1,158 @@
+// What a version is compared with: another one of its subject, one of another subject, or a text that is pasted. The
+// address holds the choice, so a link shows the same comparison.
+import { html, useEffect, useId, useState } from "../vendor.js";
+import { Name } from "../components/name.js";
+import { Failure, Notice } from "../components/notice.js";
+import { SubjectField } from "../editor/subject-field.js";
+import { packed, unpacked } from "../editor/review.js";
+import { formatOf, formats } from "../formats.js";
+import { plain } from "../names.js";
+import { Compare, Pair } from "./compare.js";
+import { Loaded, useLoaded } from "./loading.js";
+import { subjectOf, versionOf, versionsOf } from "./reading.js";
+
+const KINDS = { version: "Another version", subject: "Another subject", text: "A pasted text" };
+const OFFERED_MAX = 500; // versions of the other subject, the newest
+
+/**
+ * version: the entity of the API; versions: all numbers of its subject; query: of the page. with: the other version;
+ * of: the subject of that, if it is another one; text: a text, packed as for a link; swap, whole: "1" to change sides,
+ * and to show unchanged lines.
+ */
+export function Comparison({ version, versions, query, onChange }) {
+  const given = query.text ? "text" : query.of ? "subject" : "version";
+  const [kind, setKind] = useState(given);
+  useEffect(() => setKind(given), [given]);
+  const name = useId();
+  const choose = (chosen) => {
+    setKind(chosen);
+    if (chosen === "version") onChange({ with: "", of: "", text: "", swap: "" });
+  };
+  const shown = {
+    swap: Boolean(query.swap), whole: Boolean(query.whole),
+    onSwap: () => onChange({ swap: query.swap ? "" : "1" }),
+    onWhole: (whole) => onChange({ whole: whole ? "1" : "" }),
+  };
+  return html`
+    <fieldset class="choice">
+      <legend class="unseen">What to compare with</legend>
+      ${Object.entries(KINDS).map(([id, label]) => html`
+        <label key=${id}><input type="radio" name=${name} value=${id} checked=${id === kind}
+          onChange=${() => choose(id)} /> ${label}</label>`)}
+    </fieldset>
+    ${kind === "version" && html`
+      <${Compare} version=${version} versions=${versions} base=${Number(query.with) || 0} whole=${shown.whole}
+        onBase=${(other) => onChange({ with: String(other) })} onWhole=${shown.onWhole} />`}
+    ${kind === "subject" && html`
+      <${OtherSubject} version=${version} subject=${query.of ?? ""} number=${query.with ?? ""} shown=${shown}
+        onChange=${(of, other) => onChange({ of, with: other, text: "" })} />`}
+    ${kind === "text" && html`
+      <${Pasted} version=${version} text=${query.text ?? ""} shown=${shown}
+        onChange=${(text) => onChange({ text, of: "", with: "" })} />`}`;
+}
+
+function OtherSubject({ version, subject, number, shown, onChange }) {
+  return html`
+    <div class="row">
+      <${SubjectField} label="Other subject" none="such as :.context:name" value=${subject}
+        onChange=${(name) => onChange(name, "")} />
+    </div>
+    ${subject && html`
+      <${Versions} key=${subject} subject=${subject} number=${number} version=${version} shown=${shown}
+        onNumber=${(other) => onChange(subject, other)} />`}`;
+}
+
+function Versions({ subject, number, version, shown, onNumber }) {
+  const found = useLoaded(async (signal) => await subjectOf(subject, signal) && versionsOf(subject, signal), [subject]);
+  return html`
+    <${Loaded} of=${found} what="its versions">
+      ${(known) => {
+        if (!known?.versions.length) return html`<p role="status">There is no subject <${Name} text=${subject} />.</p>`;
+        const live = known.versions.find(({ deleted }) => !deleted);
+        const chosen = Number(number) || (live ?? known.versions[0]).number;
+        return html`
+          <p><label>Version <select value=${chosen} onChange=${(event) => onNumber(event.target.value)}>
+            ${offered(known.versions, chosen).map((each) => html`<option key=${each.number} value=${each.number}>
+              version ${each.number}${each.deleted ? " (deleted)" : ""}</option>`)}
+          </select></label></p>
+          <${WithVersion} key=${chosen} subject=${subject} number=${chosen} version=${version} shown=${shown} />`;
+      }}
+    <//>`;
+}
+
+/** Returns the newest versions, and the chosen one. */
+function offered(versions, chosen) {
+  const newest = versions.slice(0, OFFERED_MAX);
+  return newest.some(({ number }) => number === chosen) ? newest : [...newest, { number: chosen, deleted: false }];
+}
+
+function WithVersion({ subject, number, version, shown }) {
+  const found = useLoaded((signal) => versionOf(subject, number, signal), [subject, number]);
+  return html`
+    <${Loaded} of=${found} what=${`version ${number}`}>
+      ${(other) => html`
+        <${Sides} shown=${shown} pairs=${[other, version].map((each) => ({
+          schema: each, name: `${plain(each.subject)} version ${each.version}`,
+          shown: html`<${Name} text=${each.subject} /> version ${each.version}`,
+        }))} />`}
+    <//>`;
+}
+
+function Pasted({ version, text, shown, onChange }) {
+  const found = useLoaded(async () => (text ? unpacked(text) : null), [text]);
+  return html`
+    ${found.error ? html`<${Notice} kind="error" title="This link cannot be opened"><p>${found.error.message}</p><//>`
+      : html`<${Loaded} of=${found} what="the text">
+        ${(given) => html`<${PastedText} key=${text} version=${version} given=${given} shown=${shown}
+          onChange=${onChange} />`}
+      <//>`}`;
+}
+
+/** given: the text of the address; null if there is none. One that does not fit there is compared all the same. */
+function PastedText({ version, given, shown, onChange }) {
+  const [typed, setTyped] = useState(given?.schema ?? "");
+  const [type, setType] = useState(given?.schemaType ?? formatOf(version).name);
+  const [large, setLarge] = useState(null);
+  const [error, setError] = useState(null);
+  const compared = large ?? given;
+  const submit = async (event) => {
+    event.preventDefault();
+    const draft = { schema: typed, schemaType: type, references: [], base: null };
+    setError(null);
+    try {
+      onChange(await packed(draft));
+    } catch (failure) {
+      if (typed.length > 0) setLarge(draft);
+      setError(failure);
+    }
+  };
+  return html`
+    <form onSubmit=${submit}>
+      <p><label>Schema to compare with<textarea class="full" rows="8" spellcheck="false" value=${typed}
+        onInput=${(event) => setTyped(event.currentTarget.value)}></textarea></label></p>
+      <p class="row">
+        <label>Type <select value=${type} onChange=${(event) => setType(event.currentTarget.value)}>
+          ${formats.map(({ name, title }) => html`<option key=${name} value=${name}>${title}</option>`)}
+        </select></label>
+        <button class="primary" disabled=${!typed.trim()}>Compare</button>
+      </p>
+    </form>
+    ${error && (large
+      ? html`<p class="quiet" role="status">The text is too large for the address, so a link does not hold it.</p>`
+      : html`<${Failure} error=${error} />`)}
+    ${compared && html`
+      <${Sides} key=${compared.schema} shown=${shown} pairs=${[
+        { schema: version, name: `version ${version.version}` },
+        { schema: { ...compared, subject: version.subject, references: version.references ?? [] },
+          name: "the pasted text" },
+      ]} />`}`;
+}
+
+/** pairs: the old side and the new one, `{ schema, name, shown }`; shown: how, with what changes that. */
+function Sides({ pairs, shown: { swap, whole, onSwap, onWhole } }) {
+  const [old, fresh] = swap ? [...pairs].reverse() : pairs;
+  return html`
+    <p><button type="button" onClick=${onSwap}>Swap sides</button></p>
+    <${Pair} key=${String(swap)} old=${old.schema} fresh=${fresh.schema} names=${[old.name, fresh.name]}
+      shown=${[old.shown ?? old.name, fresh.shown ?? fresh.name]} whole=${whole} onWhole=${onWhole} />`;
+}
