@@ -184,6 +184,16 @@ test("names stay within their quotation marks, and nothing unseen is copied", ()
   assert.equal(word("orders-value:3"), "orders-value:3");
   assert.equal(word("it's $(rm) `x`"), "'it'\\''s $(rm) `x`'");
   assert.equal(word("a'\u200bb\n\u0001"), "$'a\\'\\u200bb\\n\\u0001'");
+  const [filler, tag] = ["\u180b", "\u{e0041}"]; // one of names.js's list, and one beyond sixteen bits
+  assert.equal(literal(filler + tag), '"\\u180b\\udb40\\udc41"');
+  assert.equal(literal(filler + tag, true), '"\\u180b\\U000e0041"');
+  assert.equal(word(filler + tag), "$'\\u180b\\U000e0041'");
+  const hidden = textsOf({ kind: "version", subject: tag, version: 1 }, "http://r");
+  for (const { id, text } of hidden) assert.ok(!text.includes(tag), id);
+  for (const { id, text } of hidden.filter((each) => ["java", "javascript"].includes(each.id)))
+    assert.ok(text.includes('"\\udb40\\udc41"'), id);
+  for (const { id, text } of hidden.filter((each) => ["python", "go"].includes(each.id)))
+    assert.ok(text.includes('"\\U000e0041"'), id);
   const texts = textsOf({ kind: "version", subject: ":.eu:a/b\"'", version: 3 }, "http://r:8081");
   assert.deepEqual(texts.map(({ id }) => id), ["curl", "command", "java", "python", "go", "javascript"]);
   assert.equal(texts[0].text, "curl -s 'http://r:8081/subjects/%3A.eu%3Aa%2Fb%22'\\''/versions/3'");

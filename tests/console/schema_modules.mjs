@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { marksOf, placeOf } from "../../registry/ui/static/editor/diagnostics.js";
 import { elementIn, partIn, pointed, wordIn } from "../../registry/ui/static/editor/positions.js";
-import { placeIn, reasonOf } from "../../registry/ui/static/editor/reason.js";
+import { brokenTextIn, placeIn, reasonOf } from "../../registry/ui/static/editor/reason.js";
 import { choicesFound, choicesOf, partsFound } from "../../registry/ui/static/palette/choices.js";
 import { askedBy, changeOf, ownersOf, usedIn } from "../../registry/ui/static/schema/answers.js";
 import { united } from "../../registry/ui/static/schema/changes.js";
@@ -53,6 +53,14 @@ test("parts without text are distinguished by path", () => {
   const bare = { old: null, new: null };
   assert.deepEqual(united([change("", { ...bare, path: "/a" }), change("", { ...bare, path: "/b" })])
     .map(({ kind }) => kind), ["changed", "changed"]);
+});
+
+test("half of a character is found where it stands, and whole ones are none", () => {
+  assert.equal(brokenTextIn('{"a": "\u{1f600}"}\n'), null);
+  const reason = brokenTextIn('{\n"\u{1f600}": "\ud83d"}');
+  assert.equal(reason, "Half of a character (U+D83D) at line 2, column 8: delete it");
+  assert.deepEqual(placeIn(reason), { line: 2, column: 8 });
+  assert.match(brokenTextIn("\ude00\ud83d"), /U\+DE00\) at line 1, column 1:/);
 });
 
 test("JSON is laid out without changing a token", () => {

@@ -1,7 +1,7 @@
 // Names as others have given them, as text: what cannot be seen is made visible. `components/name.js` shows them.
 
-// Controls, marks that change the direction of the text, and characters without width.
-const UNSEEN = new RegExp(
+/** Controls, marks that change the direction of the text, and characters without width. */
+export const UNSEEN = new RegExp(
   "[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f"
   + "\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff9-\\ufffb]|[\\u{e0000}-\\u{e0fff}]", "u");
 const PARTS = new RegExp(`(${UNSEEN.source})`, "u");

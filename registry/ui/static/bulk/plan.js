@@ -9,7 +9,7 @@ import { count } from "../cluster/units.js";
 import { plain } from "../names.js";
 import { href } from "../router.js";
 import { GuardedButton } from "../session/guarded.js";
-import { useSession } from "../session/session.js";
+import { useSomewhere } from "../session/permitted.js";
 import { perform as changeVersion } from "./requests.js";
 import { KEEP, PERMANENT, REGISTER, RESTORE, SOFT, carryOut, tally } from "./steps.js";
 
@@ -140,17 +140,6 @@ function Confirm({ counts, onClose, onConfirm }) {
         <input class="full" inputmode="numeric" autocomplete="off" value=${typed}
           onInput=${(event) => setTyped(event.currentTarget.value)} /></label></p>`}
     <//>`;
-}
-
-/** Returns `refusal(operation)` for what is permitted on some subjects: the registry decides about each. */
-export function useSomewhere() {
-  const { me } = useSession();
-  return (operation) => {
-    if (me === null) return null;
-    if (me.operations.somewhere.includes(operation)) return "";
-    return me.principal === null
-      ? "Sign in to do this." : `${plain(me.principal)} lacks permission: this requires ${operation} somewhere.`;
-  };
 }
 
 /** How far the search for a plan is, with a way to stop it. */

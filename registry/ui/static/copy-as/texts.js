@@ -1,25 +1,37 @@
 // What a page shows or sends, as commands and programs to copy. Names of others stay within their quotation marks, and
 // characters that cannot be seen are written as codes.
 
-const UNSEEN = new RegExp(
-  "[\\u007f-\\u009f\\u00ad\\u061c\\u115f\\u1160\\u180e\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164"
-  + "\\ufe00-\\ufe0f\\ufeff\\ufff9-\\ufffb]", "g");
-const CONTROL = new RegExp(`[\\u0000-\\u001f]|${UNSEEN.source}`);
+import { UNSEEN } from "../names.js";
 
-/** Returns a literal for Java, Python, Go and JavaScript. */
-export function literal(text) {
-  return JSON.stringify(text).replace(UNSEEN, codeOf);
+const EACH = new RegExp(UNSEEN.source, "gu");
+
+/**
+ * Returns a literal for Java and JavaScript; `full`: for Python and Go, which have no pairs of surrogates.
+ *
+ * @param {string} text
+ */
+export function literal(text, full = false) {
+  return JSON.stringify(text).replace(EACH, full ? codeOf : pairOf);
 }
 
 function codeOf(character) {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  const code = character.codePointAt(0);
+  return code > 0xffff ? `\\U${hex(code, 8)}` : `\\u${hex(code, 4)}`;
+}
+
+function pairOf(character) {
+  return character.split("").map((unit) => `\\u${hex(unit.charCodeAt(0), 4)}`).join("");
+}
+
+function hex(code, digits) {
+  return code.toString(16).padStart(digits, "0");
 }
 
 /** Returns a word for a shell such as bash. */
 export function word(text) {
-  if (CONTROL.test(text)) {
+  if (UNSEEN.test(text)) {
     const inner = text.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n", "\\n").replaceAll("\t", "\\t");
-    return `$'${inner.replace(new RegExp(CONTROL.source, "g"), codeOf)}'`;
+    return `$'${inner.replace(EACH, codeOf)}'`;
   }
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
@@ -41,18 +53,19 @@ export function textsOf(what, registry) {
 const TEXTS = {
   version: ({ subject, version }, registry) => {
     const [url, name] = [literal(registry), literal(subject)];
+    const [fullUrl, fullName] = [literal(registry, true), literal(subject, true)];
     return [
       curl(`curl -s ${word(`${registry}/subjects/${segment(subject)}/versions/${version}`)}`),
       command(`registrar show ${word(`${subject}:${version}`)} --url ${word(registry)}`),
       java(`      var found = client.getSchemaMetadata(${name}, ${version});
       System.out.println(found.getId() + " " + found.getSchema());`, url),
-      python(`found = client.get_version(${name}, ${version})
-print(found.schema_id, found.schema.schema_str)`, url),
-      go(`	found, err := client.SchemaByVersion(context.Background(), ${name}, ${version})
+      python(`found = client.get_version(${fullName}, ${version})
+print(found.schema_id, found.schema.schema_str)`, fullUrl),
+      go(`	found, err := client.SchemaByVersion(context.Background(), ${fullName}, ${version})
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(found.ID, found.Schema.Schema)`, url),
+	fmt.Println(found.ID, found.Schema.Schema)`, fullUrl),
       javascript(`  const found = await client.getSchemaMetadata(${name}, ${version});
   console.log(found.id, found.schema);`, url),
     ];

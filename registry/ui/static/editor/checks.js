@@ -2,6 +2,7 @@
 // and which tables could.
 import { path, send } from "../api.js";
 import { LEVELS, USED_LEVELS } from "../schema/changes.js";
+import { brokenTextIn } from "./reason.js";
 
 // What is asked of the registry; every other verdict follows from these.
 const ASKED = ["BACKWARD", "FORWARD", "BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE"];
@@ -22,7 +23,10 @@ const HIDDEN = "{hidden"; // begins a message in place of those about schemas th
 export async function check(draft, target, onProgress, signal) {
   const { subject, schema, schemaType, references } = draft;
   const body = { schema, schemaType, references };
-  const lint = await send("POST", "/schemas/lint", { query: { subject }, body, signal });
+  const broken = brokenTextIn(schema);
+  const lint = broken === null
+    ? await send("POST", "/schemas/lint", { query: { subject }, body, signal })
+    : { valid: false, message: broken, findings: [] };
   const result = { lint, levels: {} };
   onProgress(result);
   if (!lint.valid || !target) return result;

@@ -29,6 +29,15 @@ export function usePermitted(subject) {
   };
 }
 
+/** Returns `refusal(operation)` for what is permitted on some subjects: the registry decides about each. */
+export function useSomewhere() {
+  const { me } = useSession();
+  return (operation) => {
+    if (me === null) return null;
+    return me.operations.somewhere.includes(operation) ? "" : refused(me, operation, "somewhere");
+  };
+}
+
 function refused({ principal }, operation, where) {
   return principal === null
     ? "Sign in to do this." : `${plain(principal)} lacks permission: this requires ${operation} ${where}.`;
