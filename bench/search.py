@@ -10,6 +10,7 @@ import argparse
 import itertools
 import json
 import random
+import resource
 import shutil
 import tempfile
 import time
@@ -22,6 +23,7 @@ from registry.domain.lookup.matching import Matching
 from registry.domain.lookup.search import KINDS
 from registry.domain.schemas.words import query_words
 from registry.log.contract import Fetched
+from registry.search.build import Builder
 from registry.search.filler import IndexFiller
 from registry.search.index import SearchIndex
 from registry.store.open import open_store
@@ -58,6 +60,8 @@ def record(number: int) -> Record:
 class Log:
     """A log that is generated as it is read."""
 
+    identity = "bench"
+
     def __init__(self, count: int) -> None:
         self.count = count
 
@@ -93,24 +97,25 @@ def main() -> None:
     index = SearchIndex(folder / "search", 8 << 30, writable=True)
     index.open()
     filler = IndexFiller(Log(count), store, index)
+    builder = Builder(index, store.view)
+    filler.step()  # begins
     began, cpu = time.perf_counter(), time.process_time()
-    slices = longest = 0.0
-    done = False
-    while not done:
-        before = time.perf_counter()
-        done = filler.step()
-        slices, longest = slices + 1, max(longest, time.perf_counter() - before)
+    while not builder.step().is_built:
+        pass
     took, used = time.perf_counter() - began, time.process_time() - cpu
+    assert filler.step()
     size = index.bytes_used()
     each_us = used / count * 1e6
     print(f"{count} schemas of {text_bytes} bytes: {count / took:.0f}/s, {each_us:.0f} us of CPU each")
-    print(f"{size / count:.0f} bytes each; {slices:.0f} slices, the longest {longest * 1000:.0f} ms")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"{size / count:.0f} bytes each; at most {memory} MiB of memory, mapped pages included")
     for query in QUERIES:
         began = time.perf_counter()
         matching = Matching(query_words(query), tuple(KINDS))
         with index.view() as rows:
             assert rows is not None
-            found = [rows.subject(each) for each in itertools.islice(matching.following(rows), 20)]
+            numbers = (each for each in matching.following(rows) if each is not None)
+            found = [rows.subject(each) for each in itertools.islice(numbers, 20)]
         print(f"{query!r}: first {len(found)} in {(time.perf_counter() - began) * 1000:.1f} ms")
     store.close()
     index.close()

@@ -102,7 +102,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # Who sends a request, and what that principal may do.
     "registry.security": ("registry.base", "registry.domain"),
     # The index of words next to the store, and what fills it.
-    "registry.search": ("registry.domain", "registry.log", "registry.store"),
+    "registry.search": ("registry.base", "registry.domain", "registry.log", "registry.store"),
     # The change feed: events for listeners.
     "registry.feed": ("registry.domain", "registry.security"),
     # Searches for duplicates: their port, and the process that searches the store.
@@ -398,8 +398,8 @@ MODULES_MAX += 1
 MODULES_MAX += 1
 # Schemas sent as DDL: its words, its statements, its literals, and one writer for each format.
 MODULES_MAX += 6
-# The search: words, matching, the index next to the store and what fills it, the resource, the verb.
-MODULES_MAX += 8
+# The search: words, matching, the index, what builds and what fills it, the resource, the verb.
+MODULES_MAX += 9
 # Signing out on all nodes; reading audit logs back, of one file and of all nodes.
 MODULES_MAX += 3
 # The timeline of versions: what follows what, and the resource.

@@ -38,6 +38,15 @@ class SnapshotStart(msgspec.Struct, frozen=True, kw_only=True):
     refused: list[str] = []  # the snapshots that were rejected, with reasons, in the order of the attempts
 
 
+class SearchState(msgspec.Struct, frozen=True):
+    """The state of a node's index of words."""
+
+    built: float  # the part that is there, from 0 to 1
+    subjects: int  # in the rows when the build began
+    offset: int  # it holds changes before this offset, once it is built
+    problem: str = ""  # why it is not built, or does not follow; empty: no problem
+
+
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """The state of a node at one moment. Offsets count records: the offset of the next one."""
 
@@ -65,6 +74,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False)
     start: SnapshotStart | None = None  # set if the node started from a snapshot, or tried to
     invalid_files: list[str] = []  # files that settings name and the next start would refuse, with reasons
     history_from: int | None = None  # from this offset on its history lacks nothing; ``None``: it keeps none
+    search: SearchState | None = None  # ``None``: the node keeps no index of words
 
 
 class Primacy(msgspec.Struct, frozen=True):

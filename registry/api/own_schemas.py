@@ -296,6 +296,16 @@ SCHEMAS: dict[str, Json] = {
         history_from={
             **nullable(LONG), "description": "The history of this node is complete from this offset on",
         },
+        search=nullable({
+            **object_of(
+                "built subjects offset problem",
+                built={"type": "number", "description": "The part that is there, from 0 to 1"},
+                subjects={**LONG, "description": "In the store when it was begun"},
+                offset={**LONG, "description": "Once it is built, it holds changes before this offset"},
+                problem={**TEXT, "description": "Why it is not built, or does not follow"},
+            ),
+            "description": "The index of words; null: it is off",
+        }),
         invalid_files={
             **list_of(TEXT), "description": "Files named by settings that the next start would reject",
         },
@@ -384,7 +394,7 @@ SCHEMAS: dict[str, Json] = {
         associations={**INT, "description": "Number of associations"},
     ),
     "SearchResults": object_of(
-        "hits next cut complete offset",
+        "hits next cut complete built offset",
         hits=list_of(object_of(
             "subject version id schemaType matches",
             subject=TEXT, version={**INT, "description": "The newest version"}, id=INT, schemaType=TEXT,
@@ -405,6 +415,7 @@ SCHEMAS: dict[str, Json] = {
         next={**nullable(TEXT), "description": "The cursor of the next page; null: there is none"},
         cut={**BOOL, "description": "True if the words are in too many names to examine all"},
         complete={**BOOL, "description": "False while the index is being built: more may be found later"},
+        built={"type": "number", "description": "The part of the index that is there, from 0 to 1"},
         offset={**LONG, "description": "The index holds changes before this offset"},
     ),
     "Subjects": {"anyOf": [list_of(TEXT), list_of(ref("SubjectDetails"))]},

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from registry.domain import errors as e
+from registry.domain.history.entries import principal_at
 from registry.domain.lookup.matching import (
     FIRST,
     NUMBER_BYTES,
@@ -33,9 +33,11 @@ from .parameters import CURSOR, number, word, words
 from .permissions import SHOWN
 
 HITS_MAX: Final = 100
-# Characters of a query, and subjects that one request examines.
+# Characters and words of a query; subjects that one request examines, and looks into the index for them.
 QUERY_MAX: Final = 500
+WORDS_MAX: Final = 12
 EXAMINED_MAX: Final = 20_000
+LOOKS_MAX: Final = 300_000
 # Subjects that are found in one view of the index.
 _AT_ONCE: Final = 100
 # Bytes of the schemas of a page, which are read to show where the words are.
@@ -64,12 +66,13 @@ class _Page:
         self._limit = limit
         self._bytes = 0
         self.hits: list[tuple[int, Registered]] = []
-        self.examined = 0
+        # Subjects, and looks into the index for the parts that are done.
+        self.examined = self.looks = 0
         # There are more.
         self.more = False
         # Not everything was examined, because the words are in too many names.
         self.cut = False
-        self.state = IndexState(0, complete=False)
+        self.state = IndexState(0, complete=False, built=0.0)
 
     def add(self, part: int, found: Registered) -> bool:
         """Add a version; return false if the page was full."""
@@ -115,13 +118,17 @@ def _search(index: Words, call: Call) -> PendingSearch[_Page]:
         raise e.UNPROCESSABLE(f"kind is none of {', '.join(KINDS)}")
     if not 1 <= limit <= HITS_MAX:
         raise e.UNPROCESSABLE(f"limit is not between 1 and {HITS_MAX}")
-    wanted = query_words(query)
-    if len(query) > QUERY_MAX or not wanted:
-        raise e.UNPROCESSABLE(f"query has no word, or more than {QUERY_MAX} characters")
+    wanted = () if len(query) > QUERY_MAX else query_words(query)
+    if not 1 <= len(wanted) <= WORDS_MAX:
+        raise e.UNPROCESSABLE(
+            f"query has no word, or more than {WORDS_MAX} words, or more than {QUERY_MAX} characters"
+        )
     begin = _place(call)
 
     def answer(view: View, page: _Page) -> Querying[Answer]:
-        found = yield from together(find_matches(each, wanted, kinds) for _, each in page.hits)
+        found = yield from together(
+            find_matches(each, _registered_by(view, each), wanted, kinds) for _, each in page.hits
+        )
         hits = [_hit(each, matches) for (_, each), matches in zip(page.hits, found, strict=True)]
         last = page.hits[-1] if page.more else None
         body = {
@@ -129,11 +136,19 @@ def _search(index: Words, call: Call) -> PendingSearch[_Page]:
             "next": None if last is None else _cursor(call, last[0], last[1].subject),
             "cut": page.cut,
             "complete": page.state.complete,
+            "built": round(page.state.built, 2),
             "offset": page.state.offset,
         }
         return json_answer(body, headers=_NO_STORE)
 
     return PendingSearch(lambda view: _find(index, view, wanted, kinds, begin, _Page(limit)), answer)
+
+
+def _registered_by(view: View, each: Registered) -> str:
+    try:
+        return principal_at(view, each.subject, each.row.offset)
+    except e.RegistryError:
+        return ""  # the history may be that of another log
 
 
 def _place(call: Call) -> _Place:
@@ -161,27 +176,38 @@ def _find(
     parts = (("subject",) if "subject" in kinds else (), kinds)
     for part in range(begin.part, 2):
         matching = Matching(wanted, parts[part], begin.number if part == begin.part else FIRST)
-        while (subjects := _next_subjects(index, matching, page)) and not page.cut:
+        while (subjects := _next_subjects(index, matching, page)) is not None and not page.cut:
+            yield
             for subject in subjects:
-                yield
-                if subject is None or (part and parts[0] and names_all(subject.qualified, wanted)):
+                if part and parts[0] and names_all(subject.qualified, wanted):
                     continue
                 found = versions.latest(view, subject)
                 if found is not None and not page.add(part, found):
                     return page
+                yield
         page.cut = page.cut or matching.cut
+        page.looks += matching.looks
     return page
 
 
-def _next_subjects(index: Words, matching: Matching, page: _Page) -> list[Subject | None]:
-    """Return the next subjects of one moment of the index; none after too many."""
+def _next_subjects(index: Words, matching: Matching, page: _Page) -> list[Subject] | None:
+    """Return the next subjects of one moment of the index, of as many as are found in a slice."""
+    found: list[Subject] = []
     with index.view() as rows:
         if rows is None:
-            return []
+            return None
         page.state = rows.state()
-        found = [rows.subject(each) for each in islice(matching.following(rows), _AT_ONCE)]
+        for count, number in enumerate(matching.following(rows)):
+            subject = None if number is None else rows.subject(number)
+            if subject is not None:
+                found.append(subject)
+            if number is None or count == _AT_ONCE:
+                break
+        else:
+            if not found:
+                return None
     page.examined += len(found)
-    page.cut = page.cut or page.examined > EXAMINED_MAX
+    page.cut = page.cut or page.examined > EXAMINED_MAX or page.looks + matching.looks > LOOKS_MAX
     return found
 
 

@@ -166,8 +166,8 @@ class Node:
         self.asks = Asking(settings.data, settings.asks_keep_days, self.store.view)
         self.audit = AuditTails(settings.audit_log, lambda: self.identity)
         index = search_index(settings, writable=True)
-        self._filler = None if index is None else IndexFiller(
-            self.log, self.store, index, started=lambda: self.is_started
+        self.search = None if index is None else IndexFiller(
+            self.log, self.store, index, started=lambda: self.is_started, settings=settings
         )  # fmt: skip
         self.processes = Processes()
         # Lag of the event loop that serves readers and peers.
@@ -247,8 +247,8 @@ class Node:
         self._threads.start("snapshots", self.snapshots.run)
         self._threads.start("webhooks", self.webhooks.run)
         self._threads.start("past", self.past.run)
-        if self._filler is not None:
-            self._threads.start("search", self._filler.run)
+        if self.search is not None:
+            self._threads.start("search", self.search.run)
         if not self.standalone:
             self._threads.start("election", self.candidate.election_thread.run)
             self._threads.start("confirm", self.read_barrier.run)
@@ -266,8 +266,8 @@ class Node:
         self.pool.close()
         for part in (self.following, self.read_barrier, self.maintenance, self.past):
             part.stop()
-        if self._filler is not None:
-            self._filler.stop()
+        if self.search is not None:
+            self.search.stop()
         if not self.standalone:
             self.log.close()  # Interrupts threads that still wait for the log.
         names = ("write", "follow", "maintenance", "confirm", "snapshots", "webhooks", "past", "search")

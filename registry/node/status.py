@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from registry import VERSION
-from registry.api.backend import ClusterStatus, NodeReport, NodeStatus, Primacy
+from registry.api.backend import ClusterStatus, NodeReport, NodeStatus, Primacy, SearchState
 from registry.domain.rows import digest
 from registry.log.embedded.log import EmbeddedLog, now_ms
 
@@ -28,6 +28,7 @@ from .replication.follower import Progress
 
 if TYPE_CHECKING:
     from registry.forwarding.reports import Report
+    from registry.search.filler import IndexFiller
 
 # Nodes notice within this time, in seconds, that a log has become unavailable to all of them.
 NOTICED_S: Final = 10.0
@@ -116,7 +117,15 @@ def status(node: Node) -> NodeStatus:
         start=None if node.starting is None else node.starting.snapshot,
         invalid_files=[] if node.files is None else node.files.problems(),
         history_from=node.maintenance.history_from(),
+        search=_search(node.search),
     )
+
+
+def _search(filler: IndexFiller | None) -> SearchState | None:
+    if filler is None:
+        return None
+    found = filler.progress
+    return SearchState(round(found.built, 2), found.subjects, found.offset, filler.problem)
 
 
 def _situation(node: Node, progress: Progress) -> Situation:

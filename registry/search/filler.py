@@ -1,49 +1,61 @@
-"""The thread of the node that fills the index of words: from the rows at first, then from the log.
+"""The thread of the node that keeps the index of words: it has it built from the rows, then follows the log.
 
 Writes pay nothing for it: it reads the records that the store has applied once more, a batch at a time, and
 indexes the subjects that they name as the rows have them now. At first, after a start with other rows, or if
-it has fallen far behind, it sweeps: all rows, then all that it holds, in slices that others can interrupt.
+it has fallen far behind, the index is built again: a small one here, a large one in a process of its own with
+little priority, because each step here keeps the event loop of this process waiting.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
+import signal
+import socket
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+import orjson
+
+from registry.base.config.settings import Settings
+from registry.base.processes.child_process import kill_group, start_module
 from registry.domain.history.entries import OFFSET_BYTES, slice_of
 from registry.domain.lookup.matching import number_of
-from registry.domain.lookup.search import keys_of
 from registry.domain.model import Subject
 from registry.domain.queries import versions
 from registry.domain.queries.versions import Registered
 from registry.domain.rows import layout
 from registry.domain.rows.view import View
-from registry.log.contract import Fetched, LogError
+from registry.log.contract import Fetched, LogError, Unreachable
 from registry.store.layout import StoreError
 
+from .build import Builder, BuildRequest, Step, content_of, describe, lacks_room, words_of
 from .index import Entry, IndexView, Progress, SearchIndex, SearchIndexError, Update
 
-# A slice: so many seconds of work, or so many subjects; each ends in a commit.
-SLICE_S: Final = 0.05
-SUBJECTS_MAX: Final = 500
+# Subjects that are indexed in this process; a process of its own takes half a second of CPU time to start.
+HERE_MAX: Final = 2_000
+# A step here: 50 ms.
+SHORT: Final = Step(0.05, 500, 50_000)
 RECORDS_MAX, BYTES_MAX = 1000, 1 << 20
-# Records that it follows; of more, a sweep of the rows costs less.
-BEHIND_MAX: Final = 200_000
+# Records that it follows; of more, and of more than half of the subjects, a build costs less.
+BEHIND_MAX: Final = 50_000
 # While others write, it waits so long for a pause.
 BUSY_MAX_S: Final = 2.0
-_PAUSE_S, _POLL_S, _RETRY_S, _REPORT_S = 0.005, 0.5, 10.0, 10.0
+_PAUSE_S, _POLL_S, _REPORT_S = 0.005, 0.5, 10.0
+# After a failure; doubled after each further one.
+_RETRY_S, _RETRY_MAX_S = 10.0, 600.0
+# After a build, the next one because the log lacks records comes no sooner.
+_LOST_S: Final = 600.0
+_SLOTS_S: Final = 60.0
+_LISTEN_S: Final = 0.1
+_END_S: Final = 2.0
 # Subjects that are read before other threads of the process go first: two milliseconds.
 _TURN: Final = 8
-_STALE_MIN: Final = 1_000
-_DISK_BYTES_MIN: Final = 256 << 20
-# Sweeps go on below this key when all rows are done.
-_GONE: Final = b"n"
+_STALE_MIN: Final = 10
 _log = logging.getLogger(__name__)
 
 
@@ -65,6 +77,10 @@ class RowStore(Protocol):
 class OldRecords(Protocol):
     """The log as it is read once more."""
 
+    @property
+    def identity(self) -> str:
+        """The name of this very log."""
+
     def read_again(self, offset: int, records_max: int, bytes_max: int) -> Fetched:
         """Return records as :meth:`registry.log.contract.Log.read_again` does."""
 
@@ -80,14 +96,22 @@ class IndexFiller:
         *,
         started: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
+        settings: Settings | None = None,
     ) -> None:
-        """``started``: true once the rows are those of the log, and may be read."""
+        """``started``: true once the rows are those of the log, and may be read.
+
+        ``settings``: for the processes that build large indexes; without them this thread does that, too.
+        """
         self._log, self._store, self._index = log, store, index
-        self._started, self._clock = started, clock
+        self._started, self._clock, self._settings = started, clock, settings
+        self._builder = Builder(index, store.view)
         self._stopping = threading.Event()
-        self._swept = 0
-        self._announced = 0.0
-        self._lack = ""
+        self._announced = self._slots_at = 0.0
+        self._rebuilt_at = -_LOST_S
+        self._failures = 0
+        # What is known of the index without opening it, and why it is not filled; any thread reads these.
+        self.progress = Progress()
+        self.problem = ""
 
     def run(self) -> None:
         """Fill the index until :meth:`stop`, then close it."""
@@ -98,10 +122,13 @@ class IndexFiller:
             if self._started() and (not busy or self._clock() - since > BUSY_MAX_S):
                 self._fill()
                 since = self._clock()
+            if self._clock() - self._slots_at > _SLOTS_S:
+                self._slots_at = self._clock()
+                self._index.release_slots()
         self._index.close()
 
     def _fill(self) -> None:
-        """Fill until nothing is left, with a pause after each slice that is as long."""
+        """Fill until nothing is left, with a pause after each step that is as long."""
         try:
             # On a full disk, the first write to the map of a new lock file ends the process (SIGBUS).
             if not self._index.is_open and not self._lacks_room():
@@ -114,79 +141,147 @@ class IndexFiller:
                 # Others that write have four times as much of the processor.
                 self._stopping.wait(_PAUSE_S + took * (1 if self._store.applied == before else 4))
         except (SearchIndexError, LogError, StoreError) as error:
-            if not self._stopping.is_set():
-                _log.warning("the index of the search is not complete: %s", error)
-                self._stopping.wait(_RETRY_S)
-        except Exception:
+            self._fail(str(error))
+        except Exception as error:
             # An error with the index must not end a node that serves the rows.
             if not self._stopping.is_set():
                 _log.exception("unexpected error while the index of the search is filled")
-                self._stopping.wait(_RETRY_S)
+            self._fail(repr(error))
+
+    def _fail(self, problem: str) -> None:
+        if not self._stopping.is_set():
+            self._report(problem)
+            self._stopping.wait(min(_RETRY_S * 2**self._failures, _RETRY_MAX_S))
+            self._failures += 1
+
+    def _report(self, problem: str) -> None:
+        """Remember why the index is not filled; log it if it is another reason than before."""
+        if problem and problem != self.problem:
+            _log.warning("the index of the search is not complete: %s", problem)
+        self.problem = problem
+        self._failures = self._failures if problem else 0
 
     def _lacks_room(self) -> bool:
-        """Return true if the disk is nearly full; log once if it is."""
-        before = self._lack
-        try:
-            free = shutil.disk_usage(self._store.path).free
-        except OSError:
-            return False
-        self._lack = "the disk is nearly full" if free < _DISK_BYTES_MIN else ""
-        if self._lack and not before:
-            _log.warning("the index of the search is not filled, because %s", self._lack)
-        return bool(self._lack)
+        lacks = lacks_room(self._store.path)
+        if lacks:
+            self._report("the disk is nearly full")
+        return lacks
 
     def step(self) -> bool:
-        """Do one slice; return true if there is nothing to do now.
+        """Do one step; return true if there is nothing to do now.
 
         Raises :class:`.index.SearchIndexError`, :class:`LogError` and :class:`StoreError`.
         """
         with self._index.view() as view:
             assert view is not None
-            now, count = view.progress(), view.count()
+            self.progress = now = view.progress()
+            count = view.count()
         applied = self._store.applied
         behind = applied - now.offset
-        if now.store != self._store.path.name or behind < 0 or (now.is_built and behind > BEHIND_MAX):
-            self._begin(applied)
-        elif now.stale > max(_STALE_MIN, count // 2):
-            self._index.clear()
+        is_too_old = behind > max(BEHIND_MAX, count // 2) or now.stale > max(_STALE_MIN, count // 100)
+        if now.rows != self._rows_name() or behind < 0 or (now.is_built and is_too_old):
             self._begin(applied)
         elif not now.is_built:
-            self._sweep(now)
+            self._build(now)
         elif behind:
-            self._follow(now, applied)
+            self._follow_or_rebuild(now, applied)
         else:
+            self._report("")
             return True
         return False
 
+    def _rows_name(self) -> str:
+        return f"{self._store.path.name} {self._log.identity}"
+
     def _begin(self, applied: int) -> None:
         _log.info("the index of the search is being built")
-        self._swept, self._announced = 0, self._clock()
-        self._index.change((), Progress(self._store.path.name, applied, layout.VERSION))
+        self._announced = self._clock()
+        self._index.reset()
+        self.progress = Progress(self._rows_name(), applied)
+        self._index.change((), self.progress)
 
-    def _sweep(self, now: Progress) -> None:
-        """Index the next subjects of the rows; after the last, look for indexed ones that are gone."""
-        until, count = time.thread_time() + SLICE_S, 0
-        of_rows = now.sweep.startswith(layout.VERSION)
-        with self._store.view() as rows, self._index.view() as words:
-            assert words is not None
-            places = _of_rows(rows, now.sweep) if of_rows else _of_index(words, now.sweep)
-            changes, reached = _Changes(rows, words, now.stale), _GONE if of_rows else b""
-            for following, subject in places:
-                changes.add(subject)
-                count += 1
-                if count == SUBJECTS_MAX or time.thread_time() > until:
-                    reached = following
-                    break
-        self._index.change(changes.updates, Progress(now.store, now.offset, reached, changes.stale))
-        self._swept += count if of_rows else 0
-        self._announce(done=not reached)
+    def _build(self, now: Progress) -> None:
+        if self._settings is None or now.subjects <= HERE_MAX:
+            self.progress = self._builder.step(SHORT)
+        else:
+            self._build_elsewhere(self._settings)
+        self._announce()
 
-    def _announce(self, *, done: bool) -> None:
-        if done:
-            _log.info("the index of the search is complete: %d subjects", self._swept)
+    def _build_elsewhere(self, settings: Settings) -> None:
+        """Have a process build the index, which this one has not open meanwhile."""
+        self._index.close()
+        store = self._store.path
+        try:
+            process, line = start_module("registry.search.build", settings, request=BuildRequest(store.name))
+        except OSError as error:
+            raise SearchIndexError(f"no process can be started to build it: {error}") from error
+        try:
+            failure = self._await(process, line, store)
+        finally:
+            kill_group(process, _END_S)
+            line.close()
+        if self._stopping.is_set():
+            return
+        self._index.open()
+        if failure:
+            raise SearchIndexError(failure)
+        with self._index.view() as view:
+            assert view is not None
+            self.progress = view.progress()
+
+    def _await(self, process: subprocess.Popen[bytes], line: socket.socket, store: Path) -> str:
+        """Return why a build has failed; empty if it has not, or is not needed any more."""
+        line.settimeout(_LISTEN_S)
+        pending, failure = b"", ""
+        while not self._stopping.is_set() and self._store.path == store:
+            try:
+                data = line.recv(1 << 16)
+            except TimeoutError:
+                continue
+            except OSError:
+                data = b""
+            if not data:
+                break
+            *lines, pending = (pending + data).split(b"\n")
+            for each in map(orjson.loads, lines):
+                failure = each.get("error", failure)
+                self._hear(each)
+        else:
+            return ""
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+        code = process.returncode
+        if failure or code == 0:
+            return failure
+        how = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+        return f"the process that builds it ended ({how})"
+
+    def _hear(self, report: dict[str, Any]) -> None:
+        """Take over what a process has reported of its progress."""
+        now = self.progress
+        done, subjects = report.get("done", now.done), report.get("subjects", now.subjects)
+        self.progress = Progress(now.rows, now.offset, now.sweep, now.stale, subjects, done)
+        self._announce()
+
+    def _announce(self) -> None:
+        now = self.progress
+        if now.is_built:
+            _log.info("the index of the search is complete: %d subjects", now.done)
         elif self._clock() - self._announced >= _REPORT_S:
             self._announced = self._clock()
-            _log.info("the index of the search is being built: %d subjects so far", self._swept)
+            _log.info("the index of the search is being built: %d of %d subjects", now.done, now.subjects)
+
+    def _follow_or_rebuild(self, now: Progress, applied: int) -> None:
+        try:
+            self._follow(now, applied)
+        except Unreachable:
+            raise
+        except LogError:
+            # It may have lost these records; the rows have what they said.
+            if self._clock() - self._rebuilt_at < _LOST_S:
+                raise
+            self._rebuilt_at = self._clock()
+            self._begin(applied)
 
     def _follow(self, now: Progress, applied: int) -> None:
         """Index the subjects that the next records name."""
@@ -201,26 +296,12 @@ class IndexFiller:
             changes = _Changes(rows, words, now.stale)
             for subject in _subjects_of(rows, owners):
                 changes.add(subject)
-        self._index.change(changes.updates, Progress(now.store, reached, b"", changes.stale))
+        self.progress = Progress(now.rows, reached, b"", changes.stale, now.subjects, now.done)
+        self._index.change(changes.updates, self.progress)
 
     def stop(self) -> None:
-        """Make :meth:`run` return after its current slice."""
+        """Make :meth:`run` return after its current step."""
         self._stopping.set()
-
-
-def _of_rows(rows: View, key: bytes) -> Iterator[tuple[bytes, Subject]]:
-    """Yield the subjects of version rows from ``key`` on, each with the key at which to continue."""
-    row = rows.seek(key)
-    while row is not None and row[0].startswith(layout.VERSION):
-        following = layout.after(row[0][:-4])
-        yield following, versions.subject_at(*row)
-        row = rows.seek(following)
-
-
-def _of_index(words: IndexView, key: bytes) -> Iterator[tuple[bytes, Subject]]:
-    """Yield the subjects of the index from ``key`` on, likewise."""
-    for number, entry in words.numbers(key.removeprefix(_GONE)):
-        yield _GONE + number + b"\0", entry.subject
 
 
 def _subjects_of(rows: View, owners: Iterable[bytes]) -> Iterator[Subject]:
@@ -249,28 +330,18 @@ class _Changes:
 
     def add(self, subject: Subject) -> None:
         """Add what changes for a subject; now and then other threads go first."""
-        number, latest = number_of(subject), versions.latest(self._rows, subject)
-        known = self._words.entry(number)
-        now = None if latest is None else Entry(latest.version, latest.row.md5[:8], subject)
+        number, found = number_of(subject), describe(self._rows, subject)
+        known, now = self._words.entry(number), found and found[1]
         if known != now:
             old = frozenset[bytes]() if known is None else self._former_keys(known)
-            new = frozenset[bytes]() if latest is None else _keys(latest)
+            new = frozenset[bytes]() if found is None else words_of(found[0], found[1].principal)
             self.updates.append(Update(number, now, new, old))
             if len(self.updates) % _TURN == 0:
                 time.sleep(0)
 
     def _former_keys(self, known: Entry) -> frozenset[bytes]:
         former = versions.get(self._rows, known.subject, known.version)
-        if former is None or former.md5[:8] != known.content:
+        if former is None or content_of(former) != known.content:
             self.stale += 1
             return frozenset()
-        return _keys(Registered(known.subject, known.version, former))
-
-
-def _keys(found: Registered) -> frozenset[bytes]:
-    """Return the keys of a version; none if reading it fails, which must not keep others from being found."""
-    try:
-        return frozenset(keys_of(found))
-    except Exception:
-        _log.exception("version %d of %r is not searched", found.version, found.subject.qualified)
-        return frozenset()
+        return words_of(Registered(known.subject, known.version, former), known.principal)

@@ -1,10 +1,10 @@
 """The index of words in an LMDB environment of its own, so that its pages are not those of the store.
 
 Tables: ``words`` has, for each key of :mod:`registry.domain.lookup.search`, the numbers of its subjects;
-``subjects`` has, for each number, version and content of what was indexed and the subject's name; ``meta``
-the format and the :class:`Progress`. All of it follows from rows: an index that is foreign, damaged or was
-open when the machine crashed is removed, and built again. A word may still name a subject that has changed;
-searches compare with the rows.
+``subjects`` has, for each number, what was indexed and the subject's name; ``meta`` the format and the
+:class:`Progress`. All of it follows from rows: an index that is foreign, damaged or was open when the machine
+crashed is removed, and built again. A word may name a subject that has changed since; searches take names
+from here, and all that they show from the rows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 import struct
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,13 +22,17 @@ import msgspec
 
 from registry.domain.lookup.matching import IndexState
 from registry.domain.model import Subject
+from registry.domain.rows.layout import VERSION
 from registry.store.layout import READERS_MAX, boot_id
 
 # Another one for each change of what is stored, or of what words are.
-FORMAT: Final = b"registrar-search 1"
+FORMAT: Final = b"registrar-search 2"
 _TABLES: Final = (b"words", b"subjects", b"meta")
 _FORMAT, _BOOT, _CLEAN, _PROGRESS = b"format", b"boot", b"clean", b"progress"
-_SUBJECT = struct.Struct(">I8s")
+_SUBJECT = struct.Struct(">I8sH")
+# What is done of a build: version rows below a key, which begins like this; then numbers, after this.
+LISTING: Final = VERSION
+NUMBERS: Final = b"n"
 
 
 class SearchIndexError(Exception):
@@ -38,27 +42,39 @@ class SearchIndexError(Exception):
 class Progress(msgspec.Struct, frozen=True, array_like=True):
     """The progress of an index."""
 
-    # The environment of rows that it follows; empty: none yet.
-    store: str = ""
+    # The rows that it follows; empty: none yet.
+    rows: str = ""
     # It holds what the log says before this offset, once it is built.
     offset: int = 0
     # The rows, then the numbers, below this key are done; empty: it is built.
-    sweep: bytes = b"V"
+    sweep: bytes = LISTING
     # Subjects of which words may be left that are not theirs any more.
     stale: int = 0
+    # Subjects that were listed, and of these the ones whose words are there.
+    subjects: int = 0
+    done: int = 0
 
     @property
     def is_built(self) -> bool:
-        """True once all rows were seen."""
+        """True once the words of all subjects are there."""
         return not self.sweep
+
+    @property
+    def built(self) -> float:
+        """The part that is done, from 0 to 1."""
+        if self.is_built:
+            return 1.0
+        return 0.0 if self.sweep.startswith(LISTING) else min(0.99, self.done / max(1, self.subjects))
 
 
 class Entry(NamedTuple):
     """The version of a subject that was indexed."""
 
+    # 0: the subject is only listed yet.
     version: int
-    # The beginning of the content's MD5.
+    # A hash of what the words are from, but for the next two.
     content: bytes
+    principal: str
     subject: Subject
 
 
@@ -87,7 +103,7 @@ class IndexView:
     def state(self) -> IndexState:
         """Return the same as searches need it."""
         found = self.progress()
-        return IndexState(found.offset, found.is_built)
+        return IndexState(found.offset, found.is_built, found.built)
 
     def keys(self, begin: bytes, most: int) -> list[bytes]:
         """Return the first ``most`` keys that begin so."""
@@ -125,8 +141,22 @@ class IndexView:
 
 
 def _unpack(value: bytes) -> Entry:
-    version, content = _SUBJECT.unpack_from(value)
-    return Entry(version, content, Subject.parse(value[_SUBJECT.size :].decode("utf-8", "surrogatepass")))
+    version, content, size = _SUBJECT.unpack_from(value)
+    end = _SUBJECT.size + size
+    principal = value[_SUBJECT.size : end].decode("utf-8", "surrogatepass")
+    return Entry(version, content, principal, Subject.parse(value[end:].decode("utf-8", "surrogatepass")))
+
+
+def _pack(entry: Entry) -> bytes:
+    principal = entry.principal.encode("utf-8", "surrogatepass")
+    name = entry.subject.qualified.encode("utf-8", "surrogatepass")
+    return _SUBJECT.pack(entry.version, entry.content, len(principal)) + principal + name
+
+
+def _size_of(env: lmdb.Environment) -> int:
+    """Return the size of the pages in use; reads only the first ones."""
+    size: int = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
+    return size
 
 
 class SearchIndex:
@@ -176,6 +206,9 @@ class SearchIndex:
     def _is_usable(self) -> bool:
         try:
             with lmdb.open(str(self._path), map_size=self._map_bytes, max_dbs=3, create=False) as env:
+                # Reading pages that a file lacks would kill the process, again and again.
+                if (self._path / "data.mdb").stat().st_size < _size_of(env):
+                    return False
                 meta = env.open_db(b"meta", create=False)
                 with env.begin(meta) as txn:
                     known, boot, clean = (txn.get(each) for each in (_FORMAT, _BOOT, _CLEAN))
@@ -224,44 +257,78 @@ class SearchIndex:
 
     def change(self, updates: Iterable[Update], progress: Progress) -> None:
         """Write changes and progress in one transaction. Raises :class:`SearchIndexError`."""
-        env = self._env
-        assert env is not None
-        words, subjects, meta = self._tables
+        words, subjects, _ = self._tables
         added: list[tuple[bytes, bytes]] = []
+        with self._writing(progress) as txn, txn.cursor(words) as cursor:
+            for number, now, new, old in updates:
+                if now is None:
+                    txn.delete(number, db=subjects)
+                else:
+                    txn.put(number, _pack(now), db=subjects)
+                added += ((key, number) for key in new - old)
+                for key in old - new:
+                    if cursor.set_key_dup(key, number):
+                        cursor.delete()
+            cursor.putmulti(sorted(added))
+
+    def list_subjects(self, listed: Iterable[tuple[bytes, Entry]], progress: Progress) -> None:
+        """Write the entries of a build and its progress. Raises :class:`SearchIndexError`."""
+        with self._writing(progress) as txn, txn.cursor(self._tables[1]) as cursor:
+            cursor.putmulti(sorted((number, _pack(entry)) for number, entry in listed))
+
+    def append(
+        self, words: Mapping[bytes, list[bytes]], updates: Iterable[Update], progress: Progress
+    ) -> None:
+        """Write words of a build, each with numbers above those that it has, the entries, and the progress.
+
+        Raises :class:`SearchIndexError`.
+        """
+        with self._writing(progress) as txn:
+            with txn.cursor(self._tables[0]) as cursor:
+                consumed, added = cursor.putmulti(
+                    ((word, number) for word in sorted(words) for number in words[word]), append=True
+                )
+            if consumed != added:
+                raise SearchIndexError(f"the index in {self._path} has numbers above those being added")
+            for number, now, _, _ in updates:
+                if now is None:
+                    txn.delete(number, db=self._tables[1])
+                else:
+                    txn.put(number, _pack(now), db=self._tables[1])
+
+    @contextmanager
+    def _writing(self, progress: Progress) -> Iterator[lmdb.Transaction[bytes]]:
+        assert self._env is not None
         try:
-            with env.begin(write=True) as txn:
-                with txn.cursor(words) as cursor:
-                    for number, now, new, old in updates:
-                        if now is None:
-                            txn.delete(number, db=subjects)
-                        else:
-                            name = now.subject.qualified.encode("utf-8", "surrogatepass")
-                            txn.put(number, _SUBJECT.pack(now.version, now.content) + name, db=subjects)
-                        added += ((key, number) for key in new - old)
-                        for key in old - new:
-                            if cursor.set_key_dup(key, number):
-                                cursor.delete()
-                    cursor.putmulti(sorted(added))
-                txn.put(_PROGRESS, msgspec.msgpack.encode(progress), db=meta)
+            with self._env.begin(write=True) as txn:
+                yield txn
+                txn.put(_PROGRESS, msgspec.msgpack.encode(progress), db=self._tables[2])
+        except lmdb.MapFullError as error:
+            raise SearchIndexError(
+                f"the index in {self._path} has reached its map size (setting store_map_bytes)"
+            ) from error
         except lmdb.Error as error:
             raise SearchIndexError(f"the index in {self._path} cannot be written: {error}") from error
 
-    def clear(self) -> None:
-        """Remove all words and subjects. Raises :class:`SearchIndexError`."""
-        assert self._env is not None
-        words, subjects, meta = self._tables
+    def reset(self) -> None:
+        """Begin with an empty index; readers open it instead. Raises :class:`SearchIndexError`."""
+        env, self._env = self._env, None
+        if env is not None:
+            env.close()
         try:
-            with self._env.begin(write=True) as txn:
-                txn.drop(words, delete=False)
-                txn.drop(subjects, delete=False)
-                txn.delete(_PROGRESS, db=meta)
-        except lmdb.Error as error:
-            raise SearchIndexError(f"the index in {self._path} cannot be written: {error}") from error
+            shutil.rmtree(self._path)
+        except OSError as error:
+            raise SearchIndexError(f"the index in {self._path} cannot be removed: {error}") from error
+        self.open()
+
+    def release_slots(self) -> int:
+        """Release the pages that killed readers hold, which could not be used again; return how many did."""
+        return 0 if self._env is None else self._env.reader_check()
 
     def bytes_used(self) -> int:
         """Return the size of the pages in use."""
         env = self._refresh()
-        return 0 if env is None else (env.info()["last_pgno"] + 1) * env.stat()["psize"]
+        return 0 if env is None else _size_of(env)
 
     def close(self) -> None:
         """Release the index; one that was written is marked as complete on disk."""

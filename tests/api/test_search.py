@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -151,11 +152,61 @@ def test_the_newest_version_counts_and_deleted_subjects_are_not_found(searching:
     assert search(api, "former") == ["s"]
 
 
+def test_who_registered_a_subject_is_found_by_those_who_may_read_it(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    rules = rule("alice", "operator", "own-*", "hidden-*") + rule("clerk", "reader", "own-*")
+    with closing(Searching(folder, RulesGate(rules))) as made:
+        for subject, user in (("own-1", "alice"), ("hidden-1", "alice"), ("own-2", "root")):
+            body = {"schema": schema("R", "field")}
+            reply = made.api.request("POST", f"/subjects/{subject}/versions", body, {"authorization": user})
+            assert reply.status == 200, reply.body
+        made.fill()
+        asked = {"root": ["hidden-1", "own-1"], "clerk": ["own-1"]}
+        for user, wanted in asked.items():
+            answer = made.api.get("/search?query=alice&kind=principal", authorization=user).json
+            assert sorted(each["subject"] for each in answer["hits"]) == wanted
+            for hit in answer["hits"]:
+                shown = {"kind": "principal", "path": "", "text": "alice", "ranges": [[0, 5]]}
+                assert hit["matches"] == [shown]
+        # It goes with the version, as its other words do.
+        made.api.request("DELETE", "/subjects/own-1", headers={"authorization": "root"})
+        made.fill()
+        assert made.api.get("/search?query=alice", authorization="clerk").json["hits"] == []
+        with made.index.view() as view:
+            assert view is not None
+            assert view.progress().stale == 0
+
+
+def test_parts_of_texts_without_borders_are_found(searching: Searching) -> None:
+    api = searching.api
+    register(api, "customer", schema("R", "x", doc="顧客メールアドレス"))
+    register(api, "other", schema("R", "x", doc="顧客番号と電話"))
+    searching.fill()
+    for query, wanted in (("顧客", 2), ("メール", 1), ("ドレス", 1), ("客", 2), ("番", 1), ("ル客", 0)):
+        assert len(search(api, query)) == wanted, query
+    [hit] = api.get(f"/search?query={quote('メール')}").json["hits"]
+    assert hit["matches"][0]["ranges"] == [[2, 5]]
+
+
+def test_a_search_that_finds_nothing_is_bounded(
+    searching: Searching, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(60):
+        register(searching.api, f"s{at}", schema("R", "left" if at % 2 else "right"))
+    searching.fill()
+    monkeypatch.setattr("registry.domain.lookup.matching.LOOKS", 10)
+    assert search(searching.api, "left right") == []
+    monkeypatch.setattr("registry.api.search.LOOKS_MAX", 12)
+    found = searching.api.get("/search?query=left+right").json
+    assert (found["hits"], found["next"], found["cut"], found["complete"]) == ([], None, True, True)
+
+
 def test_bad_requests_are_refused(searching: Searching) -> None:
     api = searching.api
-    long = f"?query={'x' * 501}"
+    long, many = f"?query={'x' * 501}", f"?query={'+'.join(f'w{at}' for at in range(13))}"
     for target in (
-        "", "?query=", "?query=%20.-", long, "?query=a&kind=color", "?query=a&limit=0", "?query=a&limit=101",
+        "", "?query=", "?query=%20.-", "?query=%E2%80%8B*", long, many,
+        "?query=a&kind=color", "?query=a&limit=0", "?query=a&limit=101",
         "?query=a&cursor=x",
     ):  # fmt: skip
         assert api.get(f"/search{target}").error[:2] == (422, 422), target
@@ -167,7 +218,8 @@ def test_a_search_says_that_the_index_is_not_complete(searching: Searching) -> N
     api = searching.api
     register(api, "s", schema("R", "field"))
     found = api.get("/search?query=field").json
-    assert (found["hits"], found["complete"]) == ([], False)
+    assert (found["hits"], found["complete"], found["built"]) == ([], False, 0.0)
     searching.fill()
     found = api.get("/search?query=field").json
-    assert (len(found["hits"]), found["complete"], found["offset"]) == (1, True, len(api.backend.log))
+    assert (len(found["hits"]), found["complete"], found["built"]) == (1, True, 1.0)
+    assert found["offset"] == len(api.backend.log)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +15,10 @@ import pytest
 from registry.domain.lookup.matching import Matching
 from registry.domain.lookup.search import KINDS
 from registry.domain.schemas import FORMATS, SchemaField
+from registry.log.contract import LogError, Unreachable
+from registry.search.build import Builder, Step
 from registry.search.filler import IndexFiller
-from registry.search.index import SearchIndex
+from registry.search.index import Progress, SearchIndex
 from tests.api.driver import Api
 from tests.api.searching import MAP_BYTES, Rows, Searching
 from tests.api.test_search import register, schema
@@ -24,7 +28,8 @@ from tests.support.word_format import WordFormat
 def found(index: SearchIndex, *words: str) -> set[str]:
     with index.view() as rows:
         assert rows is not None
-        subjects = [rows.subject(each) for each in Matching(words, tuple(KINDS)).following(rows)]
+        numbers = Matching(words, tuple(KINDS)).following(rows)
+        subjects = [rows.subject(each) for each in numbers if each is not None]
     return {each.qualified for each in subjects if each is not None}
 
 
@@ -61,7 +66,7 @@ def test_an_index_continues_from_the_log(filled: Searching) -> None:
     index.close()
 
 
-def test_an_index_of_other_rows_forgets_what_they_lack(filled: Searching, tmp_path: Path) -> None:
+def test_an_index_of_other_rows_is_built_again(filled: Searching, tmp_path: Path) -> None:
     index = reopened(filled.rows.path)
     with Api() as api:
         register(api, "two", schema("R", "twoField"))
@@ -71,12 +76,64 @@ def test_an_index_of_other_rows_forgets_what_they_lack(filled: Searching, tmp_pa
         assert not filler.step()
         with index.view() as view:
             assert view is not None
-            assert not view.state().complete
-        assert found(index, "r") == {"one", "two"}  # as before, until it is done
+            assert (view.state().complete, view.state().built) == (False, 0.0)
         while not filler.step():
             pass
     assert found(index, "r") == {"two", "four"}
     assert rows.read_from == []
+    index.close()
+
+
+def test_an_index_of_the_same_store_but_another_log_is_built_again(filled: Searching) -> None:
+    index = reopened(filled.rows.path)
+    with Api() as api:
+        for name in ("four", "five", "six"):  # so that its end is no hint
+            register(api, name, schema("R", "field"))
+        rows = Rows(api.backend, filled.rows.path)
+        rows.identity = "another"
+        filler = IndexFiller(rows, rows, index)
+        while not filler.step():
+            pass
+    assert found(index, "r") == {"four", "five", "six"}
+    index.close()
+
+
+def test_an_index_is_built_again_if_the_log_lacks_what_it_needs(filled: Searching) -> None:
+    with Api(filled.rows.backend) as api:
+        register(api, "three", schema("R", "threeField"))
+    index = reopened(filled.rows.path)
+    filler = IndexFiller(filled.rows, filled.rows, index)
+    filled.rows.lost = Unreachable("away")
+    with pytest.raises(Unreachable):
+        filler.step()
+    assert found(index, "r") == {"one", "two"}
+    filled.rows.lost = LogError("cut")
+    while not filler.step():
+        pass
+    assert found(index, "r") == {"one", "two", "three"}
+    with Api(filled.rows.backend) as api:
+        register(api, "four", schema("R", "fourField"))
+    with pytest.raises(LogError, match="cut"):  # not again and again
+        filler.step()
+    index.close()
+
+
+def test_a_build_continues_where_it_was_interrupted(filled: Searching) -> None:
+    index = reopened(filled.rows.path)
+    index.reset()
+    index.change((), Progress("store", len(filled.rows.backend.log)))
+    one = Step(view_s=60, subjects=1, pairs=1_000_000)
+    seen = [Builder(index, filled.rows.view).step(one).built]
+    while seen[-1] < 1:
+        index.close()
+        index = reopened(filled.rows.path)
+        seen.append(Builder(index, filled.rows.view).step(one).built)
+    assert seen == sorted(seen)
+    assert 0.5 in seen
+    assert found(index, "r") == {"one", "two"}
+    with index.view() as view:
+        assert view is not None
+        assert view.progress().done == view.progress().subjects == view.count() == 2
     index.close()
 
 
@@ -101,11 +158,13 @@ def test_words_that_nobody_can_take_back_make_it_begin_again(
     index.close()
 
 
-@pytest.mark.parametrize("fault", ["crash", "format", "garbage"])
+@pytest.mark.parametrize("fault", ["crash", "format", "garbage", "cut"])
 def test_an_index_that_cannot_be_trusted_is_removed(filled: Searching, fault: str) -> None:
     path = filled.rows.path / "search"
     if fault == "garbage":
         (path / "data.mdb").write_bytes(b"\1" * 8192)
+    elif fault == "cut":  # reading it would kill the process
+        os.truncate(path / "data.mdb", 3 * mmap.PAGESIZE)
     else:
         with lmdb.open(str(path), map_size=MAP_BYTES, max_dbs=3) as env:
             meta = env.open_db(b"meta")
@@ -138,6 +197,27 @@ def test_a_schema_that_cannot_be_read_keeps_no_other_from_being_found(
     assert found(made.index, "field") == {"sound"}
     assert "version 1 of 'odd' is not searched" in caplog.text
     made.close()
+
+
+HOLD = """
+import sys, pathlib
+from registry.search.index import SearchIndex
+with SearchIndex(pathlib.Path(sys.argv[1]), 1 << 26).view() as view:
+    print(view.count(), flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_killed_readers_hold_is_released(filled: Searching) -> None:
+    index = reopened(filled.rows.path)
+    command = [sys.executable, "-c", HOLD, str(filled.rows.path / "search")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "2\n"
+        assert index.release_slots() == 0
+        reader.kill()
+    assert index.release_slots() == 1
+    index.close()
 
 
 READ = """

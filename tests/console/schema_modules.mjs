@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { marksOf, placeOf } from "../../registry/ui/static/editor/diagnostics.js";
 import { elementIn, partIn, pointed, wordIn } from "../../registry/ui/static/editor/positions.js";
 import { brokenTextIn, placeIn, reasonOf } from "../../registry/ui/static/editor/reason.js";
-import { choicesFound, choicesOf, partsFound } from "../../registry/ui/static/palette/choices.js";
+import { choicesFound, choicesOf, noted, partsFound } from "../../registry/ui/static/palette/choices.js";
 import { askedBy, changeOf, ownersOf, usedIn } from "../../registry/ui/static/schema/answers.js";
 import { united } from "../../registry/ui/static/schema/changes.js";
 import { sidesOf } from "../../registry/ui/static/schema/field-sides.js";
@@ -53,6 +53,18 @@ test("parts without text are distinguished by path", () => {
   const bare = { old: null, new: null };
   assert.deepEqual(united([change("", { ...bare, path: "/a" }), change("", { ...bare, path: "/b" })])
     .map(({ kind }) => kind), ["changed", "changed"]);
+});
+
+test("the search box says what an answer leaves out", () => {
+  const answer = { hits: [{}], next: null, cut: false, complete: true, built: 1 };
+  const noteOf = (more) => noted({ ...answer, ...more }).note;
+  assert.equal(noteOf({}), "");
+  assert.equal(noteOf({ hits: [] }), "No subject has these words.");
+  assert.match(noteOf({ next: "x", cut: true }), /^There are more/);
+  assert.match(noteOf({ hits: [], cut: true }), /^Too many names/);
+  const building = "The index is still being built (41 %); there may be more.";
+  assert.equal(noteOf({ hits: [], complete: false, built: 0.416 }), building);
+  assert.equal(noteOf({ next: "x", complete: false, built: 0.416 }), `There are more: type another word. ${building}`);
 });
 
 test("half of a character is found where it stands, and whole ones are none", () => {

@@ -15,6 +15,7 @@ import os
 import pickle
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,43 @@ def module_command(module: str, *arguments: str) -> tuple[list[str], dict[str, s
     environment = {name: str(value) for name, (_, value) in _ALLOCATOR.items()} | os.environ
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), environment.get("PYTHONPATH"))))
     return [sys.executable, "-P", "-m", module, *arguments], environment
+
+
+def start_module(
+    module: str, settings: Settings, *arguments: str, request: object = None
+) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a module in a process group of its own; return its process and the socket to it.
+
+    The module begins with :func:`started_by_parent`. It is killed when the calling thread ends. Raises
+    :class:`OSError`.
+    """
+    ours, theirs = socket.socketpair()
+    given = {"settings": settings, "endpoint": "", "parent": os.getpid(), "request": request}
+    with theirs:
+        command, environment = module_command(module, str(theirs.fileno()), *arguments)
+        try:
+            process = subprocess.Popen(  # noqa: S603 (our own module)
+                command,
+                pass_fds=(theirs.fileno(),),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            raise
+    message = pickle.dumps(given)
+    with contextlib.suppress(OSError):
+        ours.sendall(len(message).to_bytes(4, "big") + message)
+    return process, ours
+
+
+def kill_group(process: subprocess.Popen[bytes], wait_s: float) -> None:
+    """End a process that :func:`start_module` has started, and its children, which may outlive it."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(wait_s)
 
 
 def send(pipe: IO[bytes], message: bytes) -> None:

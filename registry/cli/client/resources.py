@@ -240,6 +240,8 @@ class SearchResults(TypedDict):
     next: str | None
     cut: bool
     complete: bool
+    # From 0 to 1.
+    built: NotRequired[float]
 
 
 class TimelineEntry(TypedDict):

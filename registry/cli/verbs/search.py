@@ -23,7 +23,7 @@ _NOTHING = {"kind": "", "path": "", "text": ""}
 @click.argument("words", nargs=-1, required=True)
 @click.option(
     "--kind",
-    type=click.Choice(["subject", "field", "type", "tag", "property", "doc"]),
+    type=click.Choice(["subject", "field", "type", "tag", "property", "principal", "doc"]),
     help="Search only there.",
 )
 @click.option("--limit", default=100, type=click.IntRange(1), show_default=True, help="Maximum of subjects.")
@@ -32,30 +32,33 @@ _NOTHING = {"kind": "", "path": "", "text": ""}
 def search(
     registry: RegistryClient, *, words: tuple[str, ...], kind: str | None, limit: int, as_json: bool
 ) -> int:
-    """Find subjects by WORDS in their names, fields, types, tags, metadata properties and docs.
+    """Find subjects by WORDS in names, fields, types, tags, properties, docs, and of who registered them.
 
     All words must be found; each may be the beginning of one.
     """
     hits: list[Any] = []
-    cursor, complete = "", True
+    cursor, built, cut = "", 1.0, False
     while len(hits) < limit:
         page = registry.get(
             "/search", SearchResults, query=" ".join(words), kind=kind,
             limit=min(_PAGE, limit - len(hits)), cursor=cursor,
         )  # fmt: skip
         hits += page["hits"]
-        cursor, complete = page["next"] or "", complete and page["complete"] and not page["cut"]
+        cursor, cut = page["next"] or "", cut or page["cut"]
+        built = min(built, 1.0 if page["complete"] else page.get("built", 0.0))
         if not cursor:
             break
     if as_json:
-        print_json({"hits": hits, "complete": complete and not cursor})
+        print_json({"hits": hits, "complete": built == 1.0 and not cut and not cursor, "built": built})
         return OK
     rows = [_row(hit, match) for hit in hits for match in hit["matches"] or [_NOTHING]]
     print_table(("subject", "version", "found in", "text"), rows)
     if cursor:
         note(f"there are more than {limit} subjects: use more words, or --limit")
-    elif not complete:
-        note("not everything was searched: the index is being built, or the words are in too many names")
+    if built < 1.0:
+        note(f"the index is being built ({built:.0%} so far): there may be more subjects")
+    if cut:
+        note("not everything was searched, because the words are in too many names: use longer or more words")
     return OK
 
 

@@ -37,7 +37,7 @@ from registry.domain.log_format.records import (
 )
 from registry.domain.model import DEFAULT_CONTEXT, Subject
 from registry.domain.rows.layout import part
-from registry.domain.rows.view import Span
+from registry.domain.rows.view import Span, View
 
 OFFSET_BYTES = 8
 _HASH_BYTES = 6
@@ -165,6 +165,16 @@ def unpack(key: bytes, value: bytes) -> HistoryEntry:
     members = dict(zip(_MEMBERS, _decode(value[_HASH_BYTES:]), strict=False))
     event = Event(offset=offset, **members | {"kind": _KINDS[members["kind"]]})
     return HistoryEntry(offset, value[:_HASH_BYTES], event)
+
+
+def principal_at(view: View, subject: Subject, offset: int) -> str:
+    """Return who sent the record of a subject at an offset; empty if the history does not know."""
+    history = view.history()
+    if history is None:
+        return ""
+    key = entry_key(packed_owner(subject), offset)
+    found = history.seek(key)
+    return "" if found is None or found[0] != key else unpack(*found).event.principal or ""
 
 
 def is_of(entry: HistoryEntry, record: Record) -> bool:

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
 from registry.domain.model import Subject
+from registry.domain.schemas.words import is_whole
 
 from .search import KINDS
 
@@ -19,6 +20,8 @@ NUMBER_BYTES: Final = 6
 FIRST: Final = bytes(NUMBER_BYTES)
 # Keys that one word of a query may begin, in each kind.
 KEYS_MAX: Final = 1_000
+# Looks into the index between two pauses: a millisecond or two.
+LOOKS: Final = 500
 
 
 def number_of(subject: Subject) -> bytes:
@@ -34,6 +37,8 @@ class IndexState(NamedTuple):
     offset: int
     # False while it is being built, or the rows changed more than it can follow.
     complete: bool
+    # The part of it that is built, from 0 to 1.
+    built: float = 1.0
 
 
 class WordRows(Protocol):
@@ -58,6 +63,8 @@ class _Word:
     def __init__(self, keys: Sequence[bytes]) -> None:
         self._keys = keys
         self._next: list[tuple[bytes, bytes]] | None = None
+        # Looks into the index so far.
+        self.looks = 0
 
     def first(self, rows: WordRows, number: bytes) -> bytes | None:
         """Return the first number from ``number`` on, which never decreases from call to call."""
@@ -65,10 +72,12 @@ class _Word:
             found = ((rows.seek(key, number), key) for key in self._keys)
             self._next = [(each, key) for each, key in found if each is not None]
             heapq.heapify(self._next)
+            self.looks += len(self._keys)
         waiting = self._next
         while waiting and waiting[0][0] < number:
             key = waiting[0][1]
             following = rows.seek(key, number)
+            self.looks += 1
             if following is None:
                 heapq.heappop(waiting)
             else:
@@ -86,39 +95,51 @@ class Matching:
         self._wanted = words
         self._kinds = kinds
         self._number = number
-        self._words: list[_Word] | None = None
+        self._words: list[_Word] = []
         # True if a word begins more keys than are examined.
         self.cut = False
 
-    def following(self, rows: WordRows) -> Iterator[bytes]:
-        """Yield the next numbers, as long as ``rows`` may be read; a later call continues."""
-        if self._words is None:
-            self._words = [_Word(self._keys(rows, each)) for each in self._wanted]
-        while (number := self._first_common(rows, self._words)) is not None:
-            self._number = after(number)
-            yield number
+    @property
+    def looks(self) -> int:
+        """How often it has looked into the index: what a search costs, whatever it finds."""
+        return sum(each.looks for each in self._words)
+
+    def following(self, rows: WordRows) -> Iterator[bytes | None]:
+        """Yield the next numbers, as long as ``rows`` may be read; a later call continues.
+
+        ``None`` comes after every :data:`LOOKS` looks, so that its consumer can pause.
+        """
+        while len(self._words) < len(self._wanted):
+            self._words.append(_Word(self._keys(rows, self._wanted[len(self._words)])))
+            yield None
+        pause = self.looks + LOOKS
+        number, agreed, at = self._number, 0, 0
+        while number is not None:
+            found = self._words[at % len(self._words)].first(rows, number)
+            if found is None:
+                self._number = None
+                return
+            agreed = agreed + 1 if found == number else 1
+            number, at = found, at + 1
+            if agreed == len(self._words):
+                self._number = number = after(found)
+                agreed = 0
+                yield found
+            elif self.looks > pause:
+                self._number, pause = number, self.looks + LOOKS
+                yield None
 
     def _keys(self, rows: WordRows, word: str) -> list[bytes]:
         found: list[bytes] = []
         for kind in self._kinds:
             begin = KINDS[kind] + word.encode()
-            if len(word) == 1:
+            if is_whole(word):
                 found += [each for each in rows.keys(begin, 1) if each == begin]
                 continue
             keys = rows.keys(begin, KEYS_MAX + 1)
             self.cut = self.cut or len(keys) > KEYS_MAX
             found += keys[:KEYS_MAX]
         return found
-
-    def _first_common(self, rows: WordRows, words: Sequence[_Word]) -> bytes | None:
-        """Return the first number from here on that all words have."""
-        number, agreed, at = self._number, 0, 0
-        while number is not None and agreed < len(words):
-            found = words[at % len(words)].first(rows, number)
-            agreed = agreed + 1 if found == number else 1
-            number = found
-            at += 1
-        return number
 
 
 def after(number: bytes) -> bytes | None:

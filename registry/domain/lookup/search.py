@@ -1,7 +1,8 @@
 """The words of a subject for a search, by kind, and the matches that it shows.
 
 A subject is found by its newest version that is not soft-deleted: its name, the fields and types of the
-schema, its docs, tags, and the properties of its metadata, such as the owner, without sensitive ones.
+schema, its docs, tags, the properties of its metadata, such as the owner, without sensitive ones, and who
+registered it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from registry.domain.schemas.fields import FIELDS_MAX
 from .metadata import RESERVED_PROPERTY, VERSION_PROPERTY
 
 # The kinds of hits, the best first, and the letters of their words' keys.
-KINDS: Final = {"subject": b"s", "field": b"f", "type": b"y", "tag": b"t", "property": b"p", "doc": b"d"}
+KINDS: Final = {
+    "subject": b"s", "field": b"f", "type": b"y",
+    "tag": b"t", "property": b"p", "principal": b"r", "doc": b"d",
+}  # fmt: skip
 # Different words of one subject, and characters of a schema, times its format's weight, that are read.
 WORDS_MAX: Final = 20_000
 TEXT_MAX: Final = 1 << 20
@@ -49,10 +53,13 @@ class Match(NamedTuple):
     ranges: list[tuple[int, int]]
 
 
-def keys_of(found: Registered) -> set[bytes]:
-    """Return the keys of a version's words: the letter of the kind, and the word."""
+def keys_of(found: Registered, principal: str) -> set[bytes]:
+    """Return the keys of a version's words: the letter of the kind, and the word.
+
+    ``principal``: who registered it; empty: not known.
+    """
     keys: set[bytes] = set()
-    for kind, path, text in _all_items(found):
+    for kind, path, text in _all_items(found, principal):
         letter = KINDS[kind]
         if kind == "doc":
             new = words.text_words(text)
@@ -64,8 +71,8 @@ def keys_of(found: Registered) -> set[bytes]:
     return keys
 
 
-def _all_items(found: Registered) -> Iterator[Item]:
-    yield from row_items(found)
+def _all_items(found: Registered, principal: str) -> Iterator[Item]:
+    yield from row_items(found, principal)
     if not is_read(found):
         return
     docs: list[Item] = []
@@ -88,9 +95,11 @@ def is_read(found: Registered) -> bool:
     return served is not None and len(found.row.schema) * served.weight <= TEXT_MAX
 
 
-def row_items(found: Registered) -> Iterator[Item]:
-    """Yield what a version's row says without its schema."""
+def row_items(found: Registered, principal: str) -> Iterator[Item]:
+    """Yield what is known of a version without its schema."""
     yield Item("subject", "", found.subject.qualified)
+    if principal:
+        yield Item("principal", "", principal)
     meta = entities.metadata(found.row)
     if meta is None:
         return
@@ -108,9 +117,11 @@ def field_items(each: SchemaField) -> Iterator[Item]:
         yield Item("doc", each.path or each.name, each.doc)
 
 
-def find_matches(found: Registered, wanted: Sequence[str], kinds: Sequence[str]) -> Querying[list[Match]]:
+def find_matches(
+    found: Registered, principal: str, wanted: Sequence[str], kinds: Sequence[str]
+) -> Querying[list[Match]]:
     """Return the first matches of a version, the best kinds first."""
-    items = [*row_items(found)]
+    items = [*row_items(found, principal)]
     if is_read(found) and set(kinds) != {"subject"}:
         source = Source(entities.schema_type(found.row), entities.text(found.row))
         try:
@@ -134,7 +145,9 @@ def _match(item: Item, wanted: Sequence[str]) -> Match | None:
     begin = max(0, ranges[0][0] - SHOWN_MAX // 4) if len(text) > SHOWN_MAX else 0
     shown = _cut(item, begin)
     moved = [(first - begin, last - begin) for first, last in ranges]
-    return Match(shown, [each for each in moved if each[1] < len(shown.text) or begin == 0])
+    # The last character of a text that was cut is not its own.
+    end = SHOWN_MAX - 1 if len(text) - begin > SHOWN_MAX else len(shown.text)
+    return Match(shown, [each for each in moved if each[1] <= end])
 
 
 def _cut(item: Item, begin: int) -> Item:

@@ -1,7 +1,8 @@
 """The words of names and docs, as a search knows them: folded, and split where people see a border.
 
 ``customerEmail``, ``customer_email`` and ``CUSTOMER.EMAIL`` are the words ``customer`` and ``email``. A name
-of several words is also one word, ``customeremail``. A word is found by its beginning.
+of several words is also one word, ``customeremail``. A word is found by its beginning. Chinese and Japanese
+have no borders: each pair of neighboring characters is a word, so that any part of a text is found.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final
 
 # Characters of a word that are kept, and of a text that are read.
 WORD_MAX: Final = 32
 TEXT_MAX: Final = 2_000
-# Words of a query.
-QUERY_MAX: Final = 8
 _RUN: Final = re.compile(r"[^\W_]+")
 _BORDER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Kana and Han.
+_WIDE: Final = "\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WIDE_RUN: Final = re.compile(f"([{_WIDE}]+)")
+_WIDE_PAIRS: Final = re.compile(f"(?=([{_WIDE}]{{1,2}}))")
 
 
 def fold(text: str) -> str:
@@ -29,35 +31,73 @@ def fold(text: str) -> str:
     return text.casefold()[:WORD_MAX]
 
 
+def _composed(text: str) -> str:
+    """Return the beginning of a text that is read; an accent of its own would be a border."""
+    text = text[:TEXT_MAX]
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _parts(run: str) -> Iterator[str]:
+    """Yield the words of letters and digits in a row; of Chinese and Japanese, all that are in a row."""
+    for part in _BORDER.split(run):
+        if part.isascii():
+            yield part
+        else:
+            yield from filter(None, _WIDE_RUN.split(part))
+
+
+def _is_wide(text: str) -> bool:
+    return text != "" and not text.isascii() and _WIDE_RUN.match(text) is not None
+
+
 @lru_cache(maxsize=20_000)
 def name_words(name: str) -> tuple[str, ...]:
     """Return the words of a name, and all of them as one."""
-    parts = [part for run in _RUN.findall(name[:TEXT_MAX]) for part in _BORDER.split(run)]
-    words = tuple(map(fold, parts))
-    return (*words, fold("".join(parts))) if len(words) > 1 else words
+    runs = _RUN.findall(_composed(name))
+    words = [word for run in runs for word in _indexed(run)]
+    return (*words, fold("".join(runs))) if len(words) > 1 else tuple(words)
 
 
 def text_words(text: str) -> Iterator[str]:
     """Yield the words of a text for people, without single characters."""
-    for run in _RUN.findall(text[:TEXT_MAX]):
+    for run in _RUN.findall(_composed(text)):
         if run.isascii() and run.islower():  # as most are
             if len(run) > 1:
                 yield run[:WORD_MAX]
             continue
-        for part in _BORDER.split(run):
-            if len(part) > 1 or not part.isascii():
-                yield fold(part)
+        yield from (word for word in _indexed(run) if len(word) > 1 or not word.isascii())
+
+
+def _indexed(run: str) -> Iterator[str]:
+    for part in _parts(run):
+        if _is_wide(part):
+            yield from map(fold, _WIDE_PAIRS.findall(part))
+        else:
+            yield fold(part)
 
 
 def query_words(query: str) -> tuple[str, ...]:
-    """Return the words that must all be found, at most :data:`QUERY_MAX`."""
-    parts = (part for run in _RUN.findall(query[:TEXT_MAX]) for part in _BORDER.split(run))
-    return tuple(dict.fromkeys(map(fold, parts)))[:QUERY_MAX]
+    """Return the words that must all be found."""
+    found: list[str] = []
+    for run in _RUN.findall(_composed(query)):
+        for part in _parts(run):
+            if _is_wide(part) and len(part) > 2:
+                # Pairs that cover it: the others are found with them, or nearly always.
+                pairs = [part[at : at + 2] for at in range(0, len(part) - 1, 2)]
+                found += map(fold, (*pairs, *((part[-2:],) if len(part) % 2 else ())))
+            else:
+                found.append(fold(part))
+    return tuple(dict.fromkeys(found))
 
 
 def begins(word: str, wanted: str) -> bool:
-    """Return true if a word is found by a ``wanted`` one: a single character must be all of it."""
-    return word == wanted or (len(wanted) > 1 and word.startswith(wanted))
+    """Return true if a word is found by a ``wanted`` one: a single letter must be all of it."""
+    return word == wanted or (not is_whole(wanted) and word.startswith(wanted))
+
+
+def is_whole(wanted: str) -> bool:
+    """Return true if a word of a query is found only as it is, because too many begin with it."""
+    return len(wanted) == 1 and not _is_wide(wanted)
 
 
 def matches(text: str, wanted: Sequence[str]) -> bool:
@@ -67,18 +107,43 @@ def matches(text: str, wanted: Sequence[str]) -> bool:
 
 def ranges(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
     """Return the parts of a text, as begins and ends, in which words are found; they do not overlap."""
-    found: list[tuple[int, int]] = []
-    for run in _RUN.finditer(text[:TEXT_MAX]):
-        borders = [0, *(each.start() for each in _BORDER.finditer(run[0])), len(run[0])]
-        for begin, end in pairwise(borders):
-            word = fold(run[0][begin:end])
-            lengths = [min(len(each), end - begin) for each in wanted if begins(word, each)]
-            if lengths:
-                found.append((run.start() + begin, run.start() + begin + max(lengths)))
-    return found or _whole_ranges(text[:TEXT_MAX], wanted)
+    read = text[:TEXT_MAX]
+    composed = _composed(read)
+    found = sorted(_found_in(composed, wanted))
+    if found and composed != read:
+        return [(0, len(read))]  # its characters have other places
+    merged: list[tuple[int, int]] = []
+    for begin, end in found:
+        if merged and begin < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged or _whole_ranges(composed, len(read), wanted)
 
 
-def _whole_ranges(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
+def _found_in(text: str, wanted: Sequence[str]) -> Iterator[tuple[int, int]]:
+    for run in _RUN.finditer(text):
+        at = run.start()
+        for part in _parts(run[0]):
+            if _is_wide(part):
+                yield from _found_in_wide(part, at, wanted)
+            else:
+                word = fold(part)
+                lengths = [min(len(each), len(part)) for each in wanted if begins(word, each)]
+                if lengths:
+                    yield at, at + max(lengths)
+            at += len(part)
+
+
+def _found_in_wide(part: str, at: int, wanted: Sequence[str]) -> Iterator[tuple[int, int]]:
+    for pair in _WIDE_PAIRS.finditer(part):
+        word = fold(pair[1])
+        lengths = [min(len(each), len(pair[1])) for each in wanted if begins(word, each)]
+        if lengths:
+            yield at + pair.start(), at + pair.start() + max(lengths)
+
+
+def _whole_ranges(text: str, length: int, wanted: Sequence[str]) -> list[tuple[int, int]]:
     """Return the whole name if its words as one are found."""
     whole = fold("".join(_RUN.findall(text)))
-    return [(0, len(text))] if any(len(each) > 1 and whole.startswith(each) for each in wanted) else []
+    return [(0, length)] if any(len(each) > 1 and whole.startswith(each) for each in wanted) else []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -18,7 +16,7 @@ from typing import Any
 import orjson
 
 from registry.base.config.settings import Settings
-from registry.base.processes.child_process import module_command
+from registry.base.processes.child_process import kill_group, start_module
 from registry.domain.commands import Command, DeleteUsage, Done, Outcome, PutCensus, PutUsage
 from registry.domain.log_format import usage
 from registry.domain.pending_command import CommandRequest, PendingCommand, Submit
@@ -37,42 +35,6 @@ _PART_BYTES = 1 << 20
 # How much later than its own limit a builder is killed.
 _LATE_S = 120.0
 _log = logging.getLogger(__name__)
-
-
-def _start(
-    module: str, settings: Settings, *arguments: str, request: object = None
-) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a module in a process group of its own; return its process and the socket to it.
-
-    Raises :class:`OSError`.
-    """
-    ours, theirs = socket.socketpair()
-    given = {"settings": settings, "endpoint": "", "parent": os.getpid(), "request": request}
-    with theirs:
-        command, environment = module_command(module, str(theirs.fileno()), *arguments)
-        try:
-            process = subprocess.Popen(  # noqa: S603 (our own module)
-                command,
-                pass_fds=(theirs.fileno(),),
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except OSError:
-            ours.close()
-            raise
-    message = pickle.dumps(given)
-    with suppress(OSError):
-        ours.sendall(len(message).to_bytes(4, "big") + message)
-    return process, ours
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and its children, which may outlive it."""
-    with suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(_END_S)
 
 
 class Build:
@@ -98,7 +60,7 @@ class Build:
 
     def begin(self, entry: Entry) -> None:
         """Start a process that takes the entry and builds it. Raises :class:`OSError`."""
-        self._process, ours = _start("snapshots.building.requests", self._settings, entry.id)
+        self._process, ours = start_module("snapshots.building.requests", self._settings, entry.id)
         self._deadline = time.monotonic() + self._settings.snapshots_build_timeout_s + _LATE_S
         self._line, self._begun, self._builder = ours, entry, builder_name(self._process.pid)
         pause_s = PAUSE_S * 4**entry.attempts
@@ -132,7 +94,7 @@ class Build:
         """
         process, self._process = self._process, None
         assert process is not None
-        _kill(process)
+        kill_group(process, _END_S)
         if self._line is not None:
             self._line.close()
         entry, builder = catalogue.entries().get(self._begun.id), self._builder
@@ -199,7 +161,7 @@ class CensusRuns:
         """End the process and forget what it has reported: this node stops, or is no longer primary."""
         process, self._process = self._process, None
         if process is not None:
-            _kill(process)
+            kill_group(process, _END_S)
         if self._line is not None:
             self._line.close()
             self._line = None
@@ -219,7 +181,8 @@ class CensusRuns:
             contexts = infer_contexts(subjects(view, _ALL_CONTEXTS, deleted=True))
         _log.info("taking a census of the data")
         self._deadline = time.monotonic() + self._settings.snapshots_build_timeout_s
-        self._process, self._line = _start("snapshots.census.published", self._settings, request=contexts)
+        module = "snapshots.census.published"
+        self._process, self._line = start_module(module, self._settings, request=contexts)
         self._line.setblocking(False)
 
     def _receive(self, process: subprocess.Popen[bytes]) -> None:

@@ -35,6 +35,16 @@ export function choicesFound(hits) {
   return hits.map(({ subject, version, matches }) => ({ kind: "subject", subject, version, matches }));
 }
 
+/** Returns what of an answer of `/search` is shown: the hits, and a note about what else there may be. */
+export function noted({ hits, next, cut, complete, built }) {
+  const notes = [];
+  if (next) notes.push("There are more: type another word.");
+  else if (cut) notes.push("Too many names have these words to search all: type more of them.");
+  else if (!hits.length && complete) notes.push("No subject has these words.");
+  if (!complete) notes.push(`The index is still being built (${Math.floor(built * 100)} %); there may be more.`);
+  return { hits, note: notes.join(" ") };
+}
+
 /**
  * Returns the parts of a text: not found, found, not found, and so on.
  *

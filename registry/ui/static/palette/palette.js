@@ -6,7 +6,7 @@ import { Name } from "../components/name.js";
 import { useKeys } from "../keys.js";
 import { navigate, to } from "../router.js";
 import { ROUTES } from "../routes.js";
-import { choicesFound, choicesOf, partsFound } from "./choices.js";
+import { choicesFound, choicesOf, noted, partsFound } from "./choices.js";
 
 const PAUSE_MS = 150;
 const HITS = 20;
@@ -16,7 +16,7 @@ const NO_WORD = 422;
 /** The button and the key; the dialog while it is open. */
 export function Palette() {
   const [open, setOpen] = useState(false);
-  useKeys("Search", [{ keys: "Ctrl-K", does: "Search subjects, fields, tags, ids and pages", run: () => false }]);
+  useKeys("Search", [{ keys: "Ctrl-K", does: "Search subjects, fields, tags, people, ids and pages", run: () => false }]);
   useEffect(() => {
     const pressed = (event) => {
       const held = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
@@ -58,7 +58,7 @@ function Box({ onDone }) {
     <div class="palette">
       <input autofocus type="search" role="combobox" aria-expanded="true" aria-controls=${id} aria-autocomplete="list"
         aria-activedescendant=${choices.length ? `${id}-${current}` : null} aria-label="What to find"
-        placeholder="Subject, field, tag, id, page" autocomplete="off" spellcheck=${false} value=${text}
+        placeholder="Subject, field, tag, who registered it, id, page" autocomplete="off" spellcheck=${false} value=${text}
         onInput=${(event) => { setText(event.currentTarget.value); setAt(0); }} onKeyDown=${pressed} />
       <ul id=${id} role="listbox" aria-label="Found" ref=${list}>
         ${choices.map((choice, index) => html`
@@ -77,7 +77,7 @@ function Choice({ choice }) {
     <span class="kind">subject</span> <${Name} text=${choice.subject} />
     ${shown.map(({ kind, path, text, ranges }, index) => html`
       <div key=${index} class="match"><span class="kind">${kind}</span>${" "}
-        ${kind === "doc" || kind === "tag" || kind === "property" ? html`<${Name} plain text=${path} />: ` : ""}
+        ${path && kind !== "field" && kind !== "type" ? html`<${Name} plain text=${path} />: ` : ""}
         ${partsFound(text, ranges).map((part, place) => (place % 2
           ? html`<mark key=${place}><${Name} plain text=${part} /></mark>`
           : part && html`<${Name} key=${place} plain text=${part} />`))}</div>`)}`;
@@ -108,9 +108,7 @@ function useHits(text) {
 
 async function search(query, signal) {
   try {
-    const { hits, next, complete } = await get("/search", { query: { query, limit: HITS }, signal });
-    const more = next ? "There are more: type another word." : hits.length ? "" : "No subject has these words.";
-    return { hits, note: complete ? more : "The index is still being built; there may be more." };
+    return noted(await get("/search", { query: { query, limit: HITS }, signal }));
   } catch (error) {
     if (error.status !== OFF) throw error;
     const names = await get("/subjects", { query: { subjectPrefix: query, limit: HITS }, signal });
