@@ -125,7 +125,7 @@ def _search(filler: IndexFiller | None) -> SearchState | None:
     if filler is None:
         return None
     found = filler.progress
-    return SearchState(round(found.built, 2), found.subjects, found.offset, filler.problem)
+    return SearchState(round(found.part_built, 2), found.subjects, found.offset, filler.problem)
 
 
 def _situation(node: Node, progress: Progress) -> Situation:

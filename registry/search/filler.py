@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import orjson
+from msgspec.structs import replace
 
 from registry.base.config.settings import Settings
 from registry.base.processes.child_process import kill_group, start_module
@@ -34,12 +35,12 @@ from registry.log.contract import Fetched, LogError, Unreachable
 from registry.store.layout import StoreError
 
 from .build import Builder, BuildRequest, Step, content_of, describe, lacks_room, words_of
-from .index import Entry, IndexView, Progress, SearchIndex, SearchIndexError, Update
+from .index import LISTING, Entry, IndexView, Progress, SearchIndex, SearchIndexError, Update
 
 # Subjects that are indexed in this process; a process of its own takes half a second of CPU time to start.
 HERE_MAX: Final = 2_000
 # A step here: 50 ms.
-SHORT: Final = Step(0.05, 500, 50_000)
+SHORT: Final = Step(0.05, 50_000)
 RECORDS_MAX, BYTES_MAX = 1000, 1 << 20
 # Records that it follows; of more, and of more than half of the subjects, a build costs less.
 BEHIND_MAX: Final = 50_000
@@ -260,7 +261,7 @@ class IndexFiller:
         """Take over what a process has reported of its progress."""
         now = self.progress
         done, subjects = report.get("done", now.done), report.get("subjects", now.subjects)
-        self.progress = Progress(now.rows, now.offset, now.sweep, now.stale, subjects, done)
+        self.progress = replace(now, sweep=LISTING, subjects=subjects, done=done)
         self._announce()
 
     def _announce(self) -> None:
@@ -296,7 +297,7 @@ class IndexFiller:
             changes = _Changes(rows, words, now.stale)
             for subject in _subjects_of(rows, owners):
                 changes.add(subject)
-        self.progress = Progress(now.rows, reached, b"", changes.stale, now.subjects, now.done)
+        self.progress = replace(now, offset=reached, stale=changes.stale)
         self._index.change(changes.updates, self.progress)
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 import struct
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -30,13 +30,21 @@ FORMAT: Final = b"registrar-search 2"
 _TABLES: Final = (b"words", b"subjects", b"meta")
 _FORMAT, _BOOT, _CLEAN, _PROGRESS = b"format", b"boot", b"clean", b"progress"
 _SUBJECT = struct.Struct(">I8sH")
-# What is done of a build: version rows below a key, which begins like this; then numbers, after this.
+# Which step of a build is next; the position follows: a key of rows, twice; a number; a word.
+COUNTING: Final = b"C"
 LISTING: Final = VERSION
 NUMBERS: Final = b"n"
+MERGING: Final = b"m"
+# Tables of :meth:`SearchIndex.append`.
+WORDS, SUBJECTS = 0, 1
 
 
 class SearchIndexError(Exception):
     """The index cannot be read or written; the text says why."""
+
+
+# The part of a build's time that reading takes.
+_READ_PART: Final = 0.9
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True):
@@ -46,13 +54,15 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
     rows: str = ""
     # It holds what the log says before this offset, once it is built.
     offset: int = 0
-    # The rows, then the numbers, below this key are done; empty: it is built.
-    sweep: bytes = LISTING
+    # The next step of the build, and what is done of it; empty: it is built.
+    sweep: bytes = COUNTING
     # Subjects of which words may be left that are not theirs any more.
     stale: int = 0
-    # Subjects that were listed, and of these the ones whose words are there.
+    # Subjects that were counted, and of these the ones whose words were read.
     subjects: int = 0
     done: int = 0
+    # Files of what was read.
+    runs: int = 0
 
     @property
     def is_built(self) -> bool:
@@ -60,17 +70,16 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
         return not self.sweep
 
     @property
-    def built(self) -> float:
+    def part_built(self) -> float:
         """The part that is done, from 0 to 1."""
-        if self.is_built:
-            return 1.0
-        return 0.0 if self.sweep.startswith(LISTING) else min(0.99, self.done / max(1, self.subjects))
+        if self.sweep.startswith((COUNTING, LISTING)):
+            return _READ_PART * min(1.0, self.done / max(1, self.subjects))
+        return 1.0 if self.is_built else _READ_PART
 
 
 class Entry(NamedTuple):
     """The version of a subject that was indexed."""
 
-    # 0: the subject is only listed yet.
     version: int
     # A hash of what the words are from, but for the next two.
     content: bytes
@@ -103,7 +112,7 @@ class IndexView:
     def state(self) -> IndexState:
         """Return the same as searches need it."""
         found = self.progress()
-        return IndexState(found.offset, found.is_built, found.built)
+        return IndexState(found.offset, found.is_built, found.part_built)
 
     def keys(self, begin: bytes, most: int) -> list[bytes]:
         """Return the first ``most`` keys that begin so."""
@@ -147,7 +156,8 @@ def _unpack(value: bytes) -> Entry:
     return Entry(version, content, principal, Subject.parse(value[end:].decode("utf-8", "surrogatepass")))
 
 
-def _pack(entry: Entry) -> bytes:
+def pack(entry: Entry) -> bytes:
+    """Return the value of an entry."""
     principal = entry.principal.encode("utf-8", "surrogatepass")
     name = entry.subject.qualified.encode("utf-8", "surrogatepass")
     return _SUBJECT.pack(entry.version, entry.content, len(principal)) + principal + name
@@ -163,7 +173,7 @@ class SearchIndex:
     """The index in folder ``path``; ``writable`` for the one process that fills it."""
 
     def __init__(self, path: Path, map_bytes: int, *, writable: bool = False) -> None:
-        self._path = path
+        self.path = path
         self._map_bytes = map_bytes
         self._writable = writable
         self._opening = threading.Lock()
@@ -181,15 +191,15 @@ class SearchIndex:
         try:
             self._create()
         except (OSError, lmdb.Error) as error:
-            raise SearchIndexError(f"the index in {self._path} cannot be opened: {error}") from error
+            raise SearchIndexError(f"the index in {self.path} cannot be opened: {error}") from error
 
     def _create(self) -> None:
         """Open the index; one that cannot be used is removed first."""
-        if self._path.exists() and not self._is_usable():
-            shutil.rmtree(self._path)
-        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.path.exists() and not self._is_usable():
+            shutil.rmtree(self.path)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         env = lmdb.open(
-            str(self._path), map_size=self._map_bytes, max_dbs=3, mode=0o600, sync=False, metasync=False,
+            str(self.path), map_size=self._map_bytes, max_dbs=3, mode=0o600, sync=False, metasync=False,
             max_readers=READERS_MAX,
         )  # fmt: skip
         with env.begin(write=True) as txn:
@@ -205,9 +215,9 @@ class SearchIndex:
 
     def _is_usable(self) -> bool:
         try:
-            with lmdb.open(str(self._path), map_size=self._map_bytes, max_dbs=3, create=False) as env:
+            with lmdb.open(str(self.path), map_size=self._map_bytes, max_dbs=3, create=False) as env:
                 # Reading pages that a file lacks would kill the process, again and again.
-                if (self._path / "data.mdb").stat().st_size < _size_of(env):
+                if (self.path / "data.mdb").stat().st_size < _size_of(env):
                     return False
                 meta = env.open_db(b"meta", create=False)
                 with env.begin(meta) as txn:
@@ -227,7 +237,7 @@ class SearchIndex:
             with env.begin() as txn:
                 yield IndexView(txn, *self._tables)
         except lmdb.Error as error:
-            raise SearchIndexError(f"the index in {self._path} cannot be read: {error}") from error
+            raise SearchIndexError(f"the index in {self.path} cannot be read: {error}") from error
 
     def _refresh(self) -> lmdb.Environment | None:
         """Return the environment; readers open it once it is there, and again if it is replaced."""
@@ -235,7 +245,7 @@ class SearchIndex:
             return self._env
         with self._opening:
             try:
-                inode = (self._path / "data.mdb").stat().st_ino
+                inode = (self.path / "data.mdb").stat().st_ino
             except OSError:
                 return None
             if self._env is None or inode != self._inode:
@@ -246,7 +256,7 @@ class SearchIndex:
         self._env = None
         with suppress(lmdb.Error):
             env = lmdb.open(
-                str(self._path), map_size=self._map_bytes, max_dbs=3, readonly=True, create=False,
+                str(self.path), map_size=self._map_bytes, max_dbs=3, readonly=True, create=False,
                 max_readers=READERS_MAX,
             )  # fmt: skip
             words, subjects, meta = (env.open_db(each, create=False) for each in _TABLES)
@@ -264,37 +274,23 @@ class SearchIndex:
                 if now is None:
                     txn.delete(number, db=subjects)
                 else:
-                    txn.put(number, _pack(now), db=subjects)
+                    txn.put(number, pack(now), db=subjects)
                 added += ((key, number) for key in new - old)
                 for key in old - new:
                     if cursor.set_key_dup(key, number):
                         cursor.delete()
             cursor.putmulti(sorted(added))
 
-    def list_subjects(self, listed: Iterable[tuple[bytes, Entry]], progress: Progress) -> None:
-        """Write the entries of a build and its progress. Raises :class:`SearchIndexError`."""
-        with self._writing(progress) as txn, txn.cursor(self._tables[1]) as cursor:
-            cursor.putmulti(sorted((number, _pack(entry)) for number, entry in listed))
-
-    def append(
-        self, words: Mapping[bytes, list[bytes]], updates: Iterable[Update], progress: Progress
-    ) -> None:
-        """Write words of a build, each with numbers above those that it has, the entries, and the progress.
+    def append(self, items: Iterable[tuple[bytes, bytes]], table: int, progress: Progress) -> Progress:
+        """Append items of a build to a table, each above all that it has; return the progress, written too.
 
         Raises :class:`SearchIndexError`.
         """
-        with self._writing(progress) as txn:
-            with txn.cursor(self._tables[0]) as cursor:
-                consumed, added = cursor.putmulti(
-                    ((word, number) for word in sorted(words) for number in words[word]), append=True
-                )
+        with self._writing(progress) as txn, txn.cursor(self._tables[table]) as cursor:
+            consumed, added = cursor.putmulti(items, append=True)
             if consumed != added:
-                raise SearchIndexError(f"the index in {self._path} has numbers above those being added")
-            for number, now, _, _ in updates:
-                if now is None:
-                    txn.delete(number, db=self._tables[1])
-                else:
-                    txn.put(number, _pack(now), db=self._tables[1])
+                raise SearchIndexError(f"the index in {self.path} already has what is added to it")
+        return progress
 
     @contextmanager
     def _writing(self, progress: Progress) -> Iterator[lmdb.Transaction[bytes]]:
@@ -305,10 +301,10 @@ class SearchIndex:
                 txn.put(_PROGRESS, msgspec.msgpack.encode(progress), db=self._tables[2])
         except lmdb.MapFullError as error:
             raise SearchIndexError(
-                f"the index in {self._path} has reached its map size (setting store_map_bytes)"
+                f"the index in {self.path} has reached its map size (setting store_map_bytes)"
             ) from error
         except lmdb.Error as error:
-            raise SearchIndexError(f"the index in {self._path} cannot be written: {error}") from error
+            raise SearchIndexError(f"the index in {self.path} cannot be written: {error}") from error
 
     def reset(self) -> None:
         """Begin with an empty index; readers open it instead. Raises :class:`SearchIndexError`."""
@@ -316,9 +312,9 @@ class SearchIndex:
         if env is not None:
             env.close()
         try:
-            shutil.rmtree(self._path)
+            shutil.rmtree(self.path)
         except OSError as error:
-            raise SearchIndexError(f"the index in {self._path} cannot be removed: {error}") from error
+            raise SearchIndexError(f"the index in {self.path} cannot be removed: {error}") from error
         self.open()
 
     def release_slots(self) -> int:

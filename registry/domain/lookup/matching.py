@@ -101,7 +101,7 @@ class Matching:
 
     @property
     def looks(self) -> int:
-        """How often it has looked into the index: what a search costs, whatever it finds."""
+        """The number of looks into the index: what a search costs, whatever it finds."""
         return sum(each.looks for each in self._words)
 
     def following(self, rows: WordRows) -> Iterator[bytes | None]:

@@ -8,7 +8,9 @@ registered it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from contextlib import suppress
+from functools import lru_cache
+from itertools import chain, islice, starmap
 from typing import Final, NamedTuple
 
 from registry.domain.parsing import querying
@@ -58,35 +60,41 @@ def keys_of(found: Registered, principal: str) -> set[bytes]:
 
     ``principal``: who registered it; empty: not known.
     """
-    keys: set[bytes] = set()
-    for kind, path, text in _all_items(found, principal):
-        letter = KINDS[kind]
-        if kind == "doc":
-            new = words.text_words(text)
-        else:
-            new = iter((*words.name_words(text), *(words.name_words(path) if kind == "property" else ())))
-        keys.update(letter + word.encode() for word in new)
-        if len(keys) > WORDS_MAX:
-            break
-    return keys
-
-
-def _all_items(found: Registered, principal: str) -> Iterator[Item]:
-    yield from row_items(found, principal)
-    if not is_read(found):
-        return
-    docs: list[Item] = []
-    try:
+    names: set[tuple[str, str]] = set()
+    for item in row_items(found, principal):
+        names.add((item.kind, item.text))
+        if item.kind == "property":
+            names.add((item.kind, item.path))
+    docs: list[str] = []
+    if is_read(found):
         kind = FORMATS[entities.schema_type(found.row)]
-        for each in islice(kind.fields(entities.text(found.row)), FIELDS_MAX):
-            for item in field_items(each):
-                if item.kind == "doc":
-                    docs.append(item)
-                else:
-                    yield item
-    except InvalidSchema:
-        return
-    yield from docs
+        # What comes before a fault is kept.
+        with suppress(InvalidSchema):
+            for what, name, doc, tags in islice(kind.search_parts(entities.text(found.row)), FIELDS_MAX):
+                names.add((what, name))
+                names.update(("tag", tag) for tag in tags)
+                if doc:
+                    docs.append(doc[: words.TEXT_MAX])
+    keys = {*chain.from_iterable(starmap(_name_keys, names))}
+    if len(keys) < WORDS_MAX:
+        of_docs = {*chain.from_iterable(map(_doc_keys, {*words.runs_of(docs)}))}
+        if len(keys) + len(of_docs) <= WORDS_MAX:
+            return keys | of_docs
+        keys.update(sorted(of_docs)[: WORDS_MAX - len(keys)])
+    return {*sorted(keys)[:WORDS_MAX]}
+
+
+# The words of a registry repeat: it has far fewer of them than fields.
+@lru_cache(maxsize=50_000)
+def _name_keys(kind: str, name: str) -> tuple[bytes, ...]:
+    letter = KINDS[kind]
+    return tuple(letter + word.encode() for word in words.name_words(name))
+
+
+@lru_cache(maxsize=50_000)
+def _doc_keys(run: str) -> tuple[bytes, ...]:
+    letter = KINDS["doc"]
+    return tuple(letter + word.encode() for word in words.run_words(run))
 
 
 def is_read(found: Registered) -> bool:

@@ -16,6 +16,7 @@ from .contract import (
     Links,
     Schema,
     SchemaField,
+    SearchPart,
 )
 
 S = TypeVar("S", bound=Schema)
@@ -45,6 +46,10 @@ class Comparing(ABC, Generic[S]):
     def fields(self, text: str) -> Iterator[SchemaField]:
         """Return no fields; formats whose schemas have fields override this."""
         return iter(())
+
+    def search_parts(self, text: str) -> Iterator[SearchPart]:
+        """Yield what a search reads of the fields."""
+        return ((each.kind, each.name, each.doc, each.tags) for each in self.fields(text))
 
     @abstractmethod
     def own(self, schema: Schema) -> S | None:

@@ -113,6 +113,10 @@ class Change(NamedTuple):
     reason: str = ""
 
 
+# What a search reads of a type or field: ``type`` or ``field``, its name, doc and tags.
+SearchPart = tuple[str, str, str, Sequence[str]]
+
+
 class SchemaField(NamedTuple):
     """A field, or a type that the schema defines."""
 
@@ -309,6 +313,9 @@ class Format(Protocol):
 
         Raises :class:`InvalidSchema` for a text that cannot be read.
         """
+
+    def search_parts(self, text: str) -> Iterator[SearchPart]:
+        """Yield what a search reads of the same types and fields. Raises the same."""
 
     def differences(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -17,7 +17,8 @@ from typing import Final
 WORD_MAX: Final = 32
 TEXT_MAX: Final = 2_000
 _RUN: Final = re.compile(r"[^\W_]+")
-_BORDER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LOW, _HIGH = "a-zß-öø-ÿ", "A-ZÀ-ÖØ-Þ"
+_BORDER: Final = re.compile(f"(?<=[0-9{_LOW}])(?=[{_HIGH}])|(?<=[{_HIGH}])(?=[{_HIGH}][{_LOW}])")
 # Kana and Han.
 _WIDE: Final = "\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WIDE_RUN: Final = re.compile(f"([{_WIDE}]+)")
@@ -31,9 +32,8 @@ def fold(text: str) -> str:
     return text.casefold()[:WORD_MAX]
 
 
-def _composed(text: str) -> str:
-    """Return the beginning of a text that is read; an accent of its own would be a border."""
-    text = text[:TEXT_MAX]
+def _compose(text: str) -> str:
+    """Return a text without accents of their own, which would be borders."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
@@ -50,25 +50,37 @@ def _is_wide(text: str) -> bool:
     return text != "" and not text.isascii() and _WIDE_RUN.match(text) is not None
 
 
-@lru_cache(maxsize=20_000)
 def name_words(name: str) -> tuple[str, ...]:
     """Return the words of a name, and all of them as one."""
-    runs = _RUN.findall(_composed(name))
-    words = [word for run in runs for word in _indexed(run)]
+    if name.isascii() and len(name) <= WORD_MAX:  # as most are
+        runs = _RUN.findall(name)
+        words = [part for run in runs for part in _BORDER.sub(" ", run).lower().split()]
+        return (*words, "".join(words)) if len(words) > 1 else tuple(words)
+    runs = runs_of([name[:TEXT_MAX]])
+    words = [word for run in runs for word in _words_in(run)]
     return (*words, fold("".join(runs))) if len(words) > 1 else tuple(words)
 
 
-def text_words(text: str) -> Iterator[str]:
-    """Yield the words of a text for people, without single characters."""
-    for run in _RUN.findall(_composed(text)):
-        if run.isascii() and run.islower():  # as most are
-            if len(run) > 1:
-                yield run[:WORD_MAX]
-            continue
-        yield from (word for word in _indexed(run) if len(word) > 1 or not word.isascii())
+def runs_of(texts: Iterable[str]) -> list[str]:
+    """Return the letters and digits in a row of texts for people; :func:`run_words` has the words of each."""
+    return _RUN.findall(_compose("\n".join(texts)))
 
 
-def _indexed(run: str) -> Iterator[str]:
+@lru_cache(maxsize=50_000)
+def run_words(run: str) -> tuple[str, ...]:
+    """Return the words of letters and digits in a row, without single letters."""
+    return tuple(word for word in _words_in(run) if len(word) > 1 or not word.isascii())
+
+
+def _words_in(run: str) -> Iterable[str]:
+    if run.isascii():  # as most are
+        return [run.lower()[:WORD_MAX]] if run.islower() else [
+            part.lower()[:WORD_MAX] for part in _BORDER.split(run)
+        ]  # fmt: skip
+    return _words_of_parts(run)
+
+
+def _words_of_parts(run: str) -> Iterator[str]:
     for part in _parts(run):
         if _is_wide(part):
             yield from map(fold, _WIDE_PAIRS.findall(part))
@@ -79,7 +91,7 @@ def _indexed(run: str) -> Iterator[str]:
 def query_words(query: str) -> tuple[str, ...]:
     """Return the words that must all be found."""
     found: list[str] = []
-    for run in _RUN.findall(_composed(query)):
+    for run in runs_of([query]):
         for part in _parts(run):
             if _is_wide(part) and len(part) > 2:
                 # Pairs that cover it: the others are found with them, or nearly always.
@@ -108,7 +120,7 @@ def matches(text: str, wanted: Sequence[str]) -> bool:
 def ranges(text: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
     """Return the parts of a text, as begins and ends, in which words are found; they do not overlap."""
     read = text[:TEXT_MAX]
-    composed = _composed(read)
+    composed = _compose(read)
     found = sorted(_found_in(composed, wanted))
     if found and composed != read:
         return [(0, len(read))]  # its characters have other places

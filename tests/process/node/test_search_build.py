@@ -12,10 +12,10 @@ import pytest
 
 from bench.search import Log, record
 from registry.base.config.settings import Settings
+from registry.base.processes.child_process import start_module
 from registry.domain.fold.fold import apply
 from registry.domain.lookup.matching import Matching
 from registry.domain.lookup.search import KINDS
-from registry.search import filler as filling
 from registry.search.filler import IndexFiller
 from registry.search.index import SearchIndex, SearchIndexError
 from registry.store.lmdb import Store
@@ -62,17 +62,15 @@ def test_a_large_index_is_built_by_another_process(filler: IndexFiller, index: S
     while not filler.step():
         steps += 1
     assert steps == 2  # it begins, and has it built
-    assert (filler.progress.built, filler.progress.done, filler.problem) == (1.0, COUNT, "")
+    assert (filler.progress.part_built, filler.progress.done, filler.problem) == (1.0, COUNT, "")
     assert names(index) == {f"bench.subject-{number}-value" for number in range(COUNT)}
 
 
 def test_a_build_that_is_killed_is_begun_again(
     filler: IndexFiller, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = filling.start_module
-
     def killed(*arguments: Any, **more: Any) -> Any:
-        process, line = start(*arguments, **more)
+        process, line = start_module(*arguments, **more)
         os.kill(process.pid, signal.SIGKILL)
         return process, line
 
@@ -80,17 +78,17 @@ def test_a_build_that_is_killed_is_begun_again(
     monkeypatch.setattr("registry.search.filler.start_module", killed)
     with pytest.raises(SearchIndexError, match=r"the process that builds it ended \(SIGKILL\)"):
         filler.step()
-    monkeypatch.setattr("registry.search.filler.start_module", start)
+    monkeypatch.setattr("registry.search.filler.start_module", start_module)
     while not filler.step():
         pass
     assert len(names(index)) == COUNT
 
 
 def test_a_build_ends_with_the_node(filler: IndexFiller, monkeypatch: pytest.MonkeyPatch) -> None:
-    start, pids = filling.start_module, []
+    pids: list[int] = []
 
     def stopping(*arguments: Any, **more: Any) -> Any:
-        process, line = start(*arguments, **more)
+        process, line = start_module(*arguments, **more)
         pids.append(process.pid)
         filler.stop()
         return process, line

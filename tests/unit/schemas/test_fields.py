@@ -93,6 +93,15 @@ def fields(kind: str, text: str) -> list[tuple[Any, ...]]:
     return [tuple(each) for each in page_of(FORMATS[kind].fields(text), 0, 100).fields]
 
 
+@pytest.mark.parametrize(("kind", "value"), [("AVRO", AVRO), ("JSON", JSON), ("PROTOBUF", PROTOBUF)])
+def test_a_search_reads_the_same_fields(kind: str, value: Any) -> None:
+    text = value if isinstance(value, str) else json.dumps(value)
+    read = [(each.kind, each.name, each.doc, each.tags) for each in FORMATS[kind].fields(text)]
+    found = [(*part, tuple(tags)) for *part, tags in FORMATS[kind].search_parts(text)]
+    assert found == read
+    assert len(found) > 3
+
+
 def test_avro_fields_come_with_the_types_where_they_are_defined() -> None:
     assert fields("AVRO", json.dumps(AVRO)) == [
         ("type", "", "shop.Order", "record", None, "An order", ("GOLD",), False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from registry.domain.schemas import tags
-from registry.domain.schemas.contract import SchemaField
+from registry.domain.schemas.contract import SchemaField, SearchPart
 from registry.domain.schemas.fields import DEPTH_MAX, default_in, extend_path, join_path, list_names, text_in
 
 from .attributes import read
@@ -15,24 +15,44 @@ from .parser import RECORDS
 
 def fields(text: str) -> Iterator[SchemaField]:
     """Yield types and fields in the order of the text. Raises :class:`InvalidSchema` if it is not JSON."""
+    return (_type(value, kind, path) if kind else _field(value, path) for value, kind, path in _walk(text))
+
+
+def search_parts(text: str) -> Iterator[SearchPart]:
+    """Yield what a search reads of them."""
+    for value, kind, _ in _walk(text):
+        found = value.get(tags.NAME)
+        yield (
+            "type" if kind else "field",
+            text_in(value, "name"),
+            text_in(value, "doc"),
+            tags.tags_in(found) if found else (),
+        )
+
+
+def _walk(text: str) -> Iterator[tuple[dict[str, Json], str, str]]:
+    """Yield types and fields, each with its kind, empty for a field, and its path."""
     waiting: list[tuple[Json, str, bool]] = [(read(text), "", False)]
     while waiting:
         value, path, is_field = waiting.pop()
         if type(value) is not dict:
             branches: list[Json] = value if type(value) is list else []
-            waiting += ((each, path, False) for each in reversed(branches))
+            # Names of types, as most are, define nothing.
+            waiting += [(each, path, False) for each in reversed(branches) if type(each) is not str]
             continue
         if is_field:
             place = join_path(path, text_in(value, "name"))
-            yield _field(value, place)
-            waiting.append((value.get("type"), place, False))
+            yield value, "", place
+            inner = value.get("type")
+            if type(inner) is not str:
+                waiting.append((inner, place, False))
             continue
         kind = text_in(value, "type")
         if kind in RECORDS or kind in ("enum", "fixed"):
-            yield _type(value, kind, path)
+            yield value, kind, path
             members = value.get("fields") if kind in RECORDS else None
             if type(members) is list:
-                waiting += ((each, path, True) for each in reversed(members) if type(each) is dict)
+                waiting += [(each, path, True) for each in reversed(members) if type(each) is dict]
         elif kind == "array":
             waiting.append((value.get("items"), extend_path(path, "[]"), False))
         elif kind == "map":

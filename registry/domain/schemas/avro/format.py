@@ -19,6 +19,7 @@ from registry.domain.schemas.contract import (
     Links,
     Schema,
     SchemaField,
+    SearchPart,
     Tagged,
     Unreadable,
 )
@@ -266,6 +267,12 @@ class AvroFormat(Comparing[AvroSchema]):
         from .fields import fields  # noqa: PLC0415 (registrations do without)
 
         return fields(text)
+
+    def search_parts(self, text: str) -> Iterator[SearchPart]:
+        """Yield what a search reads of them, in half of the time."""
+        from .fields import search_parts  # noqa: PLC0415 (registrations do without)
+
+        return search_parts(text)
 
     def own(self, schema: Schema) -> AvroSchema | None:
         """Return the schema if it is of this class, else None."""

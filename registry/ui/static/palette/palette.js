@@ -16,7 +16,7 @@ const NO_WORD = 422;
 /** The button and the key; the dialog while it is open. */
 export function Palette() {
   const [open, setOpen] = useState(false);
-  useKeys("Search", [{ keys: "Ctrl-K", does: "Search subjects, fields, tags, people, ids and pages", run: () => false }]);
+  useKeys("Search", [{ keys: "Ctrl-K", does: "Search everything that has a name", run: () => false }]);
   useEffect(() => {
     const pressed = (event) => {
       const held = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
@@ -58,8 +58,8 @@ function Box({ onDone }) {
     <div class="palette">
       <input autofocus type="search" role="combobox" aria-expanded="true" aria-controls=${id} aria-autocomplete="list"
         aria-activedescendant=${choices.length ? `${id}-${current}` : null} aria-label="What to find"
-        placeholder="Subject, field, tag, who registered it, id, page" autocomplete="off" spellcheck=${false} value=${text}
-        onInput=${(event) => { setText(event.currentTarget.value); setAt(0); }} onKeyDown=${pressed} />
+        placeholder="Subject, field, tag, who registered it, id, page" autocomplete="off" spellcheck=${false}
+        value=${text} onInput=${(event) => { setText(event.currentTarget.value); setAt(0); }} onKeyDown=${pressed} />
       <ul id=${id} role="listbox" aria-label="Found" ref=${list}>
         ${choices.map((choice, index) => html`
           <li key=${index} id=${`${id}-${index}`} role="option" aria-selected=${index === current}
