@@ -98,3 +98,11 @@ def test_a_position_in_a_file_that_was_rotated_is_refused(log: Path) -> None:
             read_tail(log, AuditFilter(), 1, position)
     log.write_bytes(b"")
     assert read_tail(log, AuditFilter(), 1) == tail.AuditPage([], Position(state.st_ino, 0))
+
+
+@pytest.mark.parametrize("at", [-(2**63), -1, 0, 1, 150])
+def test_a_forged_position_leads_to_whole_entries_of_the_file_only(log: Path, at: int) -> None:
+    whole = log.read_bytes().splitlines()
+    found = read_tail(log, AuditFilter(), 100, Position(log.stat().st_ino, at))
+    before = whole[: max(0, at) // len(whole[0])]
+    assert [msgspec.json.encode(each.members) for each in found.entries] == before[::-1]
