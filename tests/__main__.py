@@ -1,10 +1,10 @@
 """All tests, in four groups that run at the same time: ``python -m tests``, which ``make test`` calls.
 
-The tests of the first group mostly compute; those of the second and third start one registry each and use it
-as clients do; those of the fourth start brokers, clusters and parts of nodes. Each group waits for half of
-its time, so four keep two cores busy. All take about as long. One line is printed for each file, and failures
-and the most expensive files at the end. ``--group NAME …`` runs only these groups. With other arguments, this
-is pytest.
+The tests of the first group mostly compute, and need no broker; those of the second and third start one
+registry each and use it as clients do; those of the fourth start brokers, clusters and parts of nodes. Each
+group waits for half of its time, so four keep two cores busy. All take about as long. One line is printed
+for each file, and failures and the most expensive files at the end. ``--group NAME …`` runs only these
+groups. With other arguments, this is pytest.
 
 If AGAIN is set in the environment, and at most so many tests have failed, these are run again, alone. If all
 pass then, the run has passed, and they are named as tests that rest on luck.
@@ -26,8 +26,7 @@ from typing import NamedTuple
 
 COMPUTING = (
     *sorted(str(path) for path in Path("tests").glob("test_*.py")),
-    *("tests/unit", "tests/simulation", "tests/api", "tests/console", "tests/contract/log"),
-    *("tests/contract/snapshots", "tests/contract/store", "tests/contract/tables"),
+    *("tests/unit", "tests/simulation", "tests/api", "tests/console", "tests/process/past"),
 )
 SNAPSHOTS = (
     *("tests/process/snapshots", "tests/process/store", "tests/process/security"),
@@ -35,14 +34,14 @@ SNAPSHOTS = (
 )
 CLUSTERS = (
     *("tests/cluster", "tests/contract", "tests/faults"),
-    *("tests/process/forwarding", "tests/process/node", "tests/process/past"),
+    *("tests/process/forwarding", "tests/process/node"),
 )
 GROUPS = {
     "computing": COMPUTING,
     "snapshots": SNAPSHOTS,
     # What is in no list asks one registry, so that no new folder is left out.
     "processes": ("tests", *(f"--ignore={path}" for path in (*COMPUTING, *SNAPSHOTS, *CLUSTERS))),
-    "clusters": (*CLUSTERS, *(f"--ignore={path}" for path in COMPUTING)),
+    "clusters": CLUSTERS,
 }
 # A test that runs for this many seconds is named, and named again after each further period.
 SLOW_S = 60.0
