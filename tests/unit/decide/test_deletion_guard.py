@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 from uuid import UUID
 
+import msgspec
 import orjson
 import pytest
 
@@ -21,10 +23,14 @@ from registry.domain.commands import (
 from registry.domain.decide import deletion_guard
 from registry.domain.decide.deletion_guard import REFUSE
 from registry.domain.errors import RegistryError
+from registry.domain.log_format import usage as stored_usage
+from registry.domain.lookup.usage import VersionUsage
 from registry.domain.model import Reference, Subject
 from registry.domain.queries import entities, versions
 from registry.domain.queries.scope import Defaults
 from registry.domain.queries.versions import Registered
+from registry.domain.queries.walks import Search
+from registry.domain.rows.view import View
 from tests.unit.small_registry import SmallRegistry, record
 
 DAY = 86_400_000
@@ -47,8 +53,14 @@ def small() -> SmallRegistry:
     return small
 
 
-def count(small: SmallRegistry, source: str, *ids: int, **members: object) -> None:
-    uses = [["value", "id", each, 1_500, 60, 1, 2, True] for each in ids]
+# The schema of a message: its id, or its guid.
+Name = int | str
+
+
+def count(small: SmallRegistry, source: str, *names: Name, **members: object) -> None:
+    uses = [
+        ["value", "guid" if isinstance(each, str) else "id", each, 1_500, 60, 1, 2, True] for each in names
+    ]
     value = {"census": "c1", "state": "read", "messages": 3, "uses": uses, **members}
     small.submit(PutUsage(source, orjson.dumps(value)))
 
@@ -149,34 +161,44 @@ def test_other_deletions_and_registries_without_a_guard_are_as_before() -> None:
     assert small.submit(GONE) == 1
 
 
+# The topics, and the contexts whose schemas their messages name.
+CONTEXTS = {"t": ".", "u": ".c"}
+
+
 class World:
-    """A registry and topics whose messages name its ids, with a history that ``chance`` decides."""
+    """A registry and topics whose messages name its schemas, with a history that ``chance`` decides.
+
+    The other context has a subject of the same name, and ids of its own.
+    """
 
     def __init__(self, chance: random.Random, guarded: Defaults = GUARDED) -> None:
         self.chance = chance
         self.small = SmallRegistry(guarded)
-        # The ids of each topic's messages, oldest first.
-        self.topics: dict[str, list[int]] = {topic: [] for topic in "tu"}
+        # The schemas of each topic's messages, oldest first.
+        self.topics: dict[str, list[Name]] = {topic: [] for topic in CONTEXTS}
         # A census that is running: when it began, and what it has counted so far.
-        self.running: tuple[int, dict[str, set[int]]] | None = None
-        self.deleted = self.refused = 0
+        self.running: tuple[int, dict[str, set[Name]]] | None = None
+        self.deleted = self.refused = self.emptied = 0
 
     @property
     def now(self) -> int:
         return 1_000 + len(self.small.log)
 
     def step(self) -> None:
-        steps = (
-            self.register, self.produce, self.soften, self.soften, self.remove, self.remove, self.expire,
-            self.read, self.read, self.publish, self.publish, self.expire,
-        )  # fmt: skip
-        self.chance.choice(steps)()
+        steps = {
+            self.register: 2, self.produce: 4, self.soften: 3, self.remove: 4, self.empty: 1, self.expire: 1,
+            self.read: 3, self.publish: 3,
+        }  # fmt: skip
+        self.chance.choices(list(steps), list(steps.values()))[0]()
         # Every record takes one millisecond, and so does every step.
         self.small.append(b'{"keytype":"NOOP","magic":0}', None)
         self.check()
 
     def place(self) -> tuple[str, int]:
-        return self.chance.choice("ab"), self.chance.randint(1, 2)
+        """Return a subject, and a version that it has, if there is one."""
+        subject = self.chance.choice(("a", "b", ":.c:a"))
+        found = versions.versions(self.small.view, Subject.parse(subject), deleted=True)
+        return subject, self.chance.choice([each.version for each in found] or [1])
 
     def attempt(self, command: Command) -> bool:
         self.small.defaults = replace(self.small.defaults, now=self.now)
@@ -188,16 +210,18 @@ class World:
         return True
 
     def register(self) -> None:
-        subject, version = self.place()
-        used = [Reference("N", *self.place())] if self.chance.random() < 0.3 else []
-        self.attempt(Register(subject, record(f"R{version}", "a"), references=used))
+        subject, number = self.place()[0], self.chance.randint(1, 3)
+        used = [Reference("N", *self.place())] if self.chance.random() < 0.1 else []
+        self.attempt(Register(subject, record(f"R{number}", "a"), references=used))
 
     def produce(self) -> None:
         """Send messages with a version that is not deleted; producers stop before the soft deletion."""
-        subject, version = self.place()
-        found = versions.get(self.small.view, Subject(".", subject), version)
+        topic, (name, version) = self.chance.choice(list(self.topics)), self.place()
+        subject = Subject(CONTEXTS[topic], Subject.parse(name).name)
+        found = versions.get(self.small.view, subject, version)
         if found is not None and not found.deleted:
-            self.topics[self.chance.choice("tu")].append(found.schema_id)
+            guid = str(UUID(bytes=found.md5))
+            self.topics[topic].append(guid if self.chance.random() < 0.2 else found.schema_id)
 
     def soften(self) -> None:
         subject, version = self.place()
@@ -210,10 +234,17 @@ class World:
         command = DeleteSubject(subject, True) if whole else DeleteVersion(subject, version, True)
         self.deleted += self.attempt(command)
 
+    def empty(self) -> None:
+        """Begin an import, which deletes what is soft-deleted in its scope, and end it."""
+        scope = self.chance.choice(("a", "b", ":.c:"))
+        if self.attempt(PutMode(scope, "IMPORT", "IMPORT")):
+            self.emptied += any(value is None for _, value, *_ in self.small.last)
+            self.attempt(PutMode(scope, None, ""))
+
     def expire(self) -> None:
         """Let retention remove the oldest messages of a topic."""
-        messages = self.topics[self.chance.choice("tu")]
-        del messages[: self.chance.randint(1, 6)]
+        messages = self.topics[self.chance.choice(list(self.topics))]
+        del messages[: self.chance.randint(1, 4)]
 
     def read(self) -> None:
         """Begin a census, or read one more topic to its end."""
@@ -228,47 +259,52 @@ class World:
         if self.running is None or (len(self.running[1]) < len(self.topics) and self.chance.random() < 0.7):
             return
         started, counted = self.running
-        for topic, ids in counted.items():
-            count(self.small, topic, *sorted(ids))
+        for topic, names in counted.items():
+            count(self.small, topic, *sorted(names, key=str), context=CONTEXTS[topic])
         missing = len(self.topics) - len(counted)
         finish(self.small, started, id=f"c{started}", ended=self.now, complete=not missing, unread=missing)
         self.running = None
 
     def check(self) -> None:
-        """Fail if a message is stranded: each id has a version, and so has all that it refers to."""
-        waiting = [
-            found
-            for used in {each for messages in self.topics.values() for each in messages}
-            for found in [versions.by_id(self.small.view, ".", used)]
-        ]
+        """Fail if a message is stranded: its schema has a version, and so has all that it refers to."""
+        used = {(CONTEXTS[topic], each) for topic, messages in self.topics.items() for each in messages}
+        waiting = [self.version(*each) for each in used]
         while waiting:
             found = waiting.pop()
             if found is None:
                 raise Stranded
             for each in entities.references(found.row):
-                row = versions.get(self.small.view, Subject(".", each.subject), each.version)
-                target = Subject(".", each.subject)
+                target = Subject.within(found.subject.context, each.subject)
+                row = versions.get(self.small.view, target, each.version)
                 waiting.append(None if row is None else Registered(target, each.version, row))
+
+    def version(self, context: str, name: Name) -> Registered | None:
+        if isinstance(name, int):
+            return versions.by_id(self.small.view, context, name)
+        return next(versions.of_content(self.small.view, context, UUID(name).bytes), None)
 
 
 class Stranded(Exception):
     """Raised for a message whose schema is gone."""
 
 
-def run_histories(seeds: range, guarded: Defaults = GUARDED) -> tuple[int, int]:
-    deleted = refused = 0
+def run_histories(seeds: range, guarded: Defaults = GUARDED) -> tuple[int, int, int]:
+    """Return how many versions or subjects were deleted, deletions refused, and scopes emptied."""
+    totals = 0, 0, 0
     for seed in seeds:
         world = World(random.Random(seed), guarded)
-        for _ in range(50):
+        for _ in range(60):
             world.step()
-        deleted, refused = deleted + world.deleted, refused + world.refused
-    return deleted, refused
+        deleted, refused, emptied = totals
+        totals = deleted + world.deleted, refused + world.refused, emptied + world.emptied
+    return totals
 
 
 def test_no_history_strands_a_message() -> None:
-    deleted, refused = run_histories(range(200))
+    deleted, refused, emptied = run_histories(range(150))
     assert deleted > 20
     assert refused > 100
+    assert emptied
 
 
 def test_without_a_guard_histories_strand_messages() -> None:
@@ -276,11 +312,38 @@ def test_without_a_guard_histories_strand_messages() -> None:
         run_histories(range(50), Defaults(compatibility="NONE"))
 
 
+def ignore_uses(view: View, found: Registered) -> Search[VersionUsage]:
+    yield
+    return VersionUsage(found, [], [])
+
+
+def complete_census(view: View) -> stored_usage.Census | None:
+    found = stored_usage.census(view)
+    return None if found is None else msgspec.structs.replace(found, complete=True)
+
+
+@pytest.mark.parametrize(
+    ("part", "broken"),
+    [
+        ("usage.find_usage", ignore_uses),
+        ("usage.deleted_at", lambda *_: -1),
+        ("stored", SimpleNamespace(census=complete_census)),
+    ],
+)
+def test_histories_strand_messages_without_a_part_of_the_guard(
+    monkeypatch: pytest.MonkeyPatch, part: str, broken: object
+) -> None:
+    monkeypatch.setattr(f"{deletion_guard.__name__}.{part}", broken)
+    with pytest.raises(Stranded):
+        run_histories(range(200))
+
+
 @pytest.mark.long
 def test_none_of_ten_thousand_histories_strands_a_message() -> None:
-    deleted, refused = run_histories(range(1_000, 11_000))
+    deleted, refused, emptied = run_histories(range(1_000, 11_000))
     assert deleted > 1_000
     assert refused > 10_000
+    assert emptied > 100
 
 
 def test_a_subject_to_which_too_many_versions_refer_is_not_deleted_at_once(
